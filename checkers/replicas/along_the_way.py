@@ -48,7 +48,7 @@ __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is known of a partition of the run along the way."""
+    """The evidence on a partition during the run."""
 
     history: PartitionHistory
     facts: Facts

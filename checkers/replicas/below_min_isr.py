@@ -7,8 +7,8 @@ version's ISR is smaller than the topic's setting; and if the leader that it nam
 heartbeats had said, a second or more before the call, that it had applied that version. A leader
 that knows of an older, larger ISR may acknowledge what all of that one has.
 
-Nobody else can have acknowledged it meanwhile. A leader before this one waits for every member of
-an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
+No other broker can have acknowledged it meanwhile. A leader before this one waits for every member
+of an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
 
 The setting is the smallest that the topic can have had (`min_isr`). Sends without a clear end are
 no acknowledgements. Without acks=all nothing is asked for.

@@ -1,4 +1,4 @@
-"""Which replicas must have held an acknowledged record, by the metadata log.
+"""The replicas that must have held an acknowledged record, by the metadata log.
 
 A leader acknowledges a record under acks=all once its high watermark is above it, and the high
 watermark rises only when every member of the ISR has the record; the leader's own view of the ISR

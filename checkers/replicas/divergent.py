@@ -7,7 +7,7 @@ watermarks are compared as last checkpointed, which the true ones were never bel
 
 Copies of different incarnations of a topic are not compared, and of a damaged copy only what could
 be read. After an election that was recorded as unclean the difference is legal: one of the two has
-not been told yet. Where no metadata log tells of elections, nobody can say.
+not been told yet. Where no metadata log tells of elections, the answer is unknown.
 
 A case is an offset below the high watermarks of two replicas at which at least one of them holds a
 record.

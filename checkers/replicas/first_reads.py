@@ -1,4 +1,4 @@
-"""When each record of a key was first read, and when it had been sent."""
+"""The times when each record of a key was first read, and when it had been sent."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class FirstReads:
     operation: NDArray[np.int64]
     """The poll, of all that returned the record the first that ended."""
     sent_ns: NDArray[np.int64]
-    """When its send was called; OPEN_NS: nobody knows."""
+    """The time when its send was called; OPEN_NS if unknown."""
     call_ns: NDArray[np.int64]
     return_ns: NDArray[np.int64]
 
@@ -53,7 +53,7 @@ def first_reads(key: str, records: pa.Table) -> FirstReads:
 
 
 def _sent_ns(sends: pa.Table, values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When the send of each of these values was called. A value is sent once."""
+    """Return when the send of each of these values was called. A value is sent once."""
     sends = sends.sort_by("value")
     sent, call_ns = sends["value"].to_numpy(), sends["call_ns"].to_numpy()
     if not len(sent):

@@ -1,4 +1,4 @@
-"""Where a replica's log ended along the way, as what was recorded tells.
+"""The ends of a replica's log during the run, as far as the recordings tell.
 
 Two things tell that the log of a broker ended no further than at some offset, at some moment:
 
@@ -47,7 +47,7 @@ class LogEnd:
     versions: tuple[PartitionVersion, ...]
     """Those that may have been in force then."""
     words: str
-    """What tells it, for people: a whole sentence without its stop."""
+    """The evidence for people: a whole sentence without its full stop."""
     frame: int | None = None
     """Of the Fetch that tells it."""
     operation: int | None = None

@@ -1,4 +1,4 @@
-"""How small the ISR of a partition may be, and since when a leader went by it.
+"""The smallest ISR that a partition may have, and the time since which a leader went by it.
 
 The setting `min.insync.replicas` is the smallest that a topic can have had: of all the values that
 the log states of it or, if it states none, the smallest of the nodes' own settings; and never more
@@ -29,7 +29,7 @@ _SETTLED_NS: Final = 1_000_000_000
 
 
 def enough(version: PartitionVersion, wanted: int) -> int:
-    """How many members an ISR of this version has to have."""
+    """Return how many members an ISR of this version must have."""
     return min(wanted, len(version.replicas))
 
 
@@ -61,7 +61,7 @@ def _smallest(values: Iterable[str | None]) -> int:
 
 
 class Applied:
-    """What brokers said in heartbeats that they had applied, and when they said it first."""
+    """The offsets that brokers said in heartbeats they had applied, and when they first said so."""
 
     def __init__(self, offsets: pa.Table, facts: Facts) -> None:
         beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")

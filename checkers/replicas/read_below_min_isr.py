@@ -21,12 +21,12 @@ be elected for it, would lack what had been committed since. A record is accused
 - and no leader of the partition was ever elected uncleanly: one that was deposed by that may go by
   its own ISR for a while.
 
-Nobody else can have shown it: a leader before this one waits for an ISR of its own, and the one in
-force, which is in that, does not follow it any more (as of acknowledged-below-min-isr).
+No other broker can have shown it: a leader before this one waits for an ISR of its own, and the one
+in force, which is in that, does not follow it any more (as of acknowledged-below-min-isr).
 
 It does not see a high watermark that rises over records that were there before the ISR shrank.
 Kafka keeps to the rule from release 3.7 on, with eligible leader replicas or without (KAFKA-15583);
-only with them something rests on it.
+only with them something depends on it.
 
 Source: KIP-966, "Additional high watermark advancement requirement"; Apache Kafka's documentation,
 Eligible Leader Replicas.
@@ -152,7 +152,7 @@ def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found
 
 
 def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) -> bool:
-    """Whether eligible leader replicas were on from this version to the next one."""
+    """Return whether eligible leader replicas were on from this version to the next one."""
     later = (one.metadata_offset for one in history.versions)
     end_offset = next((one for one in later if one > version.metadata_offset), OPEN_NS)
     levels = [

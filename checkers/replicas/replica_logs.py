@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 __all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "keys_of", "replica_logs"]
 
 NO_VALUE: Final = int(np.iinfo(np.int64).min)
-"""Of a record that is none of ours: a marker, a stranger's."""
+"""The value of a record that no send of ours wrote: a marker or a stranger's record."""
 
 UNCLEAN: Final = "an election of the partition was recorded as unclean"
-"""When what a check finds of the replicas of a key is legal."""
+"""The condition under which the findings on the replicas of a key are legal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ReplicaLog:
     leader_epoch: NDArray[np.int32]
     digest: NDArray[np.int64]
     value: NDArray[np.int64]
-    """`NO_VALUE` where it is none of ours."""
+    """The values; `NO_VALUE` for records that no send of ours wrote."""
 
     @property
     def epochs_text(self) -> str:
