@@ -144,7 +144,7 @@ def _longest(
     logs: dict[str, _Log],
     open_rows: dict[str, dict[int, NDArray[np.int64]]],
 ) -> tuple[_Log, NDArray[np.int64]]:
-    """Where most of the open records are."""
+    """Return the log with the most open records of the producer, and their rows."""
     holders = [node for node in nodes if producer in open_rows[node]]
     best = max(holders, key=lambda node: len(open_rows[node][producer]))
     return logs[best], open_rows[best][producer]

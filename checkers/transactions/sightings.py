@@ -1,8 +1,8 @@
-"""Which values of transactions were read: what torn-transaction needs of the records of each key.
+"""The values of transactions that were read: torn-transaction's input from the records of each key.
 
 A transaction writes to several keys, and their records lie in several files, so each file answers
-for its keys in as few rows as it can: first the values that nobody read, which are few unless much
-is wrong; then, for transactions with some of these, who read the others.
+for its keys in as few rows as it can: first the values that were not read, which are few unless
+much is wrong; then, for transactions with some of these, who read the others.
 
 A key of a file fits in memory (`checkers.data_plane.key_log`).
 """
@@ -59,7 +59,7 @@ def sightings_of_key(
 
 
 def _first_rows(among: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each value comes first; -1 where it does not."""
+    """Return the row where each value comes first; -1 for an absent value."""
     if not len(among):
         return np.full(len(values), -1, dtype=np.int64)
     order = np.argsort(among, kind="stable")
