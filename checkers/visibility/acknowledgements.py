@@ -1,9 +1,9 @@
-"""What brokers acknowledge of the metadata log, and who surely has to have done so at a time.
+"""The metadata offsets that brokers acknowledge, and the brokers that must have done so at a time.
 
 A broker acknowledges a metadata offset by a heartbeat that says it has applied it. That heartbeat
-counts from when it was passed on to a controller, whichever that was and whatever it answered, and
-only under the broker epoch that it names: a broker that registers anew begins again. A fetch of the
-metadata log acknowledges nothing, since what lies in a broker's log need not be applied.
+counts from when it was passed on to any controller, whatever that answered, and only under the
+broker epoch that it names: a broker that registers anew begins again. A fetch of the metadata log
+acknowledges nothing, since what lies in a broker's log need not be applied.
 
 A broker has to have acknowledged what a controller says of all unfenced brokers if it was unfenced
 all through the time in which the controller can have said so, and if that controller knew: the
@@ -75,7 +75,7 @@ class _Spans:
 
 
 class Acknowledgements:
-    """What the heartbeats of a run acknowledge. `heartbeats`: in the order of their arrival."""
+    """The acknowledgements in a run's heartbeats. `heartbeats`: in the order of their arrival."""
 
     def __init__(self, seen: View, heartbeats: Iterable[Rpc]) -> None:
         self._terms = terms_of(seen.log, seen.facts)
@@ -155,7 +155,7 @@ def _rising(several: list[tuple[int, int]]) -> _Acknowledged:
 
 
 def _told_unfenced(heartbeats: Iterable[Rpc]) -> Mapping[tuple[int, int, str], int]:
-    """When a controller first told a registration that it is not fenced."""
+    """Return when a controller first told each registration that it is not fenced."""
     found: dict[tuple[int, int, str], int] = {}
     for rpc in heartbeats:
         if rpc.ok and rpc.answered("fenced") is False and rpc.answered_ns is not None:

@@ -40,7 +40,7 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 
 
 def early_offers(tables: Tables, seen: View) -> Judged:
-    """What brokers offered, by broker. Reads `metadata_log` and `wire`."""
+    """Yield the findings on the levels that brokers offered. Reads `metadata_log` and `wire`."""
     offers = [
         rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
     ]

@@ -48,7 +48,7 @@ def told_lowest(rpc: Rpc) -> int | None:
 
 
 def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
-    """What brokers were told, by broker. Reads `metadata_log` and `wire`."""
+    """Yield the findings on what brokers were told. Reads `metadata_log` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
     if telling and seen.log.doubt:
@@ -135,7 +135,7 @@ def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tupl
 
 
 def _last_begun(terms: Sequence[Term], rpc: Rpc) -> int:
-    """Where the last term begins in which the teller can have been."""
+    """Return the begin offset of the last term that the teller can have been in, or -1."""
     begun = [
         term.begin_offset
         for term in terms

@@ -56,7 +56,7 @@ def went_back(
 
 
 def compared_count(reads: pa.Table, *, across: bool) -> int:
-    """How many of these reads of one thing another one of them had returned before."""
+    """Return how many of these reads of one thing were called after another one had returned."""
     nodes = reads["node"].combine_chunks().dictionary_encode().indices.to_numpy()
     call_ns, return_ns = reads["call_ns"].to_numpy(), reads["return_ns"].to_numpy()
     count = 0

@@ -65,7 +65,7 @@ class IsrReads:
         return self.history.versions[int(self.last[row])]
 
     def words(self, row: int) -> str:
-        """What it showed."""
+        """Return in words what the read showed."""
         version = self.newest(row)
         return (
             f"{self.history.key} with leader {version.leader}, leader epoch {version.leader_epoch} "

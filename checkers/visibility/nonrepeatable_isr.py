@@ -8,8 +8,8 @@ that the earlier one may have shown is newer than every version that the later o
 
 The promise holds from when a broker was told a lowest acknowledged offset at or above the record
 that set the level, until the level is lowered: by then every unfenced broker goes by it. Both reads
-have to be called in that time. A cluster that tells nobody such an offset, as every release of
-Kafka, promises nothing, and nothing is judged.
+have to be called in that time. A cluster that never tells such an offset (so far every release of
+Kafka) promises nothing, and nothing is judged.
 
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
 visibility".
@@ -67,7 +67,7 @@ def _spans(seen: View, heartbeats: Sequence[Rpc]) -> Iterator[_Span]:
 
 
 def _told_ns(reign: Reign, heartbeats: Sequence[Rpc]) -> Iterator[int]:
-    """When somebody was told that all have acknowledged the record that set the level."""
+    """Yield when a broker was told that all have acknowledged the record that set the level."""
     for rpc in heartbeats:
         lowest = told_lowest(rpc)
         if lowest is not None and rpc.answered_ns is not None and reign.begin_offset <= lowest:

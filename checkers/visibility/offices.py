@@ -1,4 +1,4 @@
-"""When a broker was surely which incarnation, and surely unfenced, by the metadata log."""
+"""The times when a broker was surely one incarnation, and surely unfenced, by the metadata log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Offices:
     """Of every broker, by its node: what it was when, as far as that is sure."""
 
     incarnations: Mapping[str, InForce]
-    """The first registrations of its incarnations: a broker answers nobody before it registered."""
+    """The first registrations of its incarnations: before them a broker answers no client."""
     states: Mapping[str, tuple[InForce, NDArray[np.bool_]]]
     """Its versions, and of each whether it was unfenced then."""
 
@@ -32,7 +32,7 @@ class Offices:
     def unfenced(
         self, node: str, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Whether the broker was surely unfenced all through each of these times."""
+        """Return whether the broker was surely unfenced all through each of these times."""
         if node not in self.states:
             return np.zeros(len(from_ns), dtype=np.bool_)
         states, unfenced = self.states[node]

@@ -1,4 +1,4 @@
-"""How many partitions reads of metadata show: within one topic id they only become more.
+"""The number of partitions that metadata reads show: within one topic id it only grows.
 
 Against what reads showed (`growing`) no write has to be known. Against an acknowledged write that
 gave a topic more partitions it takes the topic id that the write was for, which no answer tells.
@@ -109,7 +109,7 @@ def _counts(describes: pa.Table) -> pa.Table:
 
 
 def _created_ns(topic_writes: pa.Table) -> Mapping[str, int]:
-    """When the creation of each topic id was acknowledged; of ids that one creation alone has."""
+    """Return when each topic id was created (acknowledged), for ids of a single creation."""
     created = _acknowledged(topic_writes, "create-topic")
     ids, times = created["topic_id"].to_pylist(), created["return_ns"].to_pylist()
     creations = Counter(ids)

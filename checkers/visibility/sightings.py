@@ -1,4 +1,4 @@
-"""What reads showed of topics, and how new that can be at most.
+"""The sightings of topics by reads, and the latest moment at which each can have been made.
 
 A *sighting* is what one read showed of one topic: that there is none, its id, or the number that
 its setting carries. A write *makes* what is seen: a creation an id and a number, a change of
@@ -68,14 +68,14 @@ class Writes:
 
     @property
     def acknowledged(self) -> NDArray[np.bool_]:
-        """Which of them are ok."""
+        """A mask of the ok ones."""
         mask: NDArray[np.bool_] = self.return_ns != EVER
         return mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """What reads showed of one topic, as parallel arrays, by the numbers of the reads."""
+    """The sightings of one topic as parallel arrays, by the numbers of the reads."""
 
     read: NDArray[np.int64]
     process: NDArray[np.int64]
@@ -169,7 +169,7 @@ def _absence_ranks(writes: Writes, seen_ns: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _unique(makers: list[Any]) -> Mapping[Any, int]:
-    """Where each of these stands, if it stands in one place alone."""
+    """Return the place of each of these values; -1 for a value in several places."""
     places: dict[Any, int] = {}
     for place, made in enumerate(makers):
         if made is not None:

@@ -67,7 +67,7 @@ _OUTDATED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleReads:
-    """What a check found."""
+    """The findings of a check."""
 
     table: pa.Table
     """`lacking.STALE_READS`."""
@@ -77,7 +77,7 @@ class StaleReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claims:
-    """What was newer than a rank, and since when that was known; of one topic."""
+    """The claims about one topic: what was newer than a rank, and since when that was known."""
 
     f: NDArray[np.int64]
     """Of the write that made it."""
@@ -200,7 +200,7 @@ def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDA
 
 
 def _judged_count(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> int:
-    """How many sightings of a known rank some claim was known before."""
+    """Return how many sightings of a known rank were called after some claim was known."""
     count = 0
     for able, asking in _comparable(seen, claims):
         if len(able):

@@ -76,7 +76,7 @@ def _there_ns(versions: list[PartitionVersion], facts: Facts) -> NDArray[np.int6
 
 
 def _settled(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> NDArray[np.bool_]:
-    """Whether nothing was broken for as long as it takes, and the broker was in office."""
+    """Return a mask of reads after a long enough time without faults, their broker in office."""
     from_ns = reads.call_ns - facts.metadata_settle_ns
     settled: NDArray[np.bool_] = calm.since_ns(reads.return_ns) <= from_ns
     for node in np.unique(reads.node):

@@ -29,7 +29,7 @@ _NS_A_S: Final = 1_000_000_000
 
 
 class Offsets:
-    """Which metadata offset each node was known to have, and when: METADATA_OFFSETS."""
+    """The metadata offset that each node was known to have, and when: METADATA_OFFSETS."""
 
     def __init__(self, table: pa.Table) -> None:
         table = table.sort_by("time_ns")
@@ -40,7 +40,7 @@ class Offsets:
         self._rows_of = {node: np.flatnonzero(nodes == node) for node in set(nodes.tolist())}
 
     def words(self, node: str, time_ns: int) -> str:
-        """How far a node was then, and the node that was furthest; nothing if nobody knows."""
+        """Return in words the offset of a node then, and the furthest node; empty if unknown."""
         rows = self._rows_of.get(node, np.empty(0, dtype=np.int64))
         known = int(np.searchsorted(self._time_ns[rows], time_ns, side="right"))
         if not known:
