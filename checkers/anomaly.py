@@ -93,7 +93,7 @@ class Anomaly:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the key's log, or of the metadata log where the check is of that."""
+        """The offsets in the key's log, or in the metadata log where the check is about that."""
         return self.proof.offsets
 
     @property

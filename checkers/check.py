@@ -63,7 +63,7 @@ from history.run_directory import RunDirectory
 __all__ = ["BUDGET_S", "check_run"]
 
 BUDGET_S: Final = 3600.0
-"""Of one pass; a pass that takes longer has failed, and its checks are unknown."""
+"""The budget of one pass; a pass that takes longer has failed, and its checks are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ def _of_clients(
 
 
 def _nothing_asked() -> _Answered:
-    """Of an open history: it has no clients of Kafka."""
+    """Return the empty answers for an open history: it has no clients of Kafka."""
     return _Answered(results=(), setting=Setting(), findings=FINDINGS.empty_table())
 
 

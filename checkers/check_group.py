@@ -38,7 +38,7 @@ class Question:
     """The setting that the operations tell: promises, complete final reads."""
     session: Session
     budget_s: float
-    """Of one job."""
+    """The budget of one job."""
 
     def file(self, name: str, *, bucket: int = 0) -> SealedFile:
         """The file of a table, or that of a bucket of it."""
@@ -79,5 +79,5 @@ class CheckGroup:
 
     name: str
     entries: tuple[Entry, ...]
-    """Of the catalogue, which lists them, too."""
+    """The group's entries of the catalogue, which lists them, too."""
     answer: Callable[[Question], GroupAnswers]

@@ -27,7 +27,7 @@ _DRIFT_SHARE: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Of the manifest, what checks of the cluster's tables ask for. Times are ns of the run."""
+    """The manifest's facts that checks of the cluster's tables need. Times are ns of the run."""
 
     node_ids: Mapping[str, int]
     """Kafka's id of each node."""
@@ -43,9 +43,9 @@ class Facts:
     leases: bool = False
     """Brokers end their own leases."""
     keys: tuple[str, ...] = ()
-    """Of the run; a cluster has others of its own."""
+    """The keys of the run; a cluster has others of its own."""
     skews: tuple[ClockSkew, ...] = ()
-    """Of controllers, whose clocks the timestamps of the metadata log are of."""
+    """The skews of controllers, whose clocks give the timestamps of the metadata log."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -79,7 +79,7 @@ class Facts:
         )
 
     def _others_ms(self, timestamp_ms: int) -> Iterator[tuple[int, int]]:
-        """From when to when each wrong clock may have shown the timestamp, by a right one."""
+        """Yield from when to when each wrong clock may have shown the timestamp, by a right one."""
         time_ns, slack_ns = self.time_ns(timestamp_ms), self._slack_ns(timestamp_ms)
         for skew in self.skews:
             first_ns = max(time_ns - skew.ahead_max_ns, skew.from_ns - slack_ns)

@@ -1,7 +1,7 @@
 """A proof is a rule and facts: what was compared, and with which operations, frames and offsets.
 
 The rule is a sentence with the names of facts in braces; `Proof.sentence` is the one place where
-facts become words. Whoever wants more than the sentence (the page, JUnit, JSON, a test) asks for
+facts become words. Readers that need more than the sentence (the page, JUnit, JSON, a test) ask for
 the facts. Both are stored, so that the findings of an old run read as they did when it was checked,
 whatever its check says today.
 """
@@ -27,10 +27,10 @@ class FactKind(StrEnum):
     OPERATION = "operation"
     """The index of an operation of the history."""
     OFFSET = "offset"
-    """Of the key's log."""
+    """An offset in the key's log."""
     METADATA_OFFSET = "metadata-offset"
     VALUE = "value"
-    """Of a record, or of an object."""
+    """The value of a record, or of an object."""
     FRAME = "frame"
     """The number of a frame of the tape."""
     TIME = "time"
@@ -125,7 +125,7 @@ class Proof:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the key's log, or of the metadata log where the check is of that."""
+        """The offsets in the key's log, or in the metadata log where the check is about that."""
         return tuple(int(fact.value) for fact in self.facts if fact.kind in _OFFSETS)
 
     @property

@@ -22,10 +22,10 @@ class Quiet:
 
     begin_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
-    """Of a fault and those that began before it: when the last of them ended."""
+    """The end of the last to end among a fault and those that began before it."""
 
     def since_ns(self, until_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Since when nothing was broken any more, at each of these times; OPEN_NS: something is."""
+        """Return since when nothing was broken, at each of these times; OPEN_NS if something is."""
         begun = np.searchsorted(self.begin_ns, until_ns, side="right")
         ended_ns = np.concatenate([np.zeros(1, dtype=np.int64), self.end_ns])[begun]
         since_ns: NDArray[np.int64] = np.where(ended_ns <= until_ns, ended_ns, OPEN_NS)

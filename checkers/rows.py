@@ -75,9 +75,9 @@ class Rows:
     """`UNKNOWN_OFFSET` where it is not known."""
     value: NDArray[np.int64]
     outcome: NDArray[np.int8]
-    """Of the operation: OK, FAIL or INFO."""
+    """The outcome of the operation: OK, FAIL or INFO."""
     return_ns: NDArray[np.int64]
-    """Of the operation; `OPEN_NS` if its end was never seen."""
+    """The return of the operation; `OPEN_NS` if its end was never seen."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -137,7 +137,7 @@ def split(records: pa.Table, *, first_row: int = 0) -> tuple[Rows, Rows, NDArray
 
 
 def no_rows() -> Rows:
-    """Rows, of which there are none."""
+    """Return empty rows."""
     return Rows(**{name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()})
 
 

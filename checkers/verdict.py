@@ -40,9 +40,9 @@ class Validity(StrEnum):
     INVALID = "invalid"
     UNKNOWN = "unknown"
     NOT_JUDGED = "not judged"
-    """Of a check alone: there was no case to judge."""
+    """The answer of a check only: there was no case to judge."""
     FIGURE = "figure"
-    """Of a check alone: whatever it finds is legal on this cluster."""
+    """The answer of a check only: anything that it finds is legal on this cluster."""
 
 
 EXIT_CODES: Mapping[Validity, int] = {
@@ -50,7 +50,7 @@ EXIT_CODES: Mapping[Validity, int] = {
     Validity.INVALID: 1,
     Validity.UNKNOWN: 2,
 }
-"""Of a run."""
+"""The exit code of each validity of a run."""
 
 
 def worst(validities: Iterable[Validity]) -> Validity:
@@ -73,13 +73,13 @@ class CheckResult:
     """All that were found, legal ones included; `anomalies/<check>.parquet` spells out at most
     `checkers.anomaly.PROOFS_MAX` a key."""
     allowed_count: int = 0
-    """Of these, the legal ones."""
+    """The number of legal ones among them."""
     reason: str = ""
     """One sentence: why invalid, unknown or not judged. Empty when valid."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """The figures measured on the way; units are suffixes."""
     seconds: float = 0.0
-    """Of one core."""
+    """The seconds of one core."""
     examples: tuple[Anomaly, ...] = ()
     """The first few anomalies, those that are never allowed first."""
 

@@ -61,7 +61,7 @@ class Calm:
     eligible: Mapping[int, Sequence[Span]]
     """The times when a broker was in office, each under one registration."""
     flipped: Mapping[str, Span]
-    """Of a node: from when on a bit of its disk is wrong."""
+    """The time from when on a bit of a node's disk is wrong, by node."""
     end_ns: int
     facts: Facts
 
@@ -134,7 +134,7 @@ def return_count(history: PartitionHistory) -> int:
 def _absences(
     history: PartitionHistory, broker_id: int, first: int, last: int, when: Calm
 ) -> Iterator[Absence]:
-    """Of one replica, while it was out of the versions at these places."""
+    """Yield the absences of one replica that is missing from the versions at these places."""
     versions, facts = history.versions, when.facts
     following = versions[last + 1] if last + 1 < len(versions) else None
     deleted_ns = FOREVER_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)

@@ -21,4 +21,4 @@ class Breach:
 
 
 Rule = Callable[[MetadataRecord, MetadataState], Iterator[Breach]]
-"""Of a record, and the state before it."""
+"""A rule: it takes a record and the state before it, and yields the breaches."""

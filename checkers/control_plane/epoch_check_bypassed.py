@@ -43,9 +43,9 @@ class _Claim(NamedTuple):
     named: int
     in_force: int
     words: str
-    """Of both."""
+    """The words for both."""
     offset: int
-    """Since which metadata offset it was in force."""
+    """The metadata offset from which on it was in force."""
     refusal: str
 
 

@@ -34,7 +34,7 @@ NAME: Final = "epoch-went-back"
 
 
 def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
-    """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
+    """Judge nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
     told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
     proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]

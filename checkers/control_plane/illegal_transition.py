@@ -54,7 +54,7 @@ def illegal_transitions(_: Tables, seen: View) -> Judged:
 
 
 def _judged(log: LogOfRecord) -> Iterator[list[tuple[str, Proof]]]:
-    """Of each step, in order, what it breaks: (key, proof)."""
+    """Yield for each step, in order, the breaches: (key, proof)."""
     state, earlier = MetadataState(), _last_of_earlier_batches(log)
     for record in log.records:
         if not record.snapshot and not record.control:

@@ -46,7 +46,7 @@ _Row = Mapping[str, Any]
 
 
 def metadata_divergences(tables: Tables, seen: View) -> Judged:
-    """Of the run's nodes, all in one.
+    """Judge the run's nodes, all in one.
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """

@@ -158,4 +158,4 @@ def _repeats(ids: tuple[int, ...]) -> bool:
 CHANGE: Final[tuple[Rule, ...]] = tuple(
     map(_of_change, (_elected, _recovery, _eligible_leaders, _reassigned))
 )
-"""Of a PartitionChangeRecord."""
+"""The rules for a PartitionChangeRecord."""

@@ -108,7 +108,7 @@ def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
 def stale_joins(
     tables: Tables, seen: View, histories: Iterable[PartitionHistory]
 ) -> Iterator[JudgedJoins]:
-    """Of each of these its joins."""
+    """Yield the judged joins of each of these partitions."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     told = _Told(_answers(tables), follower_fetches(tables["wire"]))
     taped = bool(len(tables["wire"]))

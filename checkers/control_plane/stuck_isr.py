@@ -47,13 +47,13 @@ class _Course:
     seen: View
     healed_ns: int
     end_ns: int
-    """Of the run, or of the log if that ends before: until here states are known."""
+    """The end of the run, or of the log if that is earlier: states are known until here."""
     rows: Mapping[tuple[str, str], Mapping[str, Any]]
-    """Of `replicas`, by (key, node)."""
+    """The rows of `replicas`, by (key, node)."""
 
 
 def stuck_isrs(tables: Tables, seen: View) -> Judged:
-    """Of every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
+    """Judge every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
     if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt or seen.facts.healed_ns is None:
@@ -85,7 +85,7 @@ def _back_count(versions: Sequence[PartitionVersion]) -> int:
 def _outsiders(
     history: PartitionHistory, versions: list[PartitionVersion], course: _Course
 ) -> Iterator[Proof | str | None]:
-    """Of each replica that might be stuck: a proof, a doubt, or None if it has not caught up."""
+    """Yield for each replica that may be stuck a proof, a doubt, or None if it is behind."""
     seen = course.seen
     if not versions or versions[-1].leader == NO_LEADER:
         return
@@ -143,7 +143,7 @@ def _joins_later(history: PartitionHistory, last: PartitionVersion, broker_id: i
 
 
 def _eligible_ns(broker: BrokerHistory, facts: Facts, end_ns: int) -> int | None:
-    """Since when it is unfenced and not stopping; None if it is not, or not sure to be."""
+    """Return since when it is unfenced and not stopping; None if it is not, or not surely."""
     since: BrokerVersion | None = None
     for version in broker.versions:
         if facts.earliest_ns(version.timestamp_ms) > end_ns:

@@ -33,11 +33,11 @@ __all__ = ["CHECKS", "NAME", "stuck_replicas"]
 NAME: Final = "stuck-replica"
 
 _Rows = Mapping[tuple[str, str], Mapping[str, Any]]
-"""Of `replicas`, by (key, node)."""
+"""The rows of `replicas`, by (key, node)."""
 
 
 def stuck_replicas(tables: Tables, seen: View) -> Judged:
-    """Of every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
+    """Judge every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
     if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt:

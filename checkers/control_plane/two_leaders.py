@@ -1,10 +1,10 @@
-"""C4 two-leaders: who leads in an epoch, by everybody's word.
+"""C4 two-leaders: two sources name different leaders in one epoch.
 
-Of a partition, four sources say who leads in a leader epoch: the metadata log, the leader itself in
-every AlterPartition that it sends, and describes. Of the quorum: its LeaderChangeMessage records on
-any node's disk, its leader's BeginQuorumEpoch requests, answers that name the leader, and the
-controllers' own claims. Two sources that name different leaders in one epoch are two leaders; who
-names none says nothing.
+Several sources say who leads a partition in a leader epoch: the metadata log, the leader itself in
+every AlterPartition that it sends, and describes. These say who leads the quorum: its
+LeaderChangeMessage records on any node's disk, its leader's BeginQuorumEpoch requests, answers that
+name the leader, and the controllers' own claims. Two sources that name different leaders in one
+epoch are two leaders; a source that names none says nothing.
 
 Besides, a leader is one of the partition's replicas, and a member of its ISR unless its election is
 recorded as unclean.
@@ -39,7 +39,7 @@ _NO_ERROR: Final = "NONE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """Somebody's word that a node leads in an epoch."""
+    """A source's statement that a node leads in an epoch."""
 
     epoch: int
     leader: int
@@ -51,7 +51,7 @@ class _Claim:
 
 
 def two_leaders(tables: Tables, seen: View) -> Judged:
-    """Of every partition, and of the quorum.
+    """Judge every partition, and the quorum.
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
     """

@@ -62,7 +62,7 @@ class ProposedJoin:
 
     @property
     def fetched_epoch(self) -> int | None:
-        """Under which it had fetched last; None if it had not fetched at all."""
+        """The epoch under which it had fetched last; None if it had not fetched at all."""
         return self.before[-1].broker_epoch if self.before else None
 
 

@@ -28,7 +28,7 @@ class Counted:
     """Those that are not spelled out included."""
     allowed_count: int = 0
     case_count: int = 0
-    """Of what the promise forbids."""
+    """The number of cases that the promise forbids."""
 
 
 @dataclass(slots=True)

@@ -85,7 +85,7 @@ class _Order:
         self.placed = versions.place
 
     def passed(self, reads: Ints) -> Ints:
-        """Of each read, the element after those that it saw."""
+        """Return, for each read, the element after those that it saw."""
         steps = self._steps
         passed: Ints = self._before[self._bounds[steps.key[reads]] + steps.length[reads]]
         return passed

@@ -36,14 +36,14 @@ EDGE: Final = np.dtype(
         ("target", "<i8"),
         ("kind", "<i4"),
         # Why it holds: the key, by its place in the row group, the last element before it and the
-        # element that it is about; `steps.NONE` where there is none.
+        # element that it is about; `steps.NONE` without one.
         ("key", "<i4"),
         ("before", "<i8"),
         ("element", "<i8"),
     ]
 )
 Edges = NDArray[np.void]
-"""Of `EDGE`."""
+"""An array of `EDGE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def within(ends: Ends, segments: Ints) -> Ends:
 
 
 def joined(parts: Iterable[Ends]) -> Ends:
-    """The edges of several parts; the nodes inside fans of one are none of another."""
+    """Return the edges of several parts; the nodes inside fans stay distinct between parts."""
     used = 0
     sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     kinds = [np.empty(0, np.int8)]

@@ -158,7 +158,7 @@ LIST_ENTRIES: Final = (
 
 _NONE_READ: Final = "no ok transaction read any list: there is nothing to judge by"
 _WHOLE_STEPS_MAX: Final = 4_000_000
-"""Of a history whose edges are all sent at once: some 150 MB of them."""
+"""The most steps of a history whose edges are all sent at once: some 150 MB of edges."""
 _NO_CYCLES: Final = Cycles(spelled=(), unspelled={})
 
 
@@ -246,7 +246,7 @@ def _judge(files: _Files, found: _Found) -> None:
 
 
 def _committed_count(summaries: Sequence[Summary], *, promise: Isolation) -> int:
-    """Transactions that took place, as far as anybody can tell (`judgement.taking_part`)."""
+    """Return how many transactions took place, as far as known (`judgement.taking_part`)."""
     acknowledged = sum(summary.acknowledged for summary in summaries)
     if promise is Isolation.READ_UNCOMMITTED or not summaries:
         return acknowledged

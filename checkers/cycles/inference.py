@@ -36,17 +36,17 @@ NODE: Final = np.dtype(
     ]
 )
 Nodes = NDArray[np.void]
-"""Of `NODE`."""
+"""An array of `NODE`."""
 
 _DOUBTS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inferred:
-    """Of one table of whole keys."""
+    """The inference from one table of whole keys."""
 
     names: list[str]
-    """Of its keys."""
+    """The names of its keys."""
     reads: int
     """Reads of ok transactions whose list is known."""
     nodes: Nodes

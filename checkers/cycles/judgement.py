@@ -59,7 +59,7 @@ Reasons = Mapping[Link, Reason]
 
 
 def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
-    """The transactions that took place, as far as anybody can tell, by index."""
+    """Return the transactions that took place, as far as known, by index."""
     seen = np.isin(nodes["transaction"], observed) & (nodes["outcome"] == INFO)
     if promise is Isolation.READ_UNCOMMITTED:
         seen[:] = False

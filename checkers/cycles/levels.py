@@ -35,7 +35,7 @@ class CycleClass(StrEnum):
     G1C = "G1c"
     """ww and wr: information flows in a circle."""
     G_SINGLE = "G-single"
-    """One rw: somebody saw half of another transaction."""
+    """One rw: a transaction saw half of another one."""
     G_NONADJACENT = "G-nonadjacent"
     """Several rw, no two in a row: two saw the writes of two others in opposite orders."""
     G2_ITEM = "G2-item"

@@ -60,7 +60,7 @@ class Committed:
     process: Ints
     begin_ns: Ints
     end_call_ns: Ints
-    """Of the commit; of its begin if that is all that is known."""
+    """The call of the commit; that of the begin if no more is known."""
     return_ns: Ints
     """`OPEN_NS` if the commit was not acknowledged."""
     values: Ints
@@ -105,11 +105,11 @@ class Moments:
     graph: Graph
     """Its `transaction` numbers the moments by time."""
     transaction: Ints
-    """Of each moment, by place in `Committed`; -1 of a read."""
+    """The transaction of each moment, by place in `Committed`; -1 for a read."""
     operation: Ints
-    """Of a read or of a run; -1 of a commit."""
+    """The operation of a read or of a run; -1 for a commit."""
     key: Ints
-    """Of a run, by place in the sequence of keys; -1 of others."""
+    """The key of a run, by place in the sequence of keys; -1 for others."""
     value: Ints
     """The first one of a run; of others 0."""
 

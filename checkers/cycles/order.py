@@ -41,7 +41,7 @@ class Barriers:
     source: Ints
     target: Ints
     count: int
-    """Of barriers."""
+    """The number of barriers."""
     entries: int
     """The number of leading edges that lead from events into barriers."""
 

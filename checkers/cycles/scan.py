@@ -39,7 +39,7 @@ __all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Of one row group."""
+    """The summary of one row group."""
 
     keys: int
     reads: int
@@ -48,7 +48,7 @@ class Summary:
     node_sum: int
     """… and the sum of their indices."""
     acknowledged: int
-    """Of these transactions, those that are ok."""
+    """The number of these transactions that are ok."""
     last: int
     observed: NDArray[Any]
     spans: NDArray[Any]
@@ -60,7 +60,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Of one row group, transactions and edges."""
+    """The transactions and edges of one row group."""
 
     nodes: Nodes
     ends: Ends

@@ -38,7 +38,7 @@ class Steps:
     """Steps of transactions, parallel arrays, by key, transaction and position."""
 
     names: list[str]
-    """Of the keys."""
+    """The names of the keys."""
     key: Ints
     """Its place in `names`; ascending."""
     transaction: Ints
@@ -48,7 +48,7 @@ class Steps:
     return_ns: Ints
     """`checkers.rows.OPEN_NS` if the end was never seen."""
     outcome: NDArray[np.int8]
-    """Of the transaction: OK, FAIL or INFO of `checkers.rows`."""
+    """The outcome of the transaction: OK, FAIL or INFO of `checkers.rows`."""
     appends: Mask
     value: Ints
     """Appended."""

@@ -37,12 +37,12 @@ class Versions:
     longest: Ints
     """A key's row of its longest read; -1 without any."""
     bounds: Ints
-    """Of `key`, from `bounds[key]` up to `bounds[key + 1]`, are its elements."""
+    """The bounds of keys: `key` has the elements from `bounds[key]` up to `bounds[key + 1]`."""
     value: Ints
     writer: Ints
     """The row that appended each element; -1 without one."""
     place: Ints
-    """Of each row that appends: which element it became; -1 if no longest read has it."""
+    """The element that each appending row became; -1 if no longest read has it."""
     again: Ints
     """Elements, by place, that are in the list before already."""
     differing: Ints
@@ -137,7 +137,7 @@ def versions_of(steps: Steps) -> Versions:
 
 
 def _longest(steps: Steps) -> Ints:
-    """Of reads that are as long, the first."""
+    """Return the longest read of each key; among equally long ones, the first."""
     length = np.where(steps.known, steps.length, -1)
     starts = np.searchsorted(steps.key, np.arange(len(steps.names)))
     most = np.maximum.reduceat(length, starts) if len(starts) else length
@@ -189,6 +189,6 @@ def _blocks(steps: Steps, reads: Ints) -> Iterator[Ints]:
 
 
 def is_failed(steps: Steps, writer: Ints) -> Mask:
-    """Of elements, by the rows that appended them: whether that transaction failed."""
+    """Return whether the transaction of each element failed, by the rows that appended them."""
     failed: Mask = (writer >= 0) & (steps.outcome[writer] == FAIL)
     return failed

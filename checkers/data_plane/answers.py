@@ -26,7 +26,7 @@ __all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Of one check, on a key or a part of it."""
+    """The answer of one check on a key or a part of it."""
 
     found: Found | None
     """None if it crashed."""

@@ -56,7 +56,7 @@ class KeyLog:
     key: str
     setting: Setting
     around: Surroundings | None
-    """Of the whole key; None if these are all its rows."""
+    """The surroundings from the whole key; None if these are all its rows."""
     final_reads: tuple[FinalRead, ...]
     """The complete final reads of this key, by call."""
     sends: Rows
@@ -68,7 +68,7 @@ class KeyLog:
     """Some read does not know its offset."""
     log: Log
     send_entry: NDArray[np.int64]
-    """Of sends that must have happened and know their offset."""
+    """The entry of each send that must have happened and knows its offset."""
     read_entry: NDArray[np.int64]
     entry_sent: NDArray[np.bool_]
     """Entries at which a send that must have happened was acknowledged."""
@@ -87,7 +87,7 @@ class KeyLog:
     sent_back: Pairs
     """Neighbouring sends of a process whose offsets go back."""
     step_counts: StepCounts
-    """Of these three kinds of steps, all that are judged."""
+    """The counts of all judged steps of these three kinds."""
 
 
 def key_log(key: str, records: pa.Table, setting: Setting) -> KeyLog:
@@ -217,7 +217,7 @@ def _marked(log: Log, entry: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _marked_of(entry: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of each row, whether its entry is marked; rows outside the log are not."""
+    """Return whether the entry of each row is marked; rows outside the log are not."""
     return np.append(marked, np.False_)[entry]
 
 

@@ -86,7 +86,7 @@ def lags(pieces: Callable[[Sequence[str]], Iterable[pa.Table]]) -> Lags | None:
 
 @dataclass(slots=True)
 class _Known:
-    """From when on each offset was known."""
+    """The times from when on each offset was known."""
 
     first: int = 0
     end: int = 0
@@ -105,11 +105,11 @@ class _Known:
         return True
 
     def spread(self) -> None:
-        """Whoever knows a record knows of those before it."""
+        """Spread the times downwards: to know a record is to know those before it."""
         self.times_ns = np.minimum.accumulate(self.times_ns[::-1])[::-1]
 
     def since_ns(self, offset: _Numbers) -> _Numbers:
-        """From when on these offsets were known, which were all learnt."""
+        """Return from when on these offsets were known, which were all learnt."""
         return self.times_ns[offset - self.first]
 
     def _make_room(self, first: int, end: int) -> bool:

@@ -1,4 +1,4 @@
-"""The log of a key: which value stands at which offset, as everybody together saw it.
+"""The log of a key: the value at each offset, as all clients together saw it.
 
 The log is built from all polls whatever their outcome (a poller must always see safe data) and from
 sends that must have happened and whose offset is known. Its *entries* are the distinct pairs

@@ -100,7 +100,7 @@ def _read_count(log: KeyLog) -> int:
     """Acknowledged values that were read, and that would have been missed."""
     read = log.sends.ok & log.returned
     if not log.final_reads:
-        # Nobody knows where the others stand, so nobody could have said that reading went beyond.
+        # The places of the others are unknown, so reading cannot be said to have gone beyond them.
         read &= log.send_entry >= 0
     return int(np.count_nonzero(read))
 

@@ -75,7 +75,7 @@ def with_client_made(
     answers = run_files(session, files, partial(_copies, wanted=wanted), budget_s=budget_s)
     for answer in answers:
         if answer.failure:
-            # Nobody is excused by what could not be read.
+            # A log that could not be read excuses no broker.
             _LOG.warning("the logs were not asked whose the duplicates are: %s", answer.failure)
             return findings
     copies = [answer.content for answer in answers if answer.content is not None]

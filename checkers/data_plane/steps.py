@@ -109,7 +109,7 @@ class StepCounts:
 
     @staticmethod
     def summed(parts: Iterable["StepCounts"]) -> "StepCounts":
-        """Of all these parts, none of which has a step of another."""
+        """Return the sum of these parts, which share no step."""
         all_parts = list(parts)
         return StepCounts(
             inside=sum(part.inside for part in all_parts),
@@ -141,7 +141,7 @@ class SendSteps:
     back: Pairs
     """Those whose offsets go back."""
     count: int
-    """Of all of them."""
+    """The number of all pairs."""
     last: Rows
     """The last send of each process."""
 

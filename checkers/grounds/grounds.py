@@ -154,7 +154,7 @@ def _figures(summary: HistorySummary, *, fault_count: int) -> Iterator[tuple[str
     yield from sorted(_counted(summary).items())
     for (f, error), count in sorted(summary.errors.items()):
         yield f"{_word(f)}_error_{error}_count", count
-    # Nobody has thought about what these prove; their operations are info until somebody does.
+    # The meaning of these errors is not registered yet; until it is, their operations are info.
     known = {entry.name for entry in registry().values()}
     unexpected = (count for (_, error), count in summary.errors.items() if error not in known)
     yield "unexpected_errors_count", sum(unexpected)

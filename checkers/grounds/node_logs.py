@@ -52,7 +52,7 @@ _SOUND: Final = frozenset({"cut_power", "wipe"})
 _SICK: Final = ("out-of-memory", "jvm-crash")
 
 Row = Mapping[str, Any]
-"""Of LOG_FINDINGS."""
+"""A row of LOG_FINDINGS."""
 
 
 def fatal_faults(tables: Tables, seen: View) -> Judged:
@@ -97,7 +97,7 @@ def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:
 def _proofs(
     tables: Tables, facts: Facts, *, findings: tuple[str, ...]
 ) -> Iterator[tuple[str, list[Proof]]]:
-    """Of each node, in order."""
+    """Yield for each node, in order, its findings."""
     found: dict[str, list[Proof]] = {node: [] for node in facts.node_ids}
     for row in tables["log_findings"].to_pylist():
         if row["finding"] in findings:

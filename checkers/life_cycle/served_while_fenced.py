@@ -46,7 +46,7 @@ NAME: Final = "served-while-fenced"
 
 _SLACK_NS: Final = 250_000_000
 _DRIFT_SHARE: Final = 100
-"""Of a lease, by how much a broker's clock may run behind."""
+"""The divisor of a lease that gives how far a broker's clock may run behind."""
 _HEARTBEAT: Final = "BrokerHeartbeat"
 _ANSWERS: Final = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE")
 """The answers by which a broker shows its metadata; other errors may be the client's own."""
@@ -62,7 +62,7 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """From when on a broker may not serve, and the request whose answer says so."""
+    """The time from when on a broker may not serve, and the request whose answer says so."""
 
     time_ns: int
     rpc: Rpc

@@ -30,7 +30,7 @@ __all__ = ["CHECKS", "NAME", "unsafe_shutdowns"]
 NAME: Final = "unsafe-shutdown"
 
 _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
-"""From when to when, surely; of which partition; by which version."""
+"""The sure span of a leadership (from, until), its partition and its version."""
 
 
 def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:

@@ -18,7 +18,7 @@ class OverBudgetError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Of one key."""
+    """The budget of one key."""
 
     seconds: float
     bytes: int

@@ -48,7 +48,7 @@ UNTOLD: Final = ALWAYS + 1
 """The value of a version that no operation showed."""
 
 COLUMNS: Final = ("f", "call_ns", "return_ns", "outcome", "error", "expected", "version", "value")
-"""Of MODEL_OPERATIONS: what the claims are made of."""
+"""The columns of MODEL_OPERATIONS from which claims are made."""
 
 _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 _KINDS: Final = len(_OUTCOMES)

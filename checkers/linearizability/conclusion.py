@@ -46,11 +46,11 @@ class Run:
 
     @staticmethod
     def first(summary: Summary) -> "Run":
-        """Of the first time."""
+        """Return the run of a slab's first answer."""
         return Run(summary=summary, steady_from=max(summary.steady_from, summary.first_lower))
 
     def again(self, summary: Summary, entry: Entry) -> "Run":
-        """Of a later time."""
+        """Return the run of a later answer."""
         return replace(self, summary=summary, entry=entry, again_count=self.again_count + 1)
 
 
@@ -133,7 +133,7 @@ def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
 
 
 def _unmade(summaries: Sequence[Summary]) -> Unmade:
-    """Of all slabs, in the light of all later ones and of the entries."""
+    """Return the unmade versions of all slabs, given all later slabs and the entries."""
     later, parts = NEVER, []
     for place in range(len(summaries) - 1, -1, -1):
         summary = summaries[place]

@@ -53,7 +53,7 @@ def counter(key: str, rows: pa.Table, budget: Budget) -> Found:
 
 
 def _beyond(whole: Counter) -> Proofs | None:
-    """Reads of less or more than the adds can come to."""
+    """Find reads of less or more than the adds can sum to."""
     up, down = np.maximum(whole.delta, 0), np.minimum(whole.delta, 0)
     least = _ended(whole, up) + _called(whole, down)
     most = _ended(whole, down) + _called(whole, up)

@@ -100,7 +100,7 @@ def keys_of_group(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The statistics of a row group; where there are none, what is in it is read."""
+    """The statistics of a row group; without statistics its rows are read."""
 
     parquet: Any
     number: int

@@ -45,7 +45,7 @@ __all__ = ["CHECK", "searched"]
 CHECK: Final = "nonlinearizable"
 
 _OPERATION_BYTES: Final = 700
-"""Of an operation, its place in the list and what is kept of it: measured, rounded up."""
+"""The memory of an operation, its place in the list and its record: measured, rounded up."""
 _ALWAYS: Final = -OPEN_NS
 _WINDOW_FIRST: Final = 4
 _PROOF_SECONDS: Final = 20.0

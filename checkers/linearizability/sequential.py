@@ -39,8 +39,9 @@ class Sequential:
     shown: Callable[[Any], str]
     """A state in words, for a proof."""
     answers_first: bool = False
-    """A search does well to go first where an answer fits that somebody waits for: many orders of
-    adds lead to one sum, and few sums are right. (Of a register, that spends writes too early.)"""
+    """The search first tries answers that fit and that a client waits for: many orders of adds lead
+    to one sum, and few sums are right. (For a register, that would spend writes too early.)
+    """
 
 
 def _register(state: Any, operation: Operation) -> State | None:

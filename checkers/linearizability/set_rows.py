@@ -48,7 +48,7 @@ class Elements:
     """The earliest return of an add that must have happened; OPEN_NS without one."""
     ended_by: Places
     size: Numbers
-    """Of the smallest set that was read with it; `UNREAD` if none was."""
+    """The size of the smallest set that was read with it; `UNREAD` if none was."""
     read_by: Numbers
     """Such a read, by number."""
 

@@ -35,13 +35,13 @@ from checkers.linearizability.schedule import lowered, unsettled
 __all__ = ["FAULTS_MAX", "Slab", "Summary"]
 
 FAULTS_MAX: Final = 100
-"""Of each rule and slab: how many are told; all are counted."""
+"""The most faults told of each rule and slab; all are counted."""
 _LINKS_MAX: Final = 50
-"""Of a chain of refusals: how many are told."""
+"""The most refusals told of a chain."""
 _REFUSALS_MAX: Final = 1 << 22
 """The most refusals that wait before they are settled as far as they can be."""
 _ONE: Final = np.int32(1)
-"""Of the type that it is added to: numpy's loop for a plain number takes fifty times as long."""
+"""One, typed as its summand: numpy's loop for a plain number takes fifty times as long."""
 
 Int64s = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class Summary:
     faults: tuple[Fault, ...]
     fault_count: int
     case_count: int
-    """Of the answers that were taken: each names a version, so no other slab counts it."""
+    """The number of answers taken: each names a version, so no other slab counts it."""
     doubt: str
 
 

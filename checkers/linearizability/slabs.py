@@ -44,7 +44,7 @@ class Cut:
     first: int
     end: int
     limit: int
-    """Of all versions of the key: its operations."""
+    """The limit on all versions of the key: the number of its operations."""
     owned: tuple[int, ...]
     """Row groups whose operations on no version it counts."""
     groups: tuple[int, ...]

@@ -31,7 +31,7 @@ __all__ = ["Sweep"]
 
 _KEY_SECONDS_MAX: Final = 60.0
 _KEY_SHARE: Final = 0.25
-"""Of the budget of a job, for a key that is searched: others of its task want to be judged, too."""
+"""The share of a job's budget for a searched key: the task has other keys to judge."""
 _TASKS_A_CORE: Final = 4
 """The tasks per core where a kernel's time follows from its rows. A task costs a tenth of a second,
 as much as judging a million operations; a few a core suit cores that are not equally fast.
@@ -49,7 +49,7 @@ class Sweep:
     model: Model
     outlines: Sequence[Outline]
     budget_s: float
-    """Of one job."""
+    """The budget of one job."""
     slab_rows: int = SLAB_ROWS
     kernels: Mapping[Model, KeyKernel] = field(default_factory=lambda: KERNELS)
     unreadable: dict[str, None] = field(default_factory=dict)

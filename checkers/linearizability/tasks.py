@@ -62,9 +62,9 @@ class Keys:
     file: SealedFile
     groups: KeyGroups
     first: int = 0
-    """Of the keys of a row group with several: from this one, by number, …"""
+    """In a row group with several keys: the number of the first key to judge."""
     end: int | None = None
-    """… to the one before this one, or all."""
+    """The number after the last key to judge; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

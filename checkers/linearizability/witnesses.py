@@ -22,10 +22,10 @@ from history.models import Model
 __all__ = ["SOUGHT_COLUMNS", "Found", "merged", "sought"]
 
 SOUGHT_COLUMNS: Final = ("index", "process", *COLUMNS)
-"""Of MODEL_OPERATIONS: what is read to find and to show witnesses."""
+"""The columns of MODEL_OPERATIONS that are read to find and to show witnesses."""
 
 _KEPT: Final = 2
-"""Of one witness: a version made twice has two."""
+"""The most operations kept for one witness: a version made twice has two."""
 
 Found = Mapping[Witness, tuple[tuple[int, Mapping[str, Any]], ...]]
 """The operations found for each witness: the distance of each, and its row; the nearest first."""

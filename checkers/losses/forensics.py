@@ -66,11 +66,11 @@ class Acknowledgement:
     leader: int
     leader_epoch: int
     broker_epoch: int | None
-    """Of the leader."""
+    """The broker epoch of the leader."""
     isr: tuple[int, ...]
     partition_epoch: int
     metadata_offset: int
-    """Of the version."""
+    """The metadata offset of the version."""
     first_offset: int
     last_offset: int
     count: int
@@ -85,7 +85,7 @@ class EarlyRead:
     leader: int
     isr: tuple[int, ...]
     metadata_offset: int
-    """Of the version of the partition."""
+    """The metadata offset of the partition's version."""
     min_isr: int
     """The topic's `min.insync.replicas`."""
     count: int
@@ -108,9 +108,9 @@ class Join:
     stale: bool
     """It joined on the word of an earlier incarnation: stale-epoch-join, or unfetched-epoch."""
     judged_epoch: int | None
-    """Of a stale join, the broker epoch on which the leader judged it in sync, if it is known."""
+    """The broker epoch on which the leader judged a stale join in sync, if it is known."""
     registration_offset: int | None
-    """Of its registration in force when it joined."""
+    """The offset of its registration in force when it joined."""
     registered_epoch: int | None
     registered_ns: int | None
 
@@ -124,7 +124,7 @@ class Election:
     metadata_offset: int
     time_ns: int
     log_end_offset: int
-    """Of the elected broker, when it was elected."""
+    """The log end offset of the elected broker when it was elected."""
     unclean: bool
 
 
@@ -149,7 +149,7 @@ class ReplicaState:
     leader_epochs: tuple[tuple[int, int], ...]
     """(leader epoch, the offset it starts at)."""
     held_count: int
-    """Of the loss's values."""
+    """The number of the loss's values that it holds."""
     damage: str | None
 
 
@@ -223,7 +223,7 @@ def write_forensics(path: Path, forensics: Forensics) -> None:
 
 
 def read_forensics(path: Path) -> Forensics | None:
-    """The forensics at `path`; None if there are none, as where nothing was lost.
+    """Return the forensics at `path`; None without a file, as where nothing was lost.
 
     Raises HarnessError if the file is torn or of another format.
     """

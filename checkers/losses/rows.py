@@ -53,7 +53,7 @@ class Case:
     seen: View
     logs: Sequence[ReplicaLog]
     history: PartitionHistory | None
-    """Of the last topic of that name; None if the metadata log has none."""
+    """The history of the last topic of that name; None if the metadata log has no such topic."""
     requests: Requests
     """The AlterPartition requests about it."""
     stale: Sequence[StaleJoin]
@@ -101,7 +101,7 @@ class Rows:
 
     @property
     def shared_fate(self) -> Fate:
-        """Of one story."""
+        """The fate that all rows of one story share."""
         return _FATES[int(self.fate[0])]
 
 

@@ -22,7 +22,7 @@ class BrokerVersion:
     registered: bool
     """False once it was unregistered."""
     registration_offset: int
-    """Of the registration it goes back to."""
+    """The metadata offset of the registration that it goes back to."""
     broker_epoch: int
     incarnation_id: str | None
     fenced: bool

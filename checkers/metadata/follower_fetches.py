@@ -115,7 +115,7 @@ def follower_fetches(wire: pa.Table) -> FollowerFetches:
 
 
 def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Place | None]:
-    """Of which partitions a row tells. `begun`: sessions, by connection and broker epoch."""
+    """Yield the partitions that a row tells of. `begun`: sessions by connection, broker epoch."""
     session = (row["connection"], row["broker_epoch"])
     if row["broker_epoch"] is None:
         yield None

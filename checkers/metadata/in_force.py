@@ -36,7 +36,7 @@ class InForce:
 
 
 def in_force(timestamps_ms: Iterable[int], facts: Facts) -> InForce:
-    """Of versions with these timestamps, in their order."""
+    """Return when versions with these timestamps, in their order, were in force."""
     stamps = list(timestamps_ms)
     surely = [facts.latest_ns(stamp) for stamp in stamps]
     perhaps = [*(facts.earliest_ns(stamp) for stamp in stamps), OPEN_NS]

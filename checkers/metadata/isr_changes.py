@@ -34,7 +34,7 @@ class Proposals:
     sure: tuple[Rpc, ...]
     """Answered by this version's epoch. More than one is an anomaly of its own."""
     possible: tuple[Rpc, ...]
-    """Not answered as far as anybody saw, or with an error that proves nothing."""
+    """The requests without a known answer, or with an error that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
         rpc
         for rpc in expecting
         if not rpc.ok
-        # The answer to a copy that the proxy made is nobody's to see.
+        # No client sees the answer to a copy that the proxy made.
         and (rpc.error not in _DEFINITE or rpc.of("action") == "duplicated")
         and set(rpc.of("isr") or ()) == set(version.isr)
     ]

@@ -44,7 +44,7 @@ class LogOfRecord:
     end_offset: int = 0
     """The first offset that is not sure to have been decided."""
     end_timestamp_ms: int = 0
-    """Of the last record, those included that say nothing: the log tells of the time until here."""
+    """The timestamp of the last record, of any type: the log tells of the time until here."""
     doubt: str = ""
     """The reason why there is no log of record; empty if there is one."""
 
@@ -85,7 +85,7 @@ def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
 
 
 def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
-    """Of the last record. A clock that was put wrong may have been ahead of what it tells of."""
+    """Return the last record's timestamp. A wrong clock may have been ahead of the true time."""
     if not facts.skews:
         return pc.max(rows["timestamp_ms"]).as_py() or 0
     return max(map(facts.first_ms, pc.unique(rows["timestamp_ms"]).to_pylist()), default=0)
@@ -103,7 +103,7 @@ class _Copy:
 
     @property
     def first_offset(self) -> int:
-        """Of the log behind the snapshot; without one, of the log."""
+        """The first offset of the log behind the snapshot; without a snapshot, of the log."""
         return int(self.offset[0]) if len(self.offset) else np.iinfo(np.int64).max
 
     @property

@@ -50,7 +50,7 @@ class PartitionVersion:
     cause: Cause
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
-    """Of `replicas`, those that a reassignment under way has put there."""
+    """The `replicas` that a reassignment under way has added."""
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]

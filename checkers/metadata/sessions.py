@@ -41,7 +41,7 @@ __all__ = [
 _SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
 """The settings of Kafka, and of KIP-631 as first written; a node sets at most one of them."""
 _DEFAULT_MS: Final = 9000
-"""Of every release from 3.0 on."""
+"""The default of every release from 3.0 on."""
 _NS_A_MILLISECOND: Final = 1_000_000
 
 

@@ -3,8 +3,8 @@
 A check of it judges nothing where there is no log of record: it answers with that doubt.
 
 Every check asks for the same view of the same table, and to replay the log of a long night takes
-seconds. So a view is built once by whoever asks several checks (`checkers.table_pass`), and given
-to each.
+seconds. So the caller of several checks (`checkers.table_pass`) builds a view once and gives it to
+each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class View:
         )
 
     def histories(self) -> Iterator[PartitionHistory]:
-        """Of all partitions, in the order of their creation."""
+        """Yield the histories of all partitions, in the order of their creation."""
         return iter(self.partitions.values())
 
     def broker_before(self, broker_id: int, metadata_offset: int) -> BrokerVersion | None:

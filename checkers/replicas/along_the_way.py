@@ -80,7 +80,7 @@ def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
 
 
 def lacking_leaders(course: Course) -> Iterator[Proof | None]:
-    """Of each leader epoch with a send after an acknowledged one: a proof, or None."""
+    """Yield for each leader epoch with a send after an acknowledged one: a proof, or None."""
     sends, versions = course.sends, course.history.versions
     if not len(sends) or not versions:
         return
@@ -102,7 +102,7 @@ def lacking_leaders(course: Course) -> Iterator[Proof | None]:
 
 
 def lacking_members(course: Course) -> Iterator[Proof | None]:
-    """Of each Fetch of a candidate, with anything acknowledged before it: a proof, or None."""
+    """Yield for each Fetch of a candidate after an acknowledgement: a proof, or None."""
     ends = [one for one in course.ends if one.frame is not None and _is_candidate(one)]
     for end, place in _compared(ends, course.sends):
         if course.sends.offset[place] < end.offset:
@@ -119,7 +119,7 @@ def lacking_members(course: Course) -> Iterator[Proof | None]:
 
 
 def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
-    """Of each log end of a broker that had held records before: a proof, or None.
+    """Yield for each log end of a broker that had held records before: a proof, or None.
 
     Of several that lack the same record, the first is a proof.
     """

@@ -40,7 +40,7 @@ NAME: Final = "acknowledged-below-min-isr"
 
 
 def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket.
+    """Judge each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """

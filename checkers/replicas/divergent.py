@@ -38,7 +38,7 @@ NAME: Final = "divergent-replicas"
 
 
 def divergent_replicas(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
+    """Judge each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
         logs = replica_logs(key, replicas, records)

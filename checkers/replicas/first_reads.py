@@ -34,7 +34,7 @@ class FirstReads:
 
 
 def first_reads(key: str, records: pa.Table) -> FirstReads:
-    """Of a key, out of RECORDS: polls and final reads that returned."""
+    """Return the first reads of a key, out of RECORDS: polls and final reads that returned."""
     mine = records.filter(pc.equal(records["key"], key))
     is_send = pc.equal(mine["f"], "send")
     returned = pc.and_(pc.is_valid(mine["return_ns"]), pc.is_valid(mine["offset"]))

@@ -49,7 +49,7 @@ class LogEnd:
     words: str
     """The evidence for people: a whole sentence without its full stop."""
     frame: int | None = None
-    """Of the Fetch that tells it."""
+    """The frame of the Fetch that tells it."""
     operation: int | None = None
     """The send that tells it."""
 
@@ -70,7 +70,7 @@ def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.in
 
 
 def appended_ends(sends: Sends, groups: Sequence[Commitment]) -> Iterator[LogEnd]:
-    """Of each leader epoch in which sends were acknowledged; `sends` are all of the key."""
+    """Yield the log ends of each leader epoch with acknowledged sends; `sends`: all of the key."""
     by_epoch: dict[int, list[Commitment]] = {}
     for group in groups:
         by_epoch.setdefault(group.versions[0].leader_epoch, []).append(group)
@@ -89,7 +89,7 @@ def fetched_ends(
     brokers: Mapping[int, BrokerHistory],
     facts: Facts,
 ) -> Iterator[LogEnd]:
-    """Of each Fetch of the partition by a follower that is on the tape."""
+    """Yield the log end told by each Fetch of the partition by a follower on the tape."""
     for row in _fetches(wire, history):
         after_ns = _sent_after_ns(row, history, brokers, facts)
         if after_ns is not None and after_ns <= row["time_ns"]:

@@ -44,7 +44,7 @@ def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
 
 
 def _default(node_settings: pa.Table, seen: View) -> int:
-    """Of topics that say nothing: as the brokers were started, or were told since."""
+    """Return the setting of topics without one: from the nodes' settings and later changes."""
     stated = node_settings.filter(pc.equal(node_settings["name"], SETTING))
     silent = set(seen.facts.brokers) - set(stated["node"].to_pylist())
     told = [
@@ -74,7 +74,7 @@ class Applied:
             self._said[node] = mine["metadata_offset"].to_numpy(), first_ns
 
     def known_ns(self, version: PartitionVersion) -> int | None:
-        """From when on the leader acted upon this version; None: it never said that it knew."""
+        """Return from when on the leader acted upon this version; None: it never said it knew."""
         offset, first_ns = self._said.get(self._nodes.get(version.leader, ""), _NOTHING_SAID)
         place = int(np.searchsorted(offset, version.metadata_offset))
         return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS

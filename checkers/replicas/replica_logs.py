@@ -43,7 +43,7 @@ class ReplicaLog:
         return ", ".join(f"{epoch} from {start}" for epoch, start in self.leader_epochs) or "none"
 
     def value_at(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The value at each of these offsets; `NO_VALUE` where it has none of ours."""
+        """Return the value at each of these offsets; `NO_VALUE` without a record of ours."""
         if not len(self.offset):
             return np.full(len(offsets), NO_VALUE)
         place = np.minimum(np.searchsorted(self.offset, offsets), len(self.offset) - 1)

@@ -48,7 +48,7 @@ NAME: Final = "truncated-below-high-watermark"
 
 
 def truncated_replicas(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket.
+    """Judge each key of a bucket.
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """

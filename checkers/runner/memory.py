@@ -26,7 +26,7 @@ MAPPED_BYTES: Final = 1536 << 20
 """The address space mapped by a worker that has imported all checks (1.4 GB; it uses a tenth)."""
 
 _SHARE: Final = 0.6
-"""Of the machine: the rest is for the driver, its JVM, and whoever else is there."""
+"""The share of the machine: the rest is for the driver, its JVM and other processes."""
 _CGROUP_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),

@@ -113,12 +113,12 @@ class _HadoopStore:
 
     def fetch(self, name: str, path: Path) -> None:
         hadoop = self.jvm.org.apache.hadoop.fs.Path
-        # Raw: without a checksum file beside it, which the sealed digests make superfluous.
+        # Raw: without an extra checksum file, which the sealed digests make superfluous.
         self.system.copyToLocalFile(False, hadoop(self.root, name), hadoop(path.as_uri()), True)
 
 
 def _store(uri: str, session: Callable[[], SparkSession]) -> tuple[_Store, bool]:
-    """Whoever reaches the URI, and whether tasks reach it, too."""
+    """Return the store that reaches the URI, and whether tasks reach it, too."""
     try:
         store = _ArrowStore.at(uri)
     except (OSError, pa.ArrowException):  # Spark may know it; if not, its reason is the one to tell

@@ -157,7 +157,7 @@ def _of_cluster(memory_bytes: int | None) -> dict[str, str]:
 
 
 def _cores(master: str) -> int:
-    """Of a local master: how many tasks it runs at a time."""
+    """Return how many tasks a local master runs at the same time."""
     found = _LOCAL_MASTER.fullmatch(master)
     cores = found["cores"] if found else None
     return (os.cpu_count() or 1) if cores == "*" else int(cores or 1)

@@ -61,7 +61,7 @@ class SealedFile:
 
 
 def operation_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...]:
-    """The files of `operations`. Raises HarnessError if there are none."""
+    """Return the files of `operations`. Raises HarnessError if the run has no such file."""
     return _sealed(run, manifest, table_files(run, "operations"))
 
 

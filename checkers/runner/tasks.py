@@ -27,7 +27,7 @@ __all__ = ["Answer", "JobError", "Parcel", "Session", "exchanged", "run_tasks", 
 
 _LOG: Final = logging.getLogger(__name__)
 _WORKER_BYTES: Final = 1 << 20
-"""Of Parquet: what takes much longer to judge than a worker takes to start."""
+"""The size in Parquet bytes that takes much longer to judge than a worker takes to start."""
 
 Task = TypeVar("Task")
 Content = TypeVar("Content")

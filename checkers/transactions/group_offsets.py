@@ -165,7 +165,7 @@ class _Register:
         ]
 
     def _origin(self, answer: _Answer) -> str:
-        """Of an offset that no transaction may have committed by then."""
+        """Return, in words, the origin of an offset that may not have been committed by then."""
         failed = [
             one.index
             for one in self._sendings

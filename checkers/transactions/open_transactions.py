@@ -32,7 +32,7 @@ class OpenTransaction:
     key: str
     producer_id: int
     producer_epoch: int
-    """Of the first of them."""
+    """The producer epoch of the first of them."""
     first_offset: int
     record_count: int
     nodes: tuple[str, ...]

@@ -53,7 +53,7 @@ TORN: Final = Entry(
 _LISTED_MAX: Final = 8
 
 Row = Mapping[str, Any]
-"""Of SIGHTINGS."""
+"""A row of SIGHTINGS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ __all__ = ["SOURCE", "Acknowledgements", "Bound"]
 SOURCE: Final = (
     "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
 )
-"""Of the rules about what brokers acknowledge."""
+"""The source of the rules about what brokers acknowledge."""
 
 _NOTHING: Final = -1
 

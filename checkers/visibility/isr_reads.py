@@ -80,7 +80,7 @@ class Compared:
     stale: NDArray[np.int64]
     """The rows of those that showed something older."""
     newer: NDArray[np.int64]
-    """Of each of them, the row of the one that had shown something newer."""
+    """The row of the read that had shown something newer, for each of them."""
     case_count: int
     """Those before which more than the first version had been shown."""
 

@@ -35,7 +35,7 @@ NAME: Final = "isr-read-went-back"
 
 
 def isr_reads_that_went_back(tables: Tables, seen: View) -> Judged:
-    """Of every partition. Reads `metadata_log` and `describes`."""
+    """Judge every partition. Reads `metadata_log` and `describes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

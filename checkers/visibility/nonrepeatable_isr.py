@@ -40,11 +40,11 @@ __all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
 NAME: Final = "nonrepeatable-isr-read"
 
 _Span = tuple[int, int]
-"""From when until when the promise holds."""
+"""The time from when until when the promise holds."""
 
 
 def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
-    """Of every partition. Reads `metadata_log`, `describes` and `wire`."""
+    """Judge every partition. Reads `metadata_log`, `describes` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     if all(told_lowest(rpc) is None for rpc in heartbeats):
         return

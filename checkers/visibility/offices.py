@@ -14,7 +14,7 @@ __all__ = ["Offices", "offices"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offices:
-    """Of every broker, by its node: what it was when, as far as that is sure."""
+    """The states of every broker over time, by its node, as far as they are sure."""
 
     incarnations: Mapping[str, InForce]
     """The first registrations of its incarnations: before them a broker answers no client."""
@@ -42,7 +42,7 @@ class Offices:
 
 
 def offices(seen: View) -> Offices:
-    """Of the brokers in the log of record."""
+    """Return the offices of the brokers in the log of record."""
     nodes, facts = seen.facts.nodes(), seen.facts
     brokers = {nodes[one.broker_id]: one for one in seen.brokers.values() if one.broker_id in nodes}
     return Offices(

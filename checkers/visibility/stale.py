@@ -80,7 +80,7 @@ class _Claims:
     """The claims about one topic: what was newer than a rank, and since when that was known."""
 
     f: NDArray[np.int64]
-    """Of the write that made it."""
+    """The `f` of the write that made it."""
     rank: NDArray[np.int64]
     known_ns: NDArray[np.int64]
     node: NDArray[np.object_]
@@ -212,7 +212,7 @@ def _judged_count(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) ->
 def _comparable(
     seen: Sightings, claims: _Claims
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Of each kind the claims that may outdate it, and the sightings of it."""
+    """Yield for each kind the claims that may outdate it, and the sightings of it."""
     for kind in (ABSENCE, ID, NUMBER):
         fs = [f for f, kinds in _OUTDATED.items() if kind in kinds]
         yield np.flatnonzero(np.isin(claims.f, fs)), np.flatnonzero(seen.kind == kind)

@@ -39,7 +39,7 @@ NAME: Final = "stale-isr-read"
 
 
 def stale_isr_reads(tables: Tables, seen: View) -> Judged:
-    """Of every partition. Reads `metadata_log`, `describes` and `faults`."""
+    """Judge every partition. Reads `metadata_log`, `describes` and `faults`."""
     if not seen.facts.metadata_settle_ns:
         return
     if seen.log.doubt:
@@ -69,7 +69,7 @@ def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Fou
 
 
 def _there_ns(versions: list[PartitionVersion], facts: Facts) -> NDArray[np.int64]:
-    """From when on each version or a later one was surely there."""
+    """Return from when on each version or a later one was surely there."""
     latest = np.array([facts.latest_ns(one.timestamp_ms) for one in versions], dtype=np.int64)
     there_ns: NDArray[np.int64] = np.minimum.accumulate(latest[::-1])[::-1]
     return there_ns

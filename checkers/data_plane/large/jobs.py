@@ -21,7 +21,7 @@ class Jobs:
 
     session: Session
     budget_s: float
-    """Of one job."""
+    """The budget of one job."""
 
     def answers(self, tasks: Sequence[Callable[[], Any]]) -> list[Answer[Any, Any]]:
         """Return the answer of each task, in order."""

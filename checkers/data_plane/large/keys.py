@@ -63,7 +63,7 @@ class LargeKey:
     """The values of undecided sends that ok reads returned."""
     sources: tuple[SegmentSource, ...] = ()
     answers: list[SegmentAnswer] = field(default_factory=list)
-    """Of its segments, in order."""
+    """The answers of its segments, in order."""
     of_shared: list[SegmentAnswer] = field(default_factory=list)
 
 
@@ -154,7 +154,7 @@ def _judge(keys: Sequence[LargeKey], checks: Mapping[str, KeyCheck], jobs: Jobs)
 def _judge_shared(
     keys: Sequence[LargeKey], setting: Setting, checks: Mapping[str, KeyCheck], jobs: Jobs
 ) -> None:
-    """Judge shared values by themselves, and their segments without them."""
+    """Judge shared values separately, and their segments without them."""
     tasks: list[JudgeSegmentAgain] = []
     places: list[tuple[LargeKey, int]] = []
     key_of_bucket: list[int] = []

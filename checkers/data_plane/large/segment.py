@@ -81,7 +81,7 @@ class SegmentRows:
     across: Pairs
     sent_back: Pairs
     step_counts: StepCounts
-    """Of the steps to its rows."""
+    """The counts of the steps to its rows."""
 
 
 def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting) -> SegmentRows:

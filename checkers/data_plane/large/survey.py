@@ -2,7 +2,7 @@
 
 The rows of a key come in *pieces*: runs of its rows in the order of the history, such as the row
 groups of its file. To be judged it is cut into *segments*: ranges of offsets, whose rows lie in one
-or a few pieces each as long as everybody works near the end of the log; a final read adds a few.
+or a few pieces each as long as all clients work near the end of the log; a final read adds a few.
 
 Every row has one *home*, an offset, and so one segment: its own offset; of a send that knows none,
 that of the last acknowledged send of its process before it (or 0), because values that were sent
@@ -63,7 +63,7 @@ class PieceSurvey:
     first: tuple[int, int]
     """Operation and place in it, of the first row."""
     last: tuple[int, int]
-    """Of the last row."""
+    """The operation and place of the last row."""
     disorder: bool
     """The rows are not in the order of the history."""
     blocks: Blocks

@@ -72,7 +72,7 @@ class SegmentAnswer:
     held: int = 0
     """The number of its offsets that hold records."""
     ranges: Spans | None = None
-    """Of its values; None of shared values."""
+    """The ranges of its values; None for shared values."""
     seconds: float
 
 
@@ -187,7 +187,7 @@ class JudgeShared:
     keys: tuple[str, ...]
     setting: Setting
     around: tuple[Surroundings, ...]
-    """Of each key."""
+    """The surroundings of each key."""
     key_of_bucket: tuple[int, ...]
     checks: Mapping[str, KeyCheck]
 
