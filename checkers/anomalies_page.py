@@ -43,7 +43,7 @@ _HEADINGS: Final = {
 
 
 def anomalies_page() -> str:
-    """The catalogue as a document for users."""
+    """Return the catalogue as a document for users."""
     return "\n".join(_lines())
 
 

@@ -78,7 +78,7 @@ class Anomaly:
 
     @staticmethod
     def of_row(row: Mapping[str, Any]) -> "Anomaly":
-        """The anomaly of a row, of this version or an earlier one."""
+        """Return the anomaly of a row, of this version or an earlier one."""
         return Anomaly(
             check=row["check"],
             key=row["key"],
@@ -185,7 +185,7 @@ def none(check: str, key: str, *, cases: int, doubt: str = "", doubt_count: int 
 
 
 def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
-    """The rows of a table of `ANOMALIES` or `SENTENCES`, in order."""
+    """Return the rows of a table of `ANOMALIES` or `SENTENCES`, in order."""
     return (Anomaly.of_row(row) for row in table.to_pylist())
 
 

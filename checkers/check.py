@@ -187,7 +187,7 @@ def _summed(
 
 
 def _summary_of(file: SealedFile, *, windows: Sequence[FaultWindow]) -> pa.Table:
-    """SUMMARY of a file of `operations`, which the recorder bounds: a task holds one."""
+    """Return SUMMARY of a file of `operations`, which the recorder bounds: a task holds one."""
     return summary_of_operations(file.path, operations_in(file, COLUMNS), windows=windows)
 
 
@@ -248,7 +248,7 @@ def _not_run(name: str) -> CheckResult:
 def _anomalies(
     verdict: Verdict, findings: pa.Table, groups: Sequence[GroupAnswers]
 ) -> Mapping[str, pa.Table]:
-    """ANOMALIES of each check that found any."""
+    """Return ANOMALIES of each check that found any."""
     of_groups = pa.concat_tables([ANOMALIES.empty_table(), *(group.anomalies for group in groups)])
     return {
         result.check: pa.concat_tables(

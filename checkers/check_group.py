@@ -41,17 +41,17 @@ class Question:
     """The budget of one job."""
 
     def file(self, name: str, *, bucket: int = 0) -> SealedFile:
-        """The file of a table, or that of a bucket of it."""
+        """Return the file of a table, or that of a bucket of it."""
         return cluster_file(self.run, self.manifest, name, bucket=bucket)
 
     def rows(self, name: str) -> pa.Table:
-        """A table, whole. Raises HarnessError if it cannot be read."""
+        """Return a table, whole. Raises HarnessError if it cannot be read."""
         return rows_in(self.file(name), name)
 
     def each(
         self, tasks: Sequence[Task], work: Callable[[Task], Content], *, bytes_in_all: int = 0
     ) -> list[Answer[Task, Content]]:
-        """The work on each task (`run_tasks`)."""
+        """Run the work on each task (`run_tasks`)."""
         return run_tasks(
             self.session, tasks, work, budget_s=self.budget_s, bytes_in_all=bytes_in_all
         )
@@ -59,7 +59,7 @@ class Question:
     def each_file(
         self, files: Sequence[SealedFile], work: Callable[[SealedFile], Content]
     ) -> list[Answer[SealedFile, Content]]:
-        """The work on each file."""
+        """Run the work on each file."""
         return run_files(self.session, files, work, budget_s=self.budget_s)
 
 

@@ -48,26 +48,26 @@ class Facts:
     """The skews of controllers, whose clocks give the timestamps of the metadata log."""
 
     def time_ns(self, timestamp_ms: int) -> int:
-        """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
+        """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
         return timestamp_ms * _NS_A_MILLISECOND - self.origin_utc_ns
 
     def earliest_ns(self, timestamp_ms: int) -> int:
-        """The run's time before which that timestamp was surely not taken."""
+        """Return the run's time before which that timestamp was surely not taken."""
         return self.time_ns(self.first_ms(timestamp_ms)) - self._slack_ns(timestamp_ms)
 
     def latest_ns(self, timestamp_ms: int) -> int:
-        """The run's time after which that timestamp was surely not taken."""
+        """Return the run's time after which that timestamp was surely not taken."""
         return self.time_ns(self.last_ms(timestamp_ms)) + self._slack_ns(timestamp_ms)
 
     def first_ms(self, timestamp_ms: int) -> int:
-        """The earliest that a right clock may have shown when the timestamp was taken.
+        """Return the earliest that a right clock may have shown when the timestamp was taken.
 
         The timestamp itself, unless a clock that was put wrong may have shown it at another time.
         """
         return min((timestamp_ms, *(first for first, _ in self._others_ms(timestamp_ms))))
 
     def last_ms(self, timestamp_ms: int) -> int:
-        """The latest that a right clock may have shown then."""
+        """Return the latest that a right clock may have shown then."""
         return max((timestamp_ms, *(last for _, last in self._others_ms(timestamp_ms))))
 
     def is_dubious(self, from_ns: int, until_ns: int) -> bool:
@@ -105,12 +105,12 @@ class Facts:
         return tuple(node for node in self.node_ids if role_of(node) == BROKER)
 
     def nodes(self) -> Mapping[int, str]:
-        """The name of each Kafka id."""
+        """Return the name of each Kafka id."""
         return {kafka_id: node for node, kafka_id in self.node_ids.items()}
 
 
 def facts_of(manifest: Manifest) -> Facts:
-    """The facts that the manifest holds."""
+    """Return the facts that the manifest holds."""
     limit_ns = int(manifest.stuck_isr_limit_s * _NS_A_SECOND)
     settle_ns, age_max_ns = _settled_ns(manifest.promises) or (limit_ns, limit_ns)
     return Facts(
@@ -129,7 +129,7 @@ def facts_of(manifest: Manifest) -> Facts:
 
 
 def _settled_ns(promises: Promises) -> tuple[int, int] | None:
-    """(how long reads of metadata take to settle, their greatest age then), if that is promised."""
+    """Return (settling time of metadata reads, their greatest age then), if promised."""
     if promises.metadata_settled_age_max_ms is None:
         return None
     bounds_ms = (promises.metadata_settle_ms, promises.metadata_settled_age_max_ms)

@@ -56,5 +56,5 @@ def unknown_row(name: str, reason: str, *, seconds: float) -> dict[str, Any]:
 
 
 def findings_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """FINDINGS of these rows."""
+    """Return FINDINGS of these rows."""
     return pa.Table.from_pylist(list(rows), schema=FINDINGS)

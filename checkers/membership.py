@@ -12,7 +12,7 @@ _SMALL: Final = 50
 
 
 def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For each of `values`, whether it occurs in `others`. Neither has to be sorted or unique."""
+    """Return whether each of `values` occurs in `others`. Neither must be sorted or unique."""
     if not len(values) or not len(others):
         return np.zeros(len(values), dtype=np.bool_)
     if len(values) * _SMALL < len(others):

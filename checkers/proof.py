@@ -87,7 +87,7 @@ class Proof:
         sources: Mapping[str, str] = MappingProxyType({}),
         **named: object,
     ) -> "Proof":
-        """The proof by a rule and its facts, each kind by the names that the rule has for them.
+        """Return the proof by a rule and its facts, each kind by the names in the rule.
 
         What the rule does not name is cited without a name. `sources`: where facts of these names
         are from. `named`: numbers and words.
@@ -110,7 +110,7 @@ class Proof:
 
     @staticmethod
     def as_told(sentence: str, **cited: Any) -> "Proof":
-        """The proof of a run that stored a sentence, and what was to be looked up."""
+        """Return the proof of a run that stored a sentence, and what was to be looked up."""
         return Proof.of(sentence.replace("{", "{{").replace("}", "}}"), **cited)
 
     @property
@@ -146,11 +146,11 @@ class Proof:
         raise KeyError(name)
 
     def further(self, rule: str, /, **named: object) -> "Proof":
-        """This proof with a rule that goes on, and more facts."""
+        """Return this proof with a rule that goes on, and more facts."""
         return replace(self, rule=self.rule + rule, facts=(*self.facts, *_plain(named)))
 
     def columns(self) -> dict[str, Any]:
-        """As a row of `checkers.anomaly.ANOMALIES` has it."""
+        """Return the columns of the proof in a row of `checkers.anomaly.ANOMALIES`."""
         return {
             "operations": self.operations,
             "offsets": self.offsets,
@@ -171,7 +171,7 @@ class Proof:
 
     @staticmethod
     def of_columns(row: Mapping[str, Any]) -> "Proof":
-        """The proof that a row holds; runs of earlier versions stored a sentence, and no rule."""
+        """Return the proof that a row holds; earlier versions stored a sentence and no rule."""
         if row.get("rule") is None:
             cited = {
                 name: row.get(name, ()) for name in ("operations", "offsets", "values", "frames")
@@ -190,7 +190,7 @@ def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int]]:
 
 
 def _plain(named: Mapping[str, object]) -> Iterator[Fact]:
-    """An int is a number, everything else a word."""
+    """Yield the facts of plain values: an int is a number, everything else a word."""
     for name, value in named.items():
         if isinstance(value, Integral) and not isinstance(value, bool):
             yield Fact(kind=FactKind.NUMBER, name=name, value=int(value))

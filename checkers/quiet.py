@@ -33,7 +33,7 @@ class Quiet:
 
 
 def quiet(faults: pa.Table) -> Quiet:
-    """Out of FAULTS."""
+    """Return the quiet times out of FAULTS."""
     ordered = faults.sort_by("begin_ns")
     ends = [OPEN_NS if end_ns is None else end_ns for end_ns in ordered["end_ns"].to_pylist()]
     return Quiet(

@@ -83,7 +83,7 @@ class Rows:
         return len(self.value)
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Rows":
-        """These rows, by number or by mask."""
+        """Return these rows, by number or by mask."""
         return Rows(
             row=self.row[rows],
             operation=self.operation[rows],
@@ -96,7 +96,7 @@ class Rows:
         )
 
     def kept(self, rows: NDArray[np.int64]) -> "Rows":
-        """These rows, by ascending numbers; not copied if they follow each other."""
+        """Return these rows, by ascending numbers; not copied if they follow each other."""
         count = len(rows)
         if count and int(rows[-1]) - int(rows[0]) + 1 == count:
             first = int(rows[0])
@@ -111,7 +111,7 @@ class Rows:
 
 
 def split(records: pa.Table, *, first_row: int = 0) -> tuple[Rows, Rows, NDArray[np.bool_]]:
-    """Sends, reads (polls and final reads), and which of the reads are of final reads.
+    """Return sends, reads (polls and final reads), and which of the reads are of final reads.
 
     `records` has `COLUMNS` of RECORDS, of one key; strings may be dictionary-encoded. Their rows
     are numbered from `first_row` on.
@@ -142,7 +142,7 @@ def no_rows() -> Rows:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """The rows of these parts, one part after the other."""
+    """Return the rows of these parts, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     return Rows(
@@ -154,7 +154,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int8]:
-    """The place of each string in `names`. Raises ValueError for a string that is not there."""
+    """Return the place of each string in `names`. Raises ValueError for any other string."""
     parts = [np.empty(0, dtype=np.int8)]
     for chunk in column.chunks:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()

@@ -54,7 +54,7 @@ EXIT_CODES: Mapping[Validity, int] = {
 
 
 def worst(validities: Iterable[Validity]) -> Validity:
-    """Invalid if any is, else unknown if any is, else valid if any is. Else unknown, too."""
+    """Return invalid if any is, else unknown if any is, else valid if any is; else unknown."""
     found = set(validities)
     decisive = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
     return next((one for one in decisive if one in found), Validity.UNKNOWN)
@@ -94,7 +94,7 @@ class Verdict:
 
     @staticmethod
     def of(checks: Iterable[CheckResult], *, run_id: str = "") -> "Verdict":
-        """The worst of these, which stand in the order of the catalogue."""
+        """Return the worst of these, which stand in the order of the catalogue."""
         kept = tuple(checks)
         validity = worst(check.validity for check in kept)
         return Verdict(validity=validity, checks=kept, run_id=run_id)
@@ -118,7 +118,7 @@ def write_verdict(path: Path, verdict: Verdict) -> None:
 
 
 def read_verdict(path: Path) -> Verdict:
-    """The verdict at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    """Return the verdict at `path`. Raises HarnessError if missing, torn or of another format."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:

@@ -14,7 +14,7 @@ __all__ = ["weighed"]
 
 
 def weighed(result: CheckResult, promises: Promises) -> CheckResult:
-    """The answer, with what found nothing called by what it is worth."""
+    """Return the answer; one that found nothing is called by what it is worth."""
     if result.validity is not Validity.VALID:
         return result
     if not entry_of(result.check).can_fail(promises):

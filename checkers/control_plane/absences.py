@@ -116,7 +116,7 @@ def calm(
 
 
 def absences(history: PartitionHistory, when: Calm) -> Iterator[Absence]:
-    """Every absence of every replica of a partition."""
+    """Yield every absence of every replica of a partition."""
     versions = history.versions
     for broker_id in sorted({replica for one in versions for replica in one.replicas}):
         for first, last in _out(versions, broker_id):
@@ -156,7 +156,7 @@ def _absences(
 
 
 def _last(versions: Sequence[PartitionVersion], until_ns: int, facts: Facts) -> PartitionVersion:
-    """The last of these that was surely there by then; the first was."""
+    """Return the last of these that was surely there by then; the first was."""
     return [
         version
         for place, version in enumerate(versions)
@@ -165,7 +165,7 @@ def _last(versions: Sequence[PartitionVersion], until_ns: int, facts: Facts) -> 
 
 
 def _out(versions: Sequence[PartitionVersion], broker_id: int) -> Iterator[tuple[int, int]]:
-    """The first and last place of each run of versions, of one leader epoch, that it is out of."""
+    """Yield the first and last place of each run of versions, in one epoch, without it."""
     first: int | None = None
     for place, version in enumerate(versions):
         begins = first is None or not _same_office(versions[place - 1], version)

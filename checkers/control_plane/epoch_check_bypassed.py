@@ -50,7 +50,7 @@ class _Claim(NamedTuple):
 
 
 def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
-    """Changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
+    """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -72,7 +72,7 @@ def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterat
 
 
 def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
-    """Claims about the partition as it was, the one that tells most first."""
+    """Yield claims about the partition as it was, the one that tells most first."""
     sender, leader_epoch = request.of("broker_id"), request.of("leader_epoch")
     expected = request.of("partition_epoch")
     claims = [
@@ -103,7 +103,7 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
 
 
 def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
-    """Claims about the registrations of the sender and of the members."""
+    """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
     of_sender = (sender, request.of("broker_epoch"), f"its sender, broker {sender},", _STALE)
     members = zip(request.of("isr") or (), request.of("isr_epochs") or (), strict=False)

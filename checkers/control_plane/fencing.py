@@ -69,7 +69,7 @@ class _Sessions:
     timeouts_ns: Mapping[str, int]
 
     def with_controller(self, broker: BrokerHistory, version: BrokerVersion, node: str) -> Contacts:
-        """The heartbeats of this registration to that controller."""
+        """Return the heartbeats of this registration to that controller."""
         place = (broker.broker_id, version.broker_epoch, node)
         return self.contacts.get(place, Contacts(heartbeats=()))
 
@@ -78,12 +78,12 @@ _Answers = Callable[[BrokerHistory, _Sessions], Iterator[Proof | None]]
 
 
 def fenced_too_early(tables: Tables, seen: View) -> Judged:
-    """Fencings of living brokers, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
+    """Find fencings of living brokers. Reads `metadata_log`, `wire`, `node_settings`."""
     return _judged(EARLY, tables, seen, _early)
 
 
 def fenced_too_late(tables: Tables, seen: View) -> Judged:
-    """Silences without a fencing, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
+    """Find silences without a fencing. Reads `metadata_log`, `wire`, `node_settings`."""
     return _judged(LATE, tables, seen, _late)
 
 
@@ -119,7 +119,7 @@ def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]
 def _fencing(
     broker: BrokerHistory, version: BrokerVersion, since_ms: int, sessions: _Sessions
 ) -> Iterator[Proof | None]:
-    """A fencing of a broker that had been unfenced since then, if it can be judged."""
+    """Judge a fencing of a broker that had been unfenced since then, if possible."""
     term = term_at(sessions.terms, version.metadata_offset)
     timeout_ns = None if term is None else sessions.timeouts_ns.get(term.node)
     if term is None or timeout_ns is None:
@@ -192,7 +192,7 @@ def _stays(broker: BrokerHistory, sessions: _Sessions) -> Iterator[_Stay]:
 def _silences(
     broker: BrokerHistory, stay: _Stay, timeout_ns: int, sessions: _Sessions
 ) -> Iterator[Proof | None]:
-    """An answer a silence that may have been longer than the session time-out."""
+    """Judge each silence that may have been longer than the session time-out."""
     contacts = sessions.with_controller(broker, stay.version, stay.term.node)
     for silence in contacts.silences(from_ns=stay.from_ns, until_ns=stay.until_ns):
         due_ns = silence.begin_ns + timeout_ns

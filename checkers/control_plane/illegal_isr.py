@@ -39,7 +39,7 @@ _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
 def empty_isrs(_: Tables, seen: View) -> Judged:
-    """Versions without an ISR, by partition. Reads `metadata_log`."""
+    """Find versions without an ISR, by partition. Reads `metadata_log`."""
     since = _elr_since(seen)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -53,7 +53,7 @@ def empty_isrs(_: Tables, seen: View) -> Judged:
 
 
 def strange_isrs(_: Tables, seen: View) -> Judged:
-    """Members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
+    """Find members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in history.versions:
@@ -65,7 +65,7 @@ def strange_isrs(_: Tables, seen: View) -> Judged:
 
 
 def elr_overlaps(_: Tables, seen: View) -> Judged:
-    """Replicas in both, by partition. Reads `metadata_log`."""
+    """Find replicas in both, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in (one for one in history.versions if one.elr):
@@ -77,7 +77,7 @@ def elr_overlaps(_: Tables, seen: View) -> Judged:
 
 
 def _elr_since(seen: View) -> int | None:
-    """The metadata offset from which on there may be an ELR; None: there never is one."""
+    """Return the metadata offset from which on there may be an ELR; None: there never is one."""
     stated = (
         one.metadata_offset
         for one in seen.log.records

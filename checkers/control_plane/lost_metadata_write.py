@@ -44,7 +44,7 @@ _Place = tuple[str, str]
 
 
 def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
-    """Acknowledged writes without a record, by topic. Reads `metadata_log`, `metadata_writes`."""
+    """Find acknowledged writes without a record. Reads `metadata_log`, `metadata_writes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

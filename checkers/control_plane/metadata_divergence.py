@@ -111,7 +111,7 @@ def _applied(tables: Tables) -> Iterator[_Row]:
 
 
 def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:
-    """Rule 2; an answer a heartbeat, and of each broker nothing after its first proof."""
+    """Judge each heartbeat by rule 2; no more of a broker after its first proof."""
     offsets = log.rows["metadata_offset"].to_numpy()
     timestamps = log.rows["timestamp_ms"].to_numpy()
     told: set[str] = set()
@@ -139,7 +139,7 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
 
 
 def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
-    """Rule 3; one proof a broker, its first."""
+    """Judge by rule 3; one proof per broker, its first."""
     decided = log.rows.filter(pc.invert(log.rows["snapshot"])).select(
         ["metadata_offset", "digest", "controller_epoch", "type"]
     )
@@ -195,7 +195,7 @@ def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
 
 
 def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:
-    """Rule 4."""
+    """Judge by rule 4."""
     if log.begins_with_snapshot:
         return
     created = {record.topic_id for record in log.records if record.type == "TopicRecord"}

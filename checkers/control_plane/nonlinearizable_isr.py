@@ -74,7 +74,7 @@ class _Told:
 
 
 def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
-    """The operations on every partition's ISR. Reads `metadata_log`, `wire` and `describes`."""
+    """Judge the operations on all ISRs. Reads `metadata_log`, `wire` and `describes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -121,7 +121,7 @@ def _proofs(
 
 
 def _until_ns(seen: View) -> int:
-    """The moment until which the log of record has everything that was decided."""
+    """Return the moment until which the log of record has everything that was decided."""
     return seen.facts.earliest_ns(seen.log.end_timestamp_ms)
 
 
@@ -190,7 +190,7 @@ def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
 
 
 def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
-    """Describes that showed a partition without an error, by (topic id, partition)."""
+    """Return describes that showed a partition without an error, by (topic id, partition)."""
     found: dict[tuple[str, int], list[_Row]] = {}
     for row in tables["describes"].to_pylist():
         place = (row["topic_id"], row["partition"])
@@ -209,7 +209,7 @@ class _Shown:
             self._places.setdefault(state, []).append((place, version.leader_epoch))
 
     def first(self, row: _Row) -> int | None:
-        """The first version that it may have been."""
+        """Return the first version that it may have been."""
         for place, leader_epoch in self._places.get((row["leader"], frozenset(row["isr"])), ()):
             if row["leader_epoch"] in (None, leader_epoch):
                 return place
@@ -231,7 +231,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
 
 
 def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof]:
-    """One version, two compare-and-sets that say they made it."""
+    """Find two compare-and-sets that say they made the same version."""
     by_epoch: dict[int, list[Rpc]] = {}
     for rpc in requests:
         epoch = made(rpc)
@@ -252,7 +252,7 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
 
 
 def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
-    """Changes that were acknowledged and that the log does not have, or has with another ISR."""
+    """Find acknowledged changes that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
     places = history.by_epoch()
     until_ns = _until_ns(seen)
@@ -285,7 +285,7 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
 
 
 def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> Iterator[Proof]:
-    """Describes of what no version ever was."""
+    """Find describes of what no version ever was."""
     until_ns, shown = _until_ns(seen), _Shown(history)
     in_sum = history.versions[0].cause is Cause.SNAPSHOT
     for row in reads:

@@ -62,7 +62,7 @@ def leader_registered(record: MetadataRecord, state: MetadataState) -> Iterator[
 def _of_change(
     rule: Callable[[MetadataRecord, MetadataState, Partition, Partition], Iterator[Breach]],
 ) -> Rule:
-    """A rule of the partition before and after a change, as a rule."""
+    """Return a rule about a partition before and after a change as a rule about records."""
 
     def judged(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
         before = state.partition_of(record)

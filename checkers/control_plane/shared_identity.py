@@ -28,7 +28,7 @@ NAME: Final = "shared-identity"
 
 
 def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
+    """Find heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
     found: dict[str, list[Proof | None]] = {}
     for broker_id, answer in _judged(tables["wire"]):
         found.setdefault(f"broker {broker_id}", []).append(answer)

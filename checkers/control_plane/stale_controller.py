@@ -36,7 +36,7 @@ SILENCE_NS: Final = 5_000_000_000
 
 
 def stale_controllers(tables: Tables, seen: View) -> Judged:
-    """The last such claim of each controller and epoch. Reads `quorum_claims`."""
+    """Judge the last such claim of each controller and epoch. Reads `quorum_claims`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = len(seen.facts.controllers) > 1
     doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""

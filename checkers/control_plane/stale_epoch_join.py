@@ -96,7 +96,7 @@ class JudgedJoins:
 
 
 def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
-    """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
+    """Judge every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -143,7 +143,7 @@ def _is_known(broker_id: int, version: PartitionVersion, seen: View) -> bool:
 def _stale(
     request: Rpc, broker_id: int, version: PartitionVersion, seen: View, told: "_Told"
 ) -> StaleJoin | None:
-    """The join, if this request judged an earlier incarnation in sync."""
+    """Return the join, if this request judged an earlier incarnation in sync."""
     history = seen.brokers.get(broker_id)
     registration = history.before(version.metadata_offset) if history else None
     if history is None or registration is None or not registration.registered:
@@ -200,7 +200,7 @@ class _Told:
 
 
 def _named_epoch(request: Rpc, broker_id: int) -> int:
-    """The broker epoch under which the request names this member; -1 if it names none."""
+    """Return the broker epoch under which the request names this member; -1 if it names none."""
     epochs = request.of("isr_epochs")
     members = request.of("isr") or ()
     if not epochs or broker_id not in members:

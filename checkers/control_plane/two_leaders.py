@@ -80,7 +80,7 @@ class _Epoch:
 
 
 def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[Proof | None]:
-    """An answer an epoch of which several sources tell, or one source twice what differs."""
+    """Judge each epoch on which several sources speak, or one contradicts itself."""
     epochs: dict[int, _Epoch] = {}
     for claim in claims:
         known = epochs.setdefault(claim.epoch, _Epoch(first=claim, sources=set()))
@@ -197,7 +197,7 @@ def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
 
 
 def _named(wire: pa.Table) -> Iterator[_Claim]:
-    """The leader's own words, and answers that name one. A candidate's Vote names none."""
+    """Yield the leader's own words, and answers that name one. A candidate's Vote names none."""
     mine = pc.and_(
         pc.equal(wire["topic"], _METADATA_TOPIC),
         pc.or_(

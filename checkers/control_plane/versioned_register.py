@@ -88,7 +88,7 @@ class _Bound:
 def contradiction(
     operations: Sequence[Operation], *, version_count: int, called: Collection[int] = ()
 ) -> Contradiction | None:
-    """The first contradiction, or None if the operations are linearizable.
+    """Return the first contradiction, or None if the operations are linearizable.
 
     Versions are 0 to `version_count` - 1; `called` are those that some swap must have made.
     """
@@ -112,7 +112,7 @@ def contradiction(
 def _bounds(
     operations: Sequence[Operation], version_count: int
 ) -> tuple[list[_Bound], list[_Bound]]:
-    """The tightest lower and upper bound of each moment, with one more for a version unseen."""
+    """Return the tightest bounds of each moment, with one more for a version unseen."""
     lower = [_Bound(ALWAYS, -1)] * (version_count + 1)
     upper = [_Bound(NEVER, -1)] * (version_count + 1)
     for place, operation in enumerate(operations):
@@ -155,7 +155,7 @@ def _bind_crashed(
 def _least(
     operations: Sequence[Operation], lower: Sequence[_Bound], version_count: int
 ) -> list[_Bound]:
-    """The least schedule, each moment with the operation that it waits for."""
+    """Return the least schedule, each moment with the operation that it waits for."""
     schedule = list(lower)
     for version in range(1, version_count + 1):
         if schedule[version - 1].time > schedule[version].time:

@@ -78,7 +78,7 @@ def answered(
     figures: Mapping[str, float],
     seconds: float,
 ) -> tuple[CheckResult, pa.Table]:
-    """The answer, and its anomalies (`checkers.anomaly.ANOMALIES`), the forbidden ones first.
+    """Return the answer and its anomalies (`checkers.anomaly.ANOMALIES`), forbidden ones first.
 
     doubts: why it cannot be valid, whatever was found or not.
     """

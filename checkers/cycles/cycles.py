@@ -28,7 +28,7 @@ class Cycles:
 
 
 def cycles_of(graph: Graph) -> Cycles:
-    """One cycle a new component (`graph.components`)."""
+    """Return one cycle per new component (`graph.components`)."""
     spelled: list[Cycle] = []
     unspelled: dict[Isolation, int] = {}
     for component in components(graph):

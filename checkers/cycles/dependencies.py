@@ -39,7 +39,7 @@ Mask = NDArray[np.bool_]
 
 
 def observed(steps: Steps, versions: Versions) -> Ints:
-    """The info transactions that were committed, for an ok transaction read of them."""
+    """Return the info transactions that were committed, for an ok transaction read of them."""
     writer = versions.writer[versions.writer >= 0]
     read = [steps.elements[steps.start[row] : steps.end[row]] for row in versions.differing]
     keys = [
@@ -52,7 +52,7 @@ def observed(steps: Steps, versions: Versions) -> Ints:
 
 
 def dependencies(steps: Steps, versions: Versions, visits: Visits) -> tuple[Edges, Ints]:
-    """All edges of these keys, and what fans of them span backwards (`edges.merged`)."""
+    """Return all edges of these keys, and what fans of them span backwards (`edges.merged`)."""
     order = _Order(steps, versions)
     reads = visits.external[visits.external >= 0]
     reads = reads[order.certain[steps.key[reads]]]
@@ -104,7 +104,7 @@ class _Order:
         )
 
     def around(self, reads: Ints, passed: Ints) -> tuple[Edges, Edges]:
-        """From the last element seen to each read, and from it to the first one not seen."""
+        """Return edges from the last element seen to each read, and on to the first not seen."""
         steps = self._steps
         key, value = steps.key[reads], steps.value[self.row]
         saw, missed = passed > self.start[key], passed < self.end[key]
@@ -128,14 +128,14 @@ class _Order:
         return written, overwritten
 
     def _last(self, key: Ints, passed: Ints) -> Ints:
-        """The value of the element before each of these; `NONE` at the start of a list."""
+        """Return the value of the element before each of these; `NONE` at the start of a list."""
         last = np.full(len(key), NONE)
         saw = passed > self.start[key]
         last[saw] = self._steps.value[self.row[passed[saw] - 1]]
         return last
 
     def ends(self, keys: Ints) -> tuple[Ints, Ints]:
-        """The row of each list's last element, or -1, and its value, or `NONE`."""
+        """Return the row of each list's last element, or -1, and its value, or `NONE`."""
         row = np.full(len(keys), -1)
         some = self.end[keys] > self.start[keys]
         row[some] = self.row[self.end[keys[some]] - 1]
@@ -143,7 +143,7 @@ class _Order:
 
 
 def _unread(steps: Steps, order: _Order, readers: Ints) -> tuple[list[Edges], Ints]:
-    """Edges to the appends that no longest read has; `readers`: of whole longest lists."""
+    """Return edges to the appends that no longest read has; `readers`: of whole longest lists."""
     appends = steps.appends & (order.placed < 0) & (steps.outcome != FAIL)
     rows = np.flatnonzero(appends & order.certain[steps.key])
     fresh = np.ones(len(rows), np.bool_)

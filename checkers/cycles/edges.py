@@ -84,7 +84,7 @@ def edges_of(
     before: Ints,
     element: Ints,
 ) -> Edges:
-    """These edges, without those of a transaction to itself."""
+    """Return these edges, without those of a transaction to itself."""
     kept = np.flatnonzero(source != target)
     made = np.zeros(len(kept), EDGE)
     made["kind"] = kind
@@ -107,7 +107,7 @@ def spans_backwards(edges: Edges) -> Ints:
 
 
 def merged(spans: Sequence[Ints]) -> Ints:
-    """The union of spans (first, last), both included, as disjoint ones in order."""
+    """Return the union of spans (first, last), both included, as disjoint ones in order."""
     every = np.concatenate([np.empty((0, 2), np.int64), *spans])
     every = every[np.argsort(every[:, 0], kind="stable")]
     reach = np.maximum.accumulate(every[:, 1]) if len(every) else every[:, 1]
@@ -120,7 +120,7 @@ def merged(spans: Sequence[Ints]) -> Ints:
 
 
 def ends_of(edges: Edges) -> Ends:
-    """The same without their reasons."""
+    """Return the edges without their reasons."""
     return Ends(
         source=edges["source"].copy(),
         target=edges["target"].copy(),
@@ -129,7 +129,7 @@ def ends_of(edges: Edges) -> Ends:
 
 
 def within(ends: Ends, segments: Ints) -> Ends:
-    """The edges inside one of these segments; of fans, those at transactions of any of them."""
+    """Return the edges inside one of these segments; of fans, those at any transaction of them."""
     source, target = ends.source, ends.target
     left, right = segments_of(source, segments), segments_of(target, segments)
     kept = ((left >= 0) & (left == right)) | ((source < 0) & (right >= 0))

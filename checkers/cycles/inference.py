@@ -121,7 +121,7 @@ def _repeats(steps: Steps, versions: Versions) -> list[str]:
 
 
 def _without(steps: Steps, keys: Ints) -> Steps:
-    """The steps of the other keys."""
+    """Return the steps of the other keys."""
     gone = np.isin(np.arange(len(steps.names)), keys)
     place = np.cumsum(~gone) - 1
     rows = np.flatnonzero(~gone[steps.key])

@@ -69,7 +69,7 @@ def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
 
 
 def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
-    """The cycles of a history whose parts are all at hand."""
+    """Return the cycles of a history whose parts are all at hand."""
     segments = merged([part.spans for part in parts])
     ends = joined(within(ends_of(part.edges), segments) for part in parts)
     nodes = np.concatenate([part.nodes for part in parts])
@@ -103,7 +103,7 @@ def _reason(entry: np.void, end: np.void, names: Sequence[str]) -> Reason:
 
 
 def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
-    """A cycle as a proof: each edge, and why it holds."""
+    """Return a cycle as a proof: each edge, and why it holds."""
     suffix = ("", "", "", "-process", "-realtime")[cycle.order]
     level = level_of_cycle(cycle.kind, plain=cycle.plain)
     known = [reasons[link] for link in cycle.links if link in reasons]

@@ -82,7 +82,7 @@ def _of_keys(file: SealedFile, *, committed: Committed) -> Iterator[tuple[KeyTra
 
 
 def judged(committed: Committed, keys: list[KeyTransactions]) -> Counted:
-    """Cycles of moments, which never may be, and of whole transactions, which may."""
+    """Find cycles of moments, which never may be, and of whole transactions, which may."""
     moments = moments_graph(committed, keys)
     impossible = cycles_of(moments.graph)
     legal = cycles_of(written_round(committed, keys))

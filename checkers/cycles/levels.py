@@ -52,7 +52,7 @@ _LEVELS: Final = {
 
 
 def level_of_cycle(kind: CycleClass, *, plain: bool) -> Isolation:
-    """The weakest level that forbids it. `plain`: it needs no order of processes or real time."""
+    """Return the weakest level that forbids it. `plain`: no order of processes or real time."""
     return _LEVELS[kind] if plain else Isolation.STRICT_SERIALIZABLE
 
 

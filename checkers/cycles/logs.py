@@ -58,7 +58,7 @@ def key_transactions(
 
 
 def _log(key: str, offset: Ints, value: Ints, *, rows: Ints) -> tuple[Ints, str]:
-    """One row an offset, in the order of the log; of none if an offset has two values."""
+    """Return one row per offset in log order; no rows if an offset has two values."""
     rows = rows[np.lexsort((rows, offset[rows]))]
     again = np.flatnonzero(np.diff(offset[rows]) == 0)
     different = again[value[rows[again]] != value[rows[again + 1]]]

@@ -69,7 +69,7 @@ class Committed:
     """… and whose each is, by place."""
 
     def of_values(self, values: Ints) -> Ints:
-        """The transaction of each value, by place; -1 of one that is in none."""
+        """Return the transaction of each value, by place; -1 of one that is in none."""
         if not len(self.values):
             return np.full(len(values), -1, np.int64)
         place = np.minimum(np.searchsorted(self.values, values), len(self.values) - 1)
@@ -115,7 +115,7 @@ class Moments:
 
 
 def committed_of(transactions: pa.Table) -> Committed:
-    """The transactions that take part, of rows of TRANSACTIONS."""
+    """Return the transactions that take part, of rows of TRANSACTIONS."""
     rows = [
         row
         for row in transactions.sort_by("index").to_pylist()
@@ -145,7 +145,7 @@ def _return_ns(row: dict[str, object]) -> int:
 
 
 def written_round(committed: Committed, keys: Sequence[KeyTransactions]) -> Graph:
-    """The graph of whole transactions by ww alone."""
+    """Return the graph of whole transactions by ww alone."""
     source = np.concatenate([np.empty(0, np.int64), *(key.run[:-1] for key in keys)])
     target = np.concatenate([np.empty(0, np.int64), *(key.run[1:] for key in keys)])
     return Graph(
@@ -158,7 +158,7 @@ def written_round(committed: Committed, keys: Sequence[KeyTransactions]) -> Grap
 
 
 def moments_graph(committed: Committed, keys: Sequence[KeyTransactions]) -> Moments:
-    """The graph of moments: of runs, commits and reads, each from its earliest time on."""
+    """Return the graph of moments: of runs, commits and reads, each from its earliest time on."""
     none = np.empty(0, np.int64)
     runs = np.concatenate([none, *(key.run for key in keys)])
     reader, first = np.unique(
@@ -207,7 +207,7 @@ def moments_graph(committed: Committed, keys: Sequence[KeyTransactions]) -> Mome
 
 
 def _neighbours(keys: Sequence[KeyTransactions], of_run: Ints) -> tuple[Ints, Ints]:
-    """From each run to the next one of its log."""
+    """Return edges from each run to the next one of its log."""
     last = np.cumsum([len(key.run) for key in keys], dtype=np.int64) - 1
     every = np.delete(np.arange(len(of_run)), last[last >= 0])
     every = every[every + 1 < len(of_run)]
@@ -226,7 +226,7 @@ def _seen(
 def _processes(
     committed: Committed, runs: Ints, *, commit: Ints, of_run: Ints
 ) -> tuple[Ints, Ints]:
-    """From each acknowledged commit to the runs of its process's next transaction."""
+    """Return edges from acknowledged commits to the runs of the process's next transaction."""
     count = len(committed.index)
     by_process = np.lexsort((committed.begin_ns, committed.process))
     before = np.full(count, -1)

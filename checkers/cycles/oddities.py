@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 def oddities(lists: Lists) -> Iterator[Oddities]:
-    """Every anomaly of these keys' lists, check by check."""
+    """Yield every anomaly of these keys' lists, check by check."""
     strange = _strangers(lists)
     yield _aborted(lists, strange)
     yield _garbage(lists, strange)
@@ -203,7 +203,7 @@ def _order_level(committed: bool) -> Isolation:  # noqa: FBT001  # the one thing
 
 
 def _out_of_own_order(lists: Lists) -> tuple[Ints, Ints]:
-    """Appends of a visit, one after the other, that the list does not show in this order."""
+    """Find appends of a visit, one after the other, that the list does not show in this order."""
     steps, appends = lists.steps, lists.visits.appends
     place = lists.versions.place[appends]
     one = np.diff(lists.visits.visit[appends]) == 0

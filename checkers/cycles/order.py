@@ -53,7 +53,7 @@ def events_of(nodes: Nodes) -> Events:
 
 
 def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
-    """Sources and targets, by place in `nodes`, which are in the order of their calls."""
+    """Return sources and targets, by place in `nodes`, which are in the order of their calls."""
     by_process = np.argsort(nodes["process"], kind="stable")
     ends = np.flatnonzero((nodes["outcome"] == OK)[by_process])
     # The last ok one at or before each place, and so before the next place.
@@ -68,7 +68,7 @@ def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
 
 
 def realtime(events: Events) -> Barriers:
-    """Real time among these events."""
+    """Return the edges of real time among these events."""
     count = len(events.called_ns)
     ended = np.flatnonzero(events.ended_ns < OPEN_NS)
     following = np.searchsorted(events.called_ns, events.ended_ns[ended], side="right")

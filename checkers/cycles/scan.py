@@ -80,12 +80,12 @@ class Scan:
 
 
 def summaries_of(question: Question, files: Sequence[SealedFile], *, whole: bool) -> Scan:
-    """A `Summary` a row group, with all its edges if `whole`."""
+    """Return a `Summary` per row group, with all its edges if `whole`."""
     return passed(question, files, partial(_of_lists, kernel=partial(_summary, whole=whole)))
 
 
 def segment_parts(question: Question, files: Sequence[SealedFile], segments: NDArray[Any]) -> Scan:
-    """A `Part` a row group."""
+    """Return a `Part` per row group."""
     return passed(question, files, partial(_of_lists, kernel=partial(_part, segments=segments)))
 
 
@@ -98,7 +98,7 @@ def reasons_of(
 
 
 def whole_keys_in(file: SealedFile) -> Iterator[pa.Table]:
-    """The rows of a file, row group by row group, but every key whole.
+    """Yield the rows of a file, row group by row group, but every key whole.
 
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
@@ -131,7 +131,7 @@ def passed(
     files: Sequence[SealedFile],
     contents: Callable[[SealedFile], Iterable[Any]],
 ) -> Scan:
-    """All contents of all files, file by file."""
+    """Return all contents of all files, file by file."""
     answers = question.each_file(files, _Listed(contents))
     return Scan(
         contents=tuple(content for answer in answers for content in answer.content or ()),

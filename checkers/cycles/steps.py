@@ -74,7 +74,7 @@ class Steps:
 
 
 def steps_of(table: pa.Table) -> Steps:
-    """The steps of a table with `COLUMNS`, of whole keys whose rows follow each other.
+    """Return the steps of a table with `COLUMNS`, of whole keys whose rows follow each other.
 
     Raises ValueError for words that the schema does not know, an append without its value, or a
     key that comes in two pieces.
@@ -107,7 +107,7 @@ def steps_of(table: pa.Table) -> Steps:
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """By key as they come, then by transaction and position: as files are sealed."""
+    """Return the rows by key, then transaction and position: the order of sealed files."""
     key = _encoded(table["key"]).indices.to_numpy().astype(np.int64)
     if len(np.flatnonzero(np.diff(key))) + 1 > len(np.unique(key)) > 0:
         raise ValueError("the rows of a key do not follow each other")
@@ -120,7 +120,7 @@ def _in_order(table: pa.Table) -> pa.Table:
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Codes that ascend with the rows, so that a key's code is its place in the table."""
+    """Return codes that ascend with the rows, so that a key's code is its place in the table."""
     keys = _one(column)
     if pa.types.is_dictionary(keys.type):
         steps = np.diff(keys.indices.to_numpy(), prepend=-1)

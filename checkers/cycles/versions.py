@@ -105,7 +105,7 @@ class _Codes:
 
 
 def versions_of(steps: Steps) -> Versions:
-    """The versions of these keys."""
+    """Return the versions of these keys."""
     longest = _longest(steps)
     bounds = np.zeros(len(steps.names) + 1, np.int64)
     read = np.flatnonzero(longest >= 0)
@@ -148,7 +148,7 @@ def _longest(steps: Steps) -> Ints:
 
 
 def _within(bounds: Ints) -> Ints:
-    """0, 1, … inside each of the stretches with these bounds."""
+    """Return 0, 1, … inside each of the stretches with these bounds."""
     return np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
 
 
@@ -165,7 +165,7 @@ def _again(key: Ints, value: Ints, writer: Ints, place: Ints) -> Ints:
 
 
 def _differing(steps: Steps, longest: Ints) -> tuple[Ints, Ints]:
-    """The reads that are no prefix of their key's longest one, and where each begins to differ."""
+    """Return the reads that are no prefix of their key's longest, and where each differs."""
     reads = np.flatnonzero(steps.known)
     rows, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for block in _blocks(steps, reads):

@@ -36,13 +36,13 @@ class Visits:
     """The last known read before each row in its visit; -1 without any."""
 
     def own_appends(self, row: int) -> Ints:
-        """The rows that its visit appended before this row, since its last known read."""
+        """Return the rows that its visit appended before this row, since its last known read."""
         since = self.before[row] if self.before[row] >= 0 else self.first[self.visit[row]]
         return self.appends[self.appended[since] : self.appended[row]]
 
 
 def visits_of(steps: Steps) -> Visits:
-    """The visits of these steps."""
+    """Return the visits of these steps."""
     rows = np.arange(len(steps))
     opens = np.ones(len(steps), np.bool_)
     opens[1:] = (np.diff(steps.key) != 0) | (np.diff(steps.transaction) != 0)

@@ -26,7 +26,7 @@ __all__ = ["CHECKS", "aborted_reads"]
 
 
 def aborted_reads(log: KeyLog) -> Found:
-    """Rows of ok reads whose value was sent by an operation that failed."""
+    """Find rows of ok reads whose value was sent by an operation that failed."""
     failed = np.flatnonzero(log.sends.outcome == FAIL)
     row = rows_at(log, log.entry_returned & ~log.entry_sent, among=log.sends.value[failed])
     row = row[log.reads.ok[row]]

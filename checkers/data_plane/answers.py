@@ -52,7 +52,7 @@ def answers_of(log: KeyLog, checks: Mapping[str, KeyCheck]) -> dict[str, Answer]
 def judged_rows(
     key: str, checks: Mapping[str, KeyCheck], answer: Mapping[str, Answer]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of FINDINGS, without their path: of the assumptions, and of these checks.
+    """Yield rows of FINDINGS, without their path: of the assumptions, and of these checks.
 
     A check that rests on an assumption which the key breaks does not judge it.
     """
@@ -71,7 +71,7 @@ def judged_rows(
 
 
 def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
-    """The answer on a key, of those on all its parts."""
+    """Return the answer on a key, of those on all its parts."""
     answers = list(parts)
     seconds = sum(one.seconds for one in answers)
     crashed = next((one.crash for one in answers if one.crash), "")
@@ -106,7 +106,7 @@ def _row(name: str, answer: Answer) -> dict[str, Any]:
 
 
 def _first_proofs(founds: Sequence[Found]) -> pa.Table:
-    """The first proofs of all: those that are never allowed first, each by the order of its key."""
+    """Return the first proofs of all: never allowed ones first, each by its key's order."""
     table = pa.concat_tables([ANOMALIES.empty_table(), *(found.table for found in founds)])
     if not table.num_rows:
         return table

@@ -65,7 +65,7 @@ class Lags:
 
 
 def lags(pieces: Callable[[Sequence[str]], Iterable[pa.Table]]) -> Lags | None:
-    """The lags of a key. None if its offsets lie too far apart to be measured.
+    """Return the lags of a key. None if its offsets lie too far apart to be measured.
 
     `pieces`: gives the rows of the key, these columns of RECORDS (or more), in the order of the
     sealed file (by operation, then by place in it); called twice.
@@ -140,7 +140,7 @@ class _Pollers:
     """The session of the last ok poll of each process."""
 
     def resumed(self, piece: pa.Table) -> tuple[_Numbers, _Numbers]:
-        """(offset of the first record, call) of each ok poll that goes on with a session."""
+        """Return (offset of the first record, call) of each ok poll that goes on with a session."""
         are_polls = codes(piece["f"], tuple(F)) == tuple(F).index(F.POLL)
         polls = piece.select(list(_OF_POLLS)).filter(pa.array(are_polls & _located(piece)))
         operation = polls["operation"].to_numpy()

@@ -41,19 +41,19 @@ class Log:
         return int(self.position[-1]) + 1 if len(self) else 0
 
     def positions(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions of these offsets, each of which holds a record."""
+        """Return the positions of these offsets, each of which holds a record."""
         return self.position[np.searchsorted(self.offset, offset)]
 
 
 def build_log(offset: NDArray[np.int64], value: NDArray[np.int64]) -> tuple[Log, NDArray[np.int64]]:
-    """The log of these rows, and for each row the number of its entry."""
+    """Return the log of these rows, and for each row the number of its entry."""
     return _by_table(offset, value) or _by_sorting(offset, value)
 
 
 def _by_table(
     offset: NDArray[np.int64], value: NDArray[np.int64]
 ) -> tuple[Log, NDArray[np.int64]] | None:
-    """The log, if its offsets are dense and no two rows disagree about one of them."""
+    """Return the log, if its offsets are dense and no two rows disagree about one of them."""
     if not len(offset):
         return None
     first = int(offset.min())
@@ -76,7 +76,7 @@ def _by_table(
 def _by_sorting(
     offset: NDArray[np.int64], value: NDArray[np.int64]
 ) -> tuple[Log, NDArray[np.int64]]:
-    """The log of any rows."""
+    """Return the log of any rows."""
     order = np.lexsort((value, offset))
     offsets, values = offset[order], value[order]
     new_offset = np.ones(len(order), dtype=np.bool_)

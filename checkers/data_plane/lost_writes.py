@@ -49,7 +49,7 @@ _AFTERWARDS: Final = 1 << 62
 
 
 def lost_writes(log: KeyLog) -> Found:
-    """Values at or below the bound that no ok read returned, or that a final read lacks again."""
+    """Find values at or below the bound that no ok read returned, or a final read lacks again."""
     absent = missing(log)
     below = absent.where((absent.offset != UNKNOWN_OFFSET) & (absent.offset <= log.bound))
     proven = looked_over(log, below.offset) | acknowledged_before(log, below.send)
@@ -97,7 +97,7 @@ def unread_below_doubt(key: str, count: int) -> str:
 
 
 def _read_count(log: KeyLog) -> int:
-    """Acknowledged values that were read, and that would have been missed."""
+    """Count acknowledged values that were read and would have been missed."""
     read = log.sends.ok & log.returned
     if not log.final_reads:
         # The places of the others are unknown, so reading cannot be said to have gone beyond them.
@@ -106,7 +106,7 @@ def _read_count(log: KeyLog) -> int:
 
 
 def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:
-    """(send, read, final read) rows of acknowledged values that were read, and then not any more.
+    """Find (send, read, final read) rows of acknowledged values that were read, later no more.
 
     One a value, by the order of the reads, with the first final read that proves it.
     """
@@ -121,7 +121,7 @@ def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:
 
 
 def _acknowledged(log: KeyLog, values: NDArray[np.int64], *, before_ns: int) -> NDArray[np.int64]:
-    """The send of each of these distinct values, if it was acknowledged before; else -1.
+    """Return the send of each of these distinct values, if it was acknowledged before; else -1.
 
     Strictly: at equal times the acknowledgement and the final read were concurrent.
     """
@@ -152,7 +152,7 @@ def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> P
 
 
 def _reader_of_the_bound(log: KeyLog) -> int:
-    """The first operation that read up to the bound; 0 if none did (then nothing is lost)."""
+    """Return the first operation that read up to the bound; 0 without one (nothing is lost)."""
     if log.around:
         return log.around.reader
     return reader_of(log.bound, log.reads)

@@ -1,6 +1,6 @@
 """Sends that must have happened and that no ok read returned, and who should have met them.
 
-What a value's absence proves depends on whether anybody looked where it stands:
+What a value's absence proves depends on whether a client looked where it stands:
 
 - a reader that was returned records on both sides of it, in one unbroken session, went over it;
 - so did a process that assigned itself the key and was returned a record behind it: its first
@@ -34,12 +34,12 @@ class Missing:
     """Its lowest known offset; `UNKNOWN_OFFSET` without a known one."""
 
     def where(self, kept: NDArray[np.bool_]) -> "Missing":
-        """Those that are kept."""
+        """Return those that are kept."""
         return Missing(send=self.send[kept], offset=self.offset[kept])
 
 
 def missing(log: KeyLog) -> Missing:
-    """All of them."""
+    """Return all of them."""
     send = np.flatnonzero(log.happened & ~log.returned)
     offset = np.where(log.send_entry[send] < 0, UNKNOWN_OFFSET, log.sends.offset[send])
     crashed = ~log.reads.ok & (log.reads.offset != UNKNOWN_OFFSET)

@@ -2,14 +2,14 @@
 
 Both look at the entries of the log: the distinct (offset, value) pairs that polls of whatever
 outcome were given and that acknowledgements named. A log is append-only and an offset is never
-given twice, so two values at one offset mean that somebody was shown, or promised, a record that
+given twice, so two values at one offset mean that a client was shown, or promised, a record that
 another log replaced. A value at two offsets was appended twice: a producer without idempotence may
 do that by retrying, and it is then reported as allowed. So may an idempotent one that gave up on a
 send: whether it was appended is unknown, so the client begins a new epoch, in which the broker
 cannot tell what is sent again from what is new. What a process sent is judged only if it gave up on
 nothing.
 
-Sound because every entry comes from a record that somebody was given or from an acknowledgement
+Sound because every entry comes from a record that a client was given or from an acknowledgement
 with its offset; a send that may not have happened adds nothing.
 
 Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 for idempotence.
@@ -36,7 +36,7 @@ _ENTRIES_MAX = 8
 
 
 def inconsistent_offsets(log: KeyLog) -> Found:
-    """Offsets at which two values stand; one anomaly an offset."""
+    """Find offsets at which two values stand; one anomaly an offset."""
     first, count = _groups(log.log.offset)
     cases = _told_twice(log)
     first, count = first[count > 1], count[count > 1]
@@ -68,7 +68,7 @@ def inconsistent_offsets(log: KeyLog) -> Found:
 
 
 def duplicates(log: KeyLog) -> Found:
-    """Values that stand at two offsets or more; one anomaly a value."""
+    """Find values that stand at two offsets or more; one anomaly a value."""
     if not has_repeats(log.log.value):
         return none("duplicate", log.key, cases=_protected_count(log, len(log.log)))
     order = np.argsort(log.log.value, kind="stable")
@@ -105,7 +105,7 @@ def duplicates(log: KeyLog) -> Found:
 
 
 def _told_twice(log: KeyLog) -> int:
-    """Offsets of which two rows or more tell.
+    """Count offsets of which two rows or more tell.
 
     Where a send and a read tell of one entry, these are two. Of the few other entries, the rows
     are counted.

@@ -58,7 +58,7 @@ def records_pass(
     budget_s: float,
     limits: Limits | None = None,
 ) -> RecordsPass:
-    """One pass for all checks; if a job of it dies, one a check, with budgets of its own.
+    """Run one pass for all checks; if a job dies, one per check with budgets of its own.
 
     `files`: of `records`; `budget_s`: of one job.
     """
@@ -109,13 +109,13 @@ def _passed(question: _Question, checks: Mapping[str, KeyCheck]) -> pa.Table:
 
 
 def _silent(answer: Answer[SealedFile, pa.Table]) -> pa.Table:
-    """FINDINGS of a file whose task failed."""
+    """Return FINDINGS of a file whose task failed."""
     row = {"path": answer.task.path, "record_count": 0, "unknown": answer.failure}
     return findings_table([row | {"seconds": answer.seconds}])
 
 
 def _each(question: _Question, checks: Mapping[str, KeyCheck]) -> tuple[pa.Table, dict[str, str]]:
-    """The findings of every check whose own pass answers, and why the others' did not.
+    """Return the findings of every check whose own pass answers, and why the others' did not.
 
     The files and the assumptions of the keys answer in a pass without any check.
     """

@@ -64,7 +64,7 @@ def with_client_made(
     session: Session,
     budget_s: float,
 ) -> pa.Table:
-    """FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""
+    """Return FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""
     wanted = _accused(findings)
     if not wanted or "replica_records" not in manifest.tables:
         return findings
@@ -83,7 +83,7 @@ def with_client_made(
 
 
 def client_made(findings: pa.Table, copies: pa.Table) -> pa.Table:
-    """FINDINGS with those duplicates allowed whose copies stand in epochs of their own.
+    """Return FINDINGS with those duplicates allowed whose copies stand in epochs of their own.
 
     `copies`: COPIES of the values accused, of all replicas.
     """
@@ -127,7 +127,7 @@ def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[s
 
 
 def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
-    """The values that are never allowed to be where they are, by key."""
+    """Return the values that are never allowed to be where they are, by key."""
     mine = findings.filter(pc.equal(findings["check"], _NAME))
     values = {
         row["key"]: frozenset(
@@ -139,7 +139,7 @@ def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
 
 
 def _copies(file: SealedFile, *, wanted: Mapping[str, frozenset[int]]) -> pa.Table:
-    """COPIES of these values in a file of `replica_records`, which it reads whole."""
+    """Return COPIES of these values in a file of `replica_records`, which it reads whole."""
     rows = rows_in(file, "replica_records")
     hits = (
         pc.and_(

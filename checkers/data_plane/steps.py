@@ -63,7 +63,7 @@ class Pairs:
         return len(self.after)
 
     def where(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Pairs":
-        """The pairs that are kept."""
+        """Return the pairs that are kept."""
         return Pairs(before=self.before.take(kept), after=self.after.take(kept))
 
 
@@ -93,7 +93,7 @@ class Steps:
     unbroken: NDArray[np.bool_]
 
     def where(self, kept: NDArray[np.bool_]) -> "Steps":
-        """The steps that are kept."""
+        """Return the steps that are kept."""
         return Steps(
             pairs=self.pairs.where(kept), delta=self.delta[kept], unbroken=self.unbroken[kept]
         )
@@ -154,7 +154,7 @@ def read_steps(
     info_polls: Mapping[int, NDArray[np.int64]],
     counted: Range | None = None,
 ) -> ReadSteps:
-    """The odd steps whose second record is among these reads, and how many are judged.
+    """Return the odd steps whose second record is among these reads, and how many are judged.
 
     `final`: which of them are of final reads; `carried`: of the reads before; `counted`: the
     offsets to which those steps lead that are counted, None for all.
@@ -197,7 +197,7 @@ def read_steps(
 
 
 def send_steps(sends: Rows, *, carried: Carried, counted: Range | None = None) -> SendSteps:
-    """The steps to these sends. Only sends that are ok and know their offset count.
+    """Return the steps to these sends. Only sends that are ok and know their offset count.
 
     `counted`: the offsets to which those steps lead that are counted, None for all.
     """
@@ -217,7 +217,7 @@ def send_steps(sends: Rows, *, carried: Carried, counted: Range | None = None) -
 def steps_with(
     pairs: Pairs, *, delta: NDArray[np.int64], info_polls: Mapping[int, NDArray[np.int64]]
 ) -> Steps:
-    """The steps whose delta is not 1; broken ones lead over a crashed poll or between sessions."""
+    """Return steps whose delta is not 1; broken: over a crashed poll or between sessions."""
     odd = delta != 1
     kept = pairs.where(odd)
     return Steps(pairs=kept, delta=delta[odd], unbroken=_unbroken(kept, info_polls))
@@ -235,7 +235,7 @@ def _numbers(kept: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _odd(pairs: Pairs) -> Pairs:
-    """Those whose offsets are known and are not neighbours, by the order of the second row."""
+    """Return pairs whose offsets are known and not neighbours, by the order of the second row."""
     start, end = pairs.before.offset, pairs.after.offset
     odd = np.flatnonzero((end - start != 1) & (start != UNKNOWN_OFFSET) & (end != UNKNOWN_OFFSET))
     return pairs.where(odd[np.argsort(pairs.after.row[odd], kind="stable")])

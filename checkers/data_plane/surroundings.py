@@ -4,7 +4,7 @@ Each of these can be told piece by piece and put together, whatever the pieces a
 
 - the bound, and the first operation that reached it;
 - the *stretches* of unbroken ok reading, each from its lowest to its highest offset, and from them
-  the offsets that somebody looked over (`checkers.data_plane.missing` says what for). There are as
+  the offsets that a client looked over (`checkers.data_plane.missing` says what for). There are as
   many as there were sessions and crashed polls;
 - the processes that gave up on a send;
 - which operations that ended info have happened, where their own row cannot tell.
@@ -80,18 +80,18 @@ class Surroundings:
 
 
 def bound_of(reads: Rows) -> int:
-    """The highest offset that an ok read returned; `UNKNOWN_OFFSET` if none returned any."""
+    """Return the highest offset that an ok read returned; `UNKNOWN_OFFSET` if none returned any."""
     return int(reads.offset[reads.ok].max(initial=UNKNOWN_OFFSET))
 
 
 def reader_of(bound: int, reads: Rows) -> int:
-    """The first operation among these that read up to the bound; 0 if none did."""
+    """Return the first operation among these that read up to the bound; 0 if none did."""
     at_bound = np.flatnonzero(reads.ok & (reads.offset == bound))
     return int(reads.operation[at_bound[0]]) if len(at_bound) else 0
 
 
 def processes_that_gave_up(sends: Rows) -> NDArray[np.int32]:
-    """Those with a send that ended info, and whose end they saw."""
+    """Return those with a send that ended info, and whose end they saw."""
     gave_up: NDArray[np.int32] = np.unique(
         sends.process[(sends.outcome == INFO) & (sends.return_ns != OPEN_NS)]
     )
@@ -101,7 +101,7 @@ def processes_that_gave_up(sends: Rows) -> NDArray[np.int32]:
 def stretches_read(
     reads: Rows, *, final: NDArray[np.bool_], info_polls: Mapping[int, NDArray[np.int64]]
 ) -> Stretches:
-    """The stretches of these reads; `final`: which of them are of final reads."""
+    """Return the stretches of these reads; `final`: which of them are of final reads."""
     row = np.flatnonzero(reads.ok & (reads.offset != UNKNOWN_OFFSET))
     new = np.diff(reads.operation[row], prepend=-1) != 0
     new |= np.diff(reads.session[row], prepend=-1) != 0
@@ -141,7 +141,7 @@ def spans_of(parts: Sequence[Stretches], *, assigned: bool) -> Spans:
 
 
 def _gathered(stretches: Stretches) -> Stretches:
-    """One stretch an owner."""
+    """Return one stretch per owner."""
     order = np.lexsort(stretches.owner)
     owner = [column[order] for column in stretches.owner]
     first = np.flatnonzero(_changes(owner))

@@ -33,7 +33,7 @@ __all__ = ["CHECKS", "unread_doubt", "unseen"]
 
 
 def unseen(log: KeyLog) -> Found:
-    """Acknowledged values above the bound that the complete final read did not return."""
+    """Find acknowledged values above the bound that the complete final read did not return."""
     if not log.final_reads:
         count = int(np.count_nonzero(log.sends.ok))
         doubt = unread_doubt(log.key, count)

@@ -69,7 +69,7 @@ def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
 def run_grounds(
     summary: HistorySummary | None, *, why_no_summary: str, faults: pa.Table, manifest: Manifest
 ) -> tuple[CheckResult, ...]:
-    """Statistics, fault effects and evidence, from the sums of the operations."""
+    """Return statistics, fault effects and evidence, from the sums of the operations."""
     kinds = kinds_of_run(manifest, faults, summary)
     effects = replace(
         _result("fault-effects", _without_effect(manifest, kinds, faults)),
@@ -114,7 +114,7 @@ def _unseen(faults: pa.Table) -> str:
 
 
 def _to_be_served(manifest: Manifest, kinds: Iterable[FaultKind]) -> tuple[FaultKind, ...]:
-    """The kinds during which clients have to be served."""
+    """Return the kinds during which clients have to be served."""
     effective = (one for one in kinds if one.effect_count)
     named = manifest.served_faults
     return tuple(one for one in effective if named is None or one.kind in named)
@@ -136,7 +136,7 @@ def _evidence(
 
 
 def _count(summary: HistorySummary, f: F, *, nonempty: bool = False) -> int:
-    """Ok operations of all times."""
+    """Count ok operations of all times."""
     return sum(
         count
         for called, count in summary.counts.items()
@@ -183,7 +183,7 @@ def _is_early_fault(time: str) -> bool:
 
 
 def _latencies(buckets: Mapping[int, int]) -> Iterator[tuple[str, float]]:
-    """Quantiles, as the upper bound of the bucket that each falls into."""
+    """Yield quantiles, as the upper bound of the bucket that each falls into."""
     total = sum(buckets.values())
     for name, share in _QUANTILES.items() if total else ():
         reached = 0

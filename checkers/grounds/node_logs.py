@@ -56,7 +56,7 @@ Row = Mapping[str, Any]
 
 
 def fatal_faults(tables: Tables, seen: View) -> Judged:
-    """Fatal faults, by node. Reads `log_findings` and `faults`."""
+    """Find fatal faults, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=DISK_FAULTS)
     refused = _targets(tables, faults=DISK_REFUSALS)
     controllers = seen.facts.controllers
@@ -66,26 +66,26 @@ def fatal_faults(tables: Tables, seen: View) -> Judged:
 
 
 def unreadable_disks(tables: Tables, seen: View) -> Judged:
-    """Disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
+    """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
     for node, proofs in _proofs(tables, seen.facts, findings=_UNREADABLE):
         yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
 
 
 def sick_processes(tables: Tables, seen: View) -> Judged:
-    """JVMs out of memory or crashed, by node. Reads `log_findings`."""
+    """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, proofs in _proofs(tables, seen.facts, findings=_SICK):
         yield node, _found(HEALTHY, node, proofs, allowed=False)
 
 
 def _found(check: str, node: str, proofs: list[Proof], *, allowed: bool) -> Found:
-    """A node is one case, whatever its log says."""
+    """Return the findings of a node, which is one case, whatever its log says."""
     legal = len(proofs) if allowed else 0
     return spelled(check, node, proofs, cases=1, allowed_count=legal)
 
 
 def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:
-    """The nodes that one of these faults was done to."""
+    """Return the nodes that one of these faults was done to."""
     return {
         node
         for row in tables["faults"].select(["fault", "targets"]).to_pylist()

@@ -133,14 +133,14 @@ class _Operations:
 
 
 def during_kind(kind: str) -> str:
-    """The `time` of what was called during any fault of a kind."""
+    """Return the `time` of what was called during any fault of a kind."""
     return f"during {kind}"
 
 
 def summary_of_operations(
     path: str, operations: pa.Table, *, windows: Sequence[FaultWindow]
 ) -> pa.Table:
-    """One row of `SUMMARY` for a file's rows of OPERATIONS (`COLUMNS` of it, in file order)."""
+    """Return one row of `SUMMARY` for a file's OPERATIONS (its `COLUMNS`, in file order)."""
     ops = _Operations(
         index=operations.column("index").to_numpy(),
         process=operations.column("process").to_numpy(),
@@ -214,7 +214,7 @@ def _within(called: NDArray[np.int64], window: FaultWindow) -> int:
 
 
 def _union(windows: Sequence[FaultWindow]) -> list[FaultWindow]:
-    """The times at which any fault was in effect, as disjoint windows in order."""
+    """Return the times at which any fault was in effect, as disjoint windows in order."""
     union: list[FaultWindow] = []
     for window in sorted(windows, key=lambda one: one.effect_ns):
         if union and window.effect_ns <= union[-1].end_ns:

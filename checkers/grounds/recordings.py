@@ -49,7 +49,7 @@ def recordings(run: RunDirectory, manifest: Manifest) -> CheckResult:
 
 
 def _row_count(run: RunDirectory, manifest: Manifest, name: str) -> int | None:
-    """None: some of it cannot be read, which the checks that need it say."""
+    """Return the row count; None if some rows cannot be read (the checks on them say so)."""
     buckets = range(RECORD_BUCKET_COUNT if name == "replica_records" else 1)
     counts = [row_count(cluster_file(run, manifest, name, bucket=bucket)) for bucket in buckets]
     known = [count for count in counts if count is not None]

@@ -70,7 +70,7 @@ class _End:
 
 
 def served_while_fenced(tables: Tables, seen: View) -> Judged:
-    """Reads that a fenced broker answered, by broker.
+    """Find reads that a fenced broker answered, by broker.
 
     Reads `describes`, `wire` and `node_settings`.
     """
@@ -86,7 +86,7 @@ def served_while_fenced(tables: Tables, seen: View) -> Judged:
 
 
 def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
-    """The reads that each broker answered, in the order of their calls."""
+    """Return the reads that each broker answered, in the order of their calls."""
     columns = ["node", "call_ns", "return_ns", "read"]
     answered = describes.filter(pc.is_in(describes["error"], pa.array(_ANSWERS)))
     found: dict[str, list[_Read]] = {}
@@ -169,7 +169,7 @@ def _newer_of_any(one: Rpc | None, other: Rpc | None) -> Rpc | None:
 
 
 def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proof | None]:
-    """An answer a read of which it is known how long the broker might serve."""
+    """Judge each read of which it is known how long the broker might serve."""
     awake_ns: dict[int, int] = {}
     for read in filter(leases.is_known, reads):
         end = leases.end_for(read)

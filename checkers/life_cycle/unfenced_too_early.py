@@ -39,7 +39,7 @@ _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 
 
 def unfenced_too_early(tables: Tables, seen: View) -> Judged:
-    """Unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
+    """Find unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -34,7 +34,7 @@ _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
 
 
 def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
-    """Brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
+    """Find brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -65,7 +65,7 @@ def _was_unfenced(rpc: Rpc, seen: View) -> bool:
 
 
 def _leads(seen: View) -> dict[int, list[_Lead]]:
-    """The leaderships of each broker id, each as long as nothing of its partition changes."""
+    """Return the leaderships of each broker id, each until something of its partition changes."""
     facts = seen.facts
     log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
     found: dict[int, list[_Lead]] = {}

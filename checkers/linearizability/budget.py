@@ -35,7 +35,7 @@ class Meter:
 
     @classmethod
     def started(cls, budget: Budget, *, clock: Callable[[], float] = perf_counter) -> Self:
-        """A meter whose time runs from now."""
+        """Return a meter whose time runs from now."""
         return cls(budget=budget, deadline=clock() + budget.seconds, clock=clock)
 
     @property

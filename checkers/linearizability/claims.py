@@ -101,7 +101,7 @@ class Changes:
         return len(self.version)
 
     def take(self, which: NDArray[np.bool_]) -> "Changes":
-        """Those under the mask."""
+        """Return those under the mask."""
         return Changes(
             version=self.version[which],
             call=self.call[which],
@@ -218,7 +218,7 @@ def _chosen(rows: ModelRows, f: int, outcome: int) -> NDArray[np.intp]:
 def _changes(
     rows: ModelRows, which: NDArray[np.intp], version: Int64s, doubts: list[str]
 ) -> Changes:
-    """These rows, but those without a version or with an end before the call."""
+    """Return these rows, but those without a version or with an end before the call."""
     changes = Changes(
         version=version, call=rows.call[which], end=rows.end[which], value=rows.value[which]
     )

@@ -55,7 +55,7 @@ class Run:
 
 
 def entries(runs: Sequence[Run]) -> Mapping[int, Entry]:
-    """The slabs, by place, that have to be asked again, and with which entry; none: it is over.
+    """Return the slabs, by place, to ask again, and with which entry; empty when it is over.
 
     runs: of all slabs of a key, in the order of their versions. A slab behind one that has to be
     asked again is asked along with it, but only once: so each slab is asked three times at most,
@@ -87,7 +87,7 @@ def concluded(summaries: Sequence[Summary]) -> Conclusion:
 
 
 def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
-    """Contradictions between slabs, each lower bound once: with the first later slab."""
+    """Find contradictions between slabs, each lower bound once: with the first later slab."""
     lower = told = ALWAYS
     for summary in summaries:
         if lower > summary.upper and lower != told:

@@ -83,21 +83,21 @@ def _beyond(whole: Counter) -> Proofs | None:
 
 
 def _ended(whole: Counter, figures: Numbers) -> Numbers:
-    """For each read, the sum over the adds that had returned before its call."""
+    """Return for each read, the sum over the adds that had returned before its call."""
     order = np.argsort(whole.add_end, kind="stable")
     sums = np.append(0, np.cumsum(figures[order]))
     return sums[np.searchsorted(whole.add_end[order], whole.read_call, side="left")]
 
 
 def _called(whole: Counter, figures: Numbers) -> Numbers:
-    """For each read, the sum over the adds that were called by its return."""
+    """Return for each read, the sum over the adds that were called by its return."""
     order = np.argsort(whole.add_call, kind="stable")
     sums = np.append(0, np.cumsum(figures[order]))
     return sums[np.searchsorted(whole.add_call[order], whole.read_end, side="right")]
 
 
 def _went_back(whole: Counter) -> Proofs | None:
-    """Reads of less than one before them where no add is negative, of more where all are."""
+    """Find reads of less than one before them where no add is negative, of more where all are."""
     sign = _sign(whole)
     if not sign:
         return None

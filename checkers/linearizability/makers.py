@@ -40,7 +40,7 @@ class Unmade:
     """The earliest call of a crashed `cas` that can have made it; NEVER without one."""
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Unmade":
-        """Those under the mask."""
+        """Return those under the mask."""
         return Unmade(
             first=self.first[which],
             count=self.count[which],

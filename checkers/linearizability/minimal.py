@@ -23,7 +23,7 @@ __all__ = ["minimal"]
 
 
 def minimal(rows: pa.Table, *, is_wrong: Callable[[pa.Table], bool], budget: Budget) -> pa.Table:
-    """A part of `rows`, in their order, for which `is_wrong` holds, as it does for `rows`.
+    """Return a part of `rows`, in their order, for which `is_wrong` holds, as it does for `rows`.
 
     1-minimal unless the budget ran out before; then the smallest part found until then. `is_wrong`
     may raise OverBudgetError itself, which counts as not wrong: what is kept is always proven.

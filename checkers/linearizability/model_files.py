@@ -78,7 +78,7 @@ def outline(file: SealedFile) -> Outline:
 def rows_of_groups(
     file: SealedFile, groups: Sequence[int], columns: Sequence[str]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Each of these row groups with its number, words dictionary-encoded.
+    """Yield each of these row groups with its number, words dictionary-encoded.
 
     Memory holds one. Raises HarnessError, naming the file, if it cannot be read.
     """
@@ -90,7 +90,7 @@ def rows_of_groups(
 def keys_of_group(
     file: SealedFile, group: int, columns: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Each key of a row group that holds several, with all its rows.
+    """Yield each key of a row group that holds several, with all its rows.
 
     `columns` include the key. Raises HarnessError, naming the file, if it cannot be read.
     """
@@ -121,7 +121,7 @@ class _Group:
         )
 
     def bounds(self, name: str) -> tuple[Any, Any]:
-        """The least and the greatest of a column, None if all of it is null."""
+        """Return the least and the greatest of a column, None if all of it is null."""
         place = self.parquet.schema_arrow.get_field_index(name)
         found = self.parquet.metadata.row_group(self.number).column(place).statistics
         if found is not None and found.has_min_max:

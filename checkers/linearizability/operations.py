@@ -94,7 +94,7 @@ class Columns:
         return len(self.index)
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "Columns":
-        """These operations, by mask or by place."""
+        """Return these operations, by mask or by place."""
         return Columns(
             index=self.index[which],
             f=self.f[which],
@@ -165,7 +165,7 @@ def answer_count(columns: Columns, model: Model) -> int:
 
 
 def operations_of(columns: Columns, model: Model) -> list[Operation]:
-    """The same operations one by one, for a search."""
+    """Return the same operations one by one, for a search."""
     names = ("expected", "version", "value", "values")
     rows = columns.rows.select(names).take(pa.array(columns.row))
     listed = [rows.column(name).to_pylist() for name in names]

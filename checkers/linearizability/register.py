@@ -77,7 +77,7 @@ def register(key: str, rows: pa.Table, budget: Budget) -> Found:
 
 
 def _unwritten_reads(columns: Columns) -> Places:
-    """Reads of a value that no operation can have written, by place."""
+    """Find reads of a value that no operation can have written, by place."""
     changes = (columns.f != _READ) & (columns.effect != Effect.REFUSED) & columns.has_value
     reads = np.flatnonzero((columns.f == _READ) & columns.has_value)
     return reads[~np.isin(columns.value[reads], columns.value[changes])]
@@ -166,13 +166,13 @@ def _zones(columns: Columns) -> _Zones:
 
 
 def _forward(zones: _Zones) -> Places:
-    """Forward zones, by `first`."""
+    """Return forward zones, by `first`."""
     forward = np.flatnonzero(zones.first < zones.last)
     return forward[np.argsort(zones.first[forward], kind="stable")]
 
 
 def _overlaps(zones: _Zones) -> NDArray[np.int64]:
-    """Pairs of neighbouring forward zones that overlap: if any two do, two neighbours do."""
+    """Find pairs of neighbouring forward zones that overlap: if any two do, two neighbours do."""
     forward = _forward(zones)
     before, after = forward[:-1], forward[1:]
     overlap = zones.first[after] < zones.last[before]
@@ -180,7 +180,7 @@ def _overlaps(zones: _Zones) -> NDArray[np.int64]:
 
 
 def _enclosed(zones: _Zones) -> NDArray[np.int64]:
-    """Pairs of a forward zone and a backward one inside it."""
+    """Find pairs of a forward zone and a backward one inside it."""
     forward = _forward(zones)
     backward = np.flatnonzero(zones.first >= zones.last)
     if not len(forward):
@@ -212,7 +212,7 @@ def _of_early(columns: Columns, zones: _Zones, number: int) -> Proof:
 
 
 def _of_pair(columns: Columns, zones: _Zones, holding: int, other: int) -> Proof:
-    """Two values of which neither leaves room for the other."""
+    """Return the proof: two values of which neither leaves room for the other."""
     held = _value(columns, zones, holding)
     moved = _value(columns, zones, other)
     places = [

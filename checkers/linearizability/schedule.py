@@ -71,7 +71,7 @@ def _follow(latest: Int64s, expected: Int64s, call: Int64s, end: Int64s) -> None
 def _next_nodes(
     latest: Int64s, versions: Int64s, expected: Int64s, call: Int64s, end: Int64s
 ) -> Int64s:
-    """The node that each node leads to."""
+    """Return the node that each node leads to."""
     count, sink = len(expected), len(expected) + len(versions)
     version = np.concatenate([expected + 1, versions])
     moment = np.concatenate([end, latest[versions]])
@@ -113,7 +113,7 @@ def _first_to_return(
 
 
 def _reached(after: Int64s, heads: Int64s) -> Int64s:
-    """The nodes on the paths that begin at `heads`; the last node, and only that, leads nowhere."""
+    """Return the nodes on the paths from `heads`; only the last node leads nowhere."""
     # These take a while, and the catalogue imports this module.
     from scipy.sparse import csr_array  # noqa: PLC0415
     from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415

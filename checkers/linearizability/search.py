@@ -178,7 +178,7 @@ def _explained(search: _Search, start: State) -> bool:
 
 
 def _first_ends(search: _Search, number: int, start: _Configuration) -> _Ends:
-    """The ends of a piece: all of them if they are found soon, else one by one."""
+    """Return the ends of a piece: all of them if they are found soon, else one by one."""
     more = _ends(search, number, start)
     found: deque[_Configuration] = deque()
     for end in more:
@@ -224,7 +224,7 @@ class _Seen:
 
 
 def _ends(search: _Search, number: int, start: _Configuration) -> Iterator[_Configuration | None]:
-    """Each end of a piece once, and now and then None, so that the caller can stop waiting."""
+    """Yield each end of a piece once, and None now and then, so that the caller can stop."""
     timeline = Timeline(search.pieces[number])
     frames: list[_Frame] = []
     move: _Move | None = (-1, *start)
@@ -289,7 +289,7 @@ def _fits_any(search: _Search, state: State, waiting: Sequence[Operation]) -> bo
 
 
 def _next_move(timeline: Timeline, frames: list[_Frame]) -> _Move | None:
-    """The next choice that is left; what led only to the ends of choices is put back."""
+    """Return the next choice that is left; what led only to the ends of choices is put back."""
     while frames:
         move = next(frames[-1].choices, None)
         if move is not None:

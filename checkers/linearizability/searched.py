@@ -96,7 +96,7 @@ def _contradiction(part: _Part, *, model: Model, meter: Meter) -> Stuck | None:
 
 
 def _useful(operations: Sequence[Operation], model: Model) -> Sequence[Operation]:
-    """Without what may have happened and could help nothing.
+    """Return the operations without those that may have happened but could not help.
 
     In a register, a value that is never read nor expected only stands in the way, except of a
     refusal; of a counter, 0 changes nothing.
@@ -114,7 +114,7 @@ def _useful(operations: Sequence[Operation], model: Model) -> Sequence[Operation
 def _narrowed(
     operations: Sequence[Operation], latest: int, *, model: Model, budget: Budget
 ) -> _Part:
-    """The smallest part that was found to fit no order; `latest`: a return that none gets past."""
+    """Return the smallest part found to fit no order; `latest`: a return that none gets past."""
     spare = Meter.started(replace(budget, seconds=min(budget.seconds, _PROOF_SECONDS)))
     part = _window(_until(operations, latest), model=model, meter=spare)
     by_index = {one.index: one for one in part.kept}
@@ -144,7 +144,7 @@ def _until(operations: Sequence[Operation], latest: int) -> list[Operation]:
 
 
 def _window(operations: Sequence[Operation], *, model: Model, meter: Meter) -> _Part:
-    """The last few operations that fit no order, whatever was there before."""
+    """Return the last few operations that fit no order, whatever was there before."""
     must = [one for one in operations if one.effect is not Effect.MAY]
     may = tuple(one for one in operations if one.effect is Effect.MAY)
     count = _WINDOW_FIRST
@@ -171,7 +171,7 @@ def _is_wrong_in_time(part: _Part, *, model: Model, meter: Meter) -> bool:
 
 
 def _without(part: _Part, kept: Sequence[Operation]) -> _Part:
-    """A part of a part."""
+    """Return a part of a part."""
     rest = set(part.kept).difference(kept)
     others = [_left_out(one, call=_ALWAYS) for one in part.kept if one in rest and not one.passive]
     return replace(part, kept=tuple(kept), optional=(*part.optional, *others))
@@ -182,7 +182,7 @@ def _left_out(operation: Operation, *, call: int) -> Operation:
 
 
 def _proof(part: _Part, why: Stuck, *, model: Model) -> Proof:
-    """The operations of a part, and the answer that fits no state there can have been.
+    """Return the operations of a part, and the answer that fits no state there can have been.
 
     The states are those of the whole history; the part alone would allow others.
     """

@@ -24,7 +24,7 @@ def of_strange(columns: Columns, place: int, value: int) -> Proof:
 
 
 def of_apart(columns: Columns, elements: Elements, reads: Reads, number: int) -> Proof:
-    """This read, and one of as few elements or fewer, of which neither contains the other."""
+    """Return the proof: this read, and one as small or smaller, neither containing the other."""
     mine = reads.elements(number)
     earlier = np.flatnonzero(elements.size <= reads.size[number])
     lacking = int(np.setdiff1d(earlier, mine)[0])
@@ -52,7 +52,7 @@ class Story:
     things: Things
 
     def of(self, *, early: int, awaited: int) -> Proof:
-        """`early` was over before `awaited` began, which has to take effect before it."""
+        """Return the proof: `early` was over before `awaited`, which must precede it, began."""
         lost, needed = self.things.element[early], self.things.element[awaited]
         read, earlier_read = self.things.read[early], self.things.read[awaited]
         if lost < 0 and needed < 0:

@@ -84,7 +84,7 @@ class Things:
 
 
 def values_read(columns: Columns) -> tuple[Numbers, Numbers]:
-    """Every value of every read, with the number of the read."""
+    """Return every value of every read, with the number of the read."""
     places = np.flatnonzero(columns.f == _READ)
     lists = columns.rows.column("values").take(pa.array(columns.row[places]))
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
@@ -121,7 +121,7 @@ def _least(number: Numbers, figure: Numbers, by: Numbers, count: int) -> tuple[N
 
 
 def reads_of(columns: Columns, read: Numbers, element: Numbers, element_count: int) -> Reads:
-    """Reads with what they found: `element` was found by the read of number `read`."""
+    """Return reads with what they found: `element` was found by the read of number `read`."""
     place = np.flatnonzero(columns.f == _READ)
     pairs = read * max(element_count, 1) + element
     if np.any(pairs[1:] <= pairs[:-1]):
@@ -133,14 +133,14 @@ def reads_of(columns: Columns, read: Numbers, element: Numbers, element_count: i
 
 
 def elements_read(added: Elements, reads: Reads) -> Elements:
-    """With the smallest set that each was read in."""
+    """Return the elements with the smallest set that each was read in."""
     number = np.repeat(np.arange(len(reads.size)), reads.size)
     size, read_by = _least(reads.found, reads.size[number], number, len(added.value))
     return replace(added, size=np.where(read_by < 0, UNREAD, size), read_by=read_by)
 
 
 def things_of(columns: Columns, elements: Elements, reads: Reads) -> Things:
-    """Reads, and the elements that owe something, by group."""
+    """Return reads, and the elements that owe something, by group."""
     owing = np.flatnonzero((elements.size != UNREAD) | (elements.end != OPEN_NS))
     size = elements.size[owing]
     group = np.append(2 * reads.size + 1, np.where(size == UNREAD, UNREAD, 2 * size))

@@ -78,13 +78,13 @@ def grow_only_set(key: str, rows: pa.Table, _budget: Budget) -> Found:
 
 
 def _apart(elements: Elements, reads: Reads) -> Numbers:
-    """Reads that lack something which a set no larger than theirs had."""
+    """Find reads that lack something which a set no larger than theirs had."""
     known = np.searchsorted(np.sort(elements.size), reads.size, side="right")
     return np.flatnonzero(known != reads.size)
 
 
 def _late(things: Things) -> tuple[Numbers, Numbers]:
-    """Things that were over before one of an earlier group began, and that one."""
+    """Find things that were over before one of an earlier group began, and that one."""
     if not len(things.group):
         return things.group, things.group
     reach = np.maximum.accumulate(things.call)

@@ -252,7 +252,7 @@ class Slab:
     def _times(
         self, earliest: Int64s, latest: Int64s, bounds: Int64s, entry: Entry
     ) -> tuple[list[Fault], int]:
-        """Versions that appeared before they can have, a fault a stretch of them."""
+        """Find versions that appeared before they can have, a fault a stretch of them."""
         wrong = np.concatenate([[False], latest < earliest])
         starts = np.flatnonzero(wrong[1:] & ~wrong[:-1])
         faults = [
@@ -297,7 +297,7 @@ class Slab:
         )
 
     def _unmade(self, latest: Int64s) -> Unmade:
-        """Versions that no ok operation made; neighbours that are alike as one run."""
+        """Find versions that no ok operation made; neighbours that are alike as one run."""
         place = np.flatnonzero(self._made[:-1] == 0)
         moment, value, swap = latest[place], self._value[place], self._swapped()[place]
         told = value != UNTOLD
@@ -322,7 +322,7 @@ class Slab:
         )
 
     def _swapped(self) -> Int64s:
-        """The earliest call of a crashed `cas` that can have made each version."""
+        """Return the earliest call of a crashed `cas` that can have made each version."""
         calls = np.full(len(self._made), NEVER)
         for swaps in self._swaps:
             place = swaps.version - self._first

@@ -52,7 +52,7 @@ class Cut:
 
 
 def end_of(parts: Sequence[Part]) -> int:
-    """The `versioned.extent` of a key."""
+    """Return the `versioned.extent` of a key."""
     highest = max((part.high for part in parts), default=0)
     return extent(highest, sum(part.row_count for part in parts))
 
@@ -60,7 +60,7 @@ def end_of(parts: Sequence[Part]) -> int:
 def cuts(
     parts: Sequence[Part], *, rows: int = SLAB_ROWS, versions: int = SLAB_VERSIONS
 ) -> tuple[Cut, ...]:
-    """The slabs of a key, by version: all versions that can matter, each in one slab."""
+    """Return the slabs of a key, by version: all versions that can matter, each in one slab."""
     limit = sum(part.row_count for part in parts)
     left = {part.group for part in parts}
     found = []

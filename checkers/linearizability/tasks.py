@@ -117,7 +117,7 @@ class Work:
         return slab.summary(piece.entry)
 
     def _of_keys(self, piece: Keys) -> Iterator[dict[str, Any]]:
-        """Rows of FINDINGS, of each key."""
+        """Yield rows of FINDINGS, of each key."""
         key = piece.groups.key
         if key is not None:
             yield _row(key, partial(self._of_key, key, piece))
@@ -156,7 +156,7 @@ class Work:
 
 
 def _row(key: str, judged: "partial[Found]") -> dict[str, Any]:
-    """A row of FINDINGS but its path; whatever the judgement raises, this key alone is unknown."""
+    """Return a row of FINDINGS but its path; an error of the judgement leaves this key unknown."""
     started = perf_counter()
     try:
         row = found_row(NAME, judged())

@@ -99,7 +99,7 @@ def taken(slab: Slab, rows: pa.Table, model: Model, *, owned: bool = True) -> No
 
 
 def extent(highest: int, operation_count: int) -> int:
-    """The end of the versions that can matter, if none above `highest` is named in any row.
+    """Return the end of the versions that can matter, if none above `highest` is named in any row.
 
     Each version but the first takes an operation to make it. One more is needed, for a refusal of
     the highest to lower.
@@ -108,7 +108,7 @@ def extent(highest: int, operation_count: int) -> int:
 
 
 def found_of(key: str, conclusion: Conclusion, model: Model, *, sighted: Sighted) -> Found:
-    """The proofs of what is wrong; `sighted`: what was found of `witnesses_of` it."""
+    """Return the proofs of what is wrong; `sighted`: what was found of `witnesses_of` it."""
     proofs = [proof_of(fault, sighted, model) for fault in conclusion.faults]
     told = found(
         NAME,
@@ -122,12 +122,12 @@ def found_of(key: str, conclusion: Conclusion, model: Model, *, sighted: Sighted
 
 
 def witnesses_of(conclusion: Conclusion) -> tuple[Witness, ...]:
-    """All that have to be found for the proofs."""
+    """Return all witnesses that have to be found for the proofs."""
     return tuple(dict.fromkeys(one for fault in conclusion.faults for one in fault.witnesses))
 
 
 def _highest_in(rows: pa.Table) -> int:
-    """No higher version is named, nor made by who expects one.
+    """Return a bound: no higher version is named, nor made by an operation that expects one.
 
     What lies beneath a null counts, too: not to look for nulls takes a third of the time, and to
     have room for versions that are not there changes no answer.
@@ -137,6 +137,6 @@ def _highest_in(rows: pa.Table) -> int:
 
 
 def _beneath(chunk: pa.Array) -> NDArray[np.int64]:
-    """The numbers as they lie in memory, whether or not they are null."""
+    """Return the numbers as they lie in memory, whether or not they are null."""
     memory = chunk.buffers()[1]
     return np.frombuffer(memory, dtype=np.int64, offset=8 * chunk.offset, count=len(chunk))

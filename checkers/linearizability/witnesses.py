@@ -45,7 +45,7 @@ class _Roles:
 
 
 def sought(rows: pa.Table, model: Model, witnesses: Iterable[Witness]) -> Found:
-    """Those of the witnesses that are among these rows: `SOUGHT_COLUMNS` of MODEL_OPERATIONS."""
+    """Return the witnesses that are among these rows: `SOUGHT_COLUMNS` of MODEL_OPERATIONS."""
     roles = _roles(model_rows(rows, model), model)
     found = {}
     for witness in witnesses:

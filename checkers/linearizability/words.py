@@ -11,12 +11,12 @@ _ELEMENTS_MAX: Final = 6
 
 
 def shown(value: int | None) -> str:
-    """A value; null is nothing."""
+    """Return a value as text; null is "nothing"."""
     return "nothing" if value is None else str(value)
 
 
 def cited(operation: Operation, model: Model) -> str:
-    """An operation by its index, and in words."""
+    """Return an operation by its index, and in words."""
     return f"operation {operation.index}, {in_words(operation, model)},"
 
 

@@ -246,7 +246,7 @@ def read_forensics(path: Path) -> Forensics | None:
 
 
 def parsed(kind: Any, content: Any) -> Any:
-    """`content`, as JSON gave it, as a value of this type of the module."""
+    """Return `content`, as JSON gave it, as a value of this type of the module."""
     if get_origin(kind) in (Union, UnionType):
         return None if content is None else parsed(_other_than_none(kind), content)
     if get_origin(kind) is tuple:

@@ -63,7 +63,7 @@ def _lost_values(anomalies: Mapping[str, pa.Table]) -> Iterator[LostValues]:
 def _stories(
     lost: tuple[LostValues, ...], question: Question
 ) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
-    """By key: what became of its values, or why that cannot be told."""
+    """Return the losses of all keys, and why those of some keys cannot be told."""
     tasks = [
         _Task(
             lost=values,

@@ -16,7 +16,7 @@ _NOTES_MAX: Final = 100
 def notes_between(
     history: PartitionHistory, seen: View, first_offset: int, last_offset: int
 ) -> tuple[MetadataNote, ...]:
-    """The records from `first_offset` to `last_offset` about the partition and its brokers."""
+    """Return the records between these offsets about the partition and its brokers."""
     replicas = {one for version in history.versions for one in version.replicas}
     brokers = [seen.brokers[one] for one in sorted(replicas) if one in seen.brokers]
     notes = [

@@ -90,11 +90,11 @@ class Rows:
     fate: NDArray[np.int64]
 
     def take(self, places: NDArray[np.int64]) -> "Rows":
-        """These, by place."""
+        """Return these, by place."""
         return Rows(**{name: getattr(self, name)[places] for name in self.__slots__})
 
     def stories(self) -> Iterator["Rows"]:
-        """Those that share fate and election."""
+        """Yield those that share fate and election."""
         group = np.stack([self.fate, self.election], axis=1)
         for one in np.unique(group, axis=0):
             yield self.take(np.flatnonzero(np.all(group == one, axis=1)))
@@ -106,7 +106,7 @@ class Rows:
 
 
 def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
-    """The case of these values."""
+    """Return the case of these values."""
     histories = [one for one in seen.histories() if one.key == lost.key][-1:]
     requests = requests_by_partition(tables["wire"], seen.partitions)
     places = [(one.topic_id, one.partition) for one in histories]
@@ -126,7 +126,7 @@ def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
 
 
 def lost_rows(case: Case) -> Rows:
-    """The values with what is known of each."""
+    """Return the values with what is known of each."""
     sent = _sent(case)
     value = sent["value"].to_numpy()
     known = pc.fill_null(sent["offset"], UNKNOWN).to_numpy()

@@ -61,7 +61,7 @@ class FollowerFetches:
     _connections: Mapping[_Link, tuple["_Connection", ...]]
 
     def told(self, link: _Link, place: _Place) -> tuple[Told, ...]:
-        """The Fetches of this partition that tell something, in the order of their passing."""
+        """Return the Fetches of this partition that tell something, in the order of passing."""
         named, of_all = (self._by_place.get((link, one), ()) for one in (place, None))
         return tuple(sorted((*named, *of_all), key=lambda told: (told.reached_ns, told.frame)))
 
@@ -137,7 +137,7 @@ def _is_older(wire: pa.Table) -> bool:
 
 
 def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of Fetches between brokers, in the order of their arrival."""
+    """Yield the rows of Fetches between brokers, in the order of their arrival."""
     requests = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     mine = wire.filter(requests).select(list(_COLUMNS))
     for row in mine.sort_by([("frame", "ascending")]).to_pylist():

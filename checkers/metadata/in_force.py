@@ -29,7 +29,7 @@ class InForce:
     def all_through(
         self, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The place of the version that was in force from the one to the other, or UNSURE."""
+        """Return the place of the version in force from the one to the other, or UNSURE."""
         place = np.searchsorted(self.surely_ns, from_ns, side="right") - 1
         sure: NDArray[np.int64] = np.where(self.perhaps_ns[place + 1] > until_ns, place, UNSURE)
         return sure

@@ -55,7 +55,7 @@ NO_REQUESTS: Final = Requests((), {})
 def requests_by_partition(
     wire: pa.Table, histories: Mapping[tuple[str, int], PartitionHistory]
 ) -> Mapping[tuple[str, int], Requests]:
-    """The AlterPartition items on the tape by (topic id, partition), in the order of arrival.
+    """Return the AlterPartition items on the tape by (topic id, partition), by arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
     """
@@ -83,7 +83,7 @@ def _indexed(requests: Sequence[Rpc]) -> Requests:
 
 
 def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
-    """The requests that made this version or may have."""
+    """Return the requests that made this version or may have."""
     expecting = [
         rpc
         for rpc in requests.expecting.get(version.partition_epoch - 1, ())

@@ -60,7 +60,7 @@ def majority_of(facts: Facts) -> int:
 
 
 def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
-    """The log of record out of METADATA_LOG of all nodes."""
+    """Return the log of record out of METADATA_LOG of all nodes."""
     copies = _copies(metadata_log)
     voters = {node: copies[node] for node in facts.controllers if node in copies}
     majority = majority_of(facts)
@@ -149,7 +149,7 @@ def _copy(rows: pa.Table) -> _Copy:
 
 
 def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
-    """The first offset of a record that fewer voters than a majority hold."""
+    """Return the first offset of a record that fewer voters than a majority hold."""
     holders = np.sum([copy.has(chosen) for copy in voters], axis=0)
     held = np.append(holders >= majority, False)
     count = int(np.argmin(held))
@@ -157,7 +157,7 @@ def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> in
 
 
 def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> pa.Table:
-    """Its rows, with the older part that another copy still has put in front."""
+    """Return its rows, with the older part that another copy still has put in front."""
     oldest = min(copies, key=lambda copy: copy.first_offset)
     overlap = (oldest.offset >= chosen.first_offset) & chosen.has(oldest)
     # One record in common at one offset and epoch: by Raft, all that came before is the same.

@@ -98,23 +98,23 @@ class PartitionHistory:
         return any(version.recovering for version in self.versions)
 
     def steps(self) -> Iterator[tuple[PartitionVersion, PartitionVersion]]:
-        """Each version but the first, with the one before it."""
+        """Return each version but the first, with the one before it."""
         return zip(self.versions, self.versions[1:], strict=False)
 
     def by_epoch(self) -> Mapping[int, int]:
-        """The place of the version with each partition epoch; of several, the last one's."""
+        """Return the place of the version with each partition epoch; of several, the last one's."""
         return {version.partition_epoch: place for place, version in enumerate(self.versions)}
 
 
 def key_of(topic: str | None, partition: int | None) -> str:
-    """The key of a topic-partition."""
+    """Return the key of a topic-partition."""
     return f"{topic}-{partition}"
 
 
 def partition_histories(
     records: Iterable[MetadataRecord],
 ) -> Mapping[tuple[str, int], PartitionHistory]:
-    """The history of each (topic id, partition), out of a log in its order."""
+    """Return the history of each (topic id, partition), out of a log in its order."""
     names: dict[str, str] = {}
     histories: dict[tuple[str, int], PartitionHistory] = {}
     removed_ms: dict[str, int] = {}

@@ -80,7 +80,7 @@ class Rpc:
         return self.error == "NONE"
 
     def of(self, column: str) -> Any:
-        """A column of the request."""
+        """Return a column of the request."""
         return self.request[column]
 
     def answered(self, column: str) -> Any:
@@ -89,7 +89,7 @@ class Rpc:
 
 
 def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
-    """The requests of these APIs, item by item, in the order of their arrival."""
+    """Yield the requests of these APIs, item by item, in the order of their arrival."""
     mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
     rows = mine.select(list(_COLUMNS)).to_pylist()
     answers: dict[_Ids, list[_Row]] = {}
@@ -112,7 +112,7 @@ def _ids(row: _Row) -> _Ids:
 
 
 def _of_this(request: _Row, asked_ns: Sequence[int], candidates: Iterable[_Row]) -> Iterable[_Row]:
-    """Those of these ids' answers that came after the request, and before the next one of them.
+    """Return these ids' answers that came after the request and before their next request.
 
     One that the proxy duplicated is on the tape twice at one time: both have all the answers.
     """
@@ -126,7 +126,7 @@ def _in_order(rows: Iterable[_Row]) -> list[_Row]:
 
 
 def _answer(request: _Row, candidates: Iterable[_Row]) -> _Row | None:
-    """The item that speaks of the same partition; else the one that speaks of none."""
+    """Return the item that speaks of the same partition; else the one that speaks of none."""
     whole = None
     for row in candidates:
         if row["partition"] is None:

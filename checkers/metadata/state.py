@@ -68,16 +68,16 @@ class MetadataState:
     """It came out of ZooKeeper, whose epochs it goes on with."""
 
     def level(self, feature: str) -> int | None:
-        """The level of a feature; None if none was stated."""
+        """Return the level of a feature; None if none was stated."""
         return self.feature_levels.get(feature)
 
     def key_of(self, record: MetadataRecord) -> str:
-        """The topic-partition that a record is about."""
+        """Return the topic-partition that a record is about."""
         topic = self.topics.get(record.topic_id or "", record.topic or record.topic_id or "?")
         return f"{topic}-{record.partition}"
 
     def partition_of(self, record: MetadataRecord) -> Partition | None:
-        """The partition that a record is about, as it is before it."""
+        """Return the partition that a record is about, as it is before it."""
         if record.topic_id is None or record.partition is None:
             return None
         return self.partitions.get((record.topic_id, record.partition))
@@ -89,7 +89,7 @@ class MetadataState:
 
 
 def applied(before: Partition, record: MetadataRecord) -> Partition:
-    """A partition after a PartitionChangeRecord: what it does not name stays."""
+    """Return a partition after a PartitionChangeRecord: what it does not name stays."""
     recovery = record.leader_recovery_state
     return replace(
         before,

@@ -71,13 +71,13 @@ class View:
         return iter(self.partitions.values())
 
     def broker_before(self, broker_id: int, metadata_offset: int) -> BrokerVersion | None:
-        """A broker as it was just before this offset; None if nothing is known."""
+        """Return a broker as it was just before this offset; None if nothing is known."""
         history = self.brokers.get(broker_id)
         return None if history is None else history.before(metadata_offset)
 
 
 def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
-    """The answer of a check that cannot judge anything."""
+    """Return the answer of a check that cannot judge anything."""
     return [(METADATA, none(check, METADATA, cases=0, doubt=doubt))]
 
 
@@ -131,5 +131,5 @@ def spelled(
 
 
 def clock(time_ns: int) -> str:
-    """A time of the run, for people."""
+    """Return a time of the run, for people."""
     return f"{time_ns / _NS_A_SECOND:.3f} s"

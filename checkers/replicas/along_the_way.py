@@ -60,7 +60,7 @@ class Course:
 
 
 def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
-    """The course of a partition. Reads `records` and `wire`."""
+    """Return the course of a partition. Reads `records` and `wire`."""
     facts = seen.facts
     sends = acknowledged_sends(history.key, tables["records"])
     groups = list(commitments(sends, history.versions, facts))
@@ -157,7 +157,7 @@ def _is_candidate(end: LogEnd) -> bool:
 
 
 def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, int]]:
-    """Each log end with the place of the highest offset acknowledged before, if any was."""
+    """Yield each log end with the place of the highest offset acknowledged before, if any was."""
     places = highest_before(sends, np.array([one.after_ns for one in ends], dtype=np.int64))
     for end, place in zip(ends, places.tolist(), strict=True):
         if place >= 0:
@@ -165,14 +165,14 @@ def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, in
 
 
 def _held(course: Course, broker_id: int) -> Sends:
-    """The sends whose records this broker had when they were acknowledged."""
+    """Return the sends whose records this broker had when they were acknowledged."""
     mine = [group.sends.operation for group in course.groups if broker_id in group.holders]
     operations: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *mine])
     return course.sends.take(np.isin(course.sends.operation, operations))
 
 
 def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
-    """The times in which nothing but the broker itself removed records of its log."""
+    """Return the times in which nothing but the broker itself removed records of its log."""
     node = course.facts.nodes().get(broker_id, "")
     breaks = [
         Span(

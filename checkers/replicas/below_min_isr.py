@@ -74,7 +74,7 @@ def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Appli
 def _judged(
     history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: Applied
 ) -> Iterator[tuple[PartitionVersion, Sends]]:
-    """The sends of which the ISR is known, and whose leader knew it, by version."""
+    """Yield the sends of which the ISR is known, and whose leader knew it, by version."""
     # The leader itself is enough where one is.
     if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
         return
@@ -90,7 +90,7 @@ def _judged(
 
 
 def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
-    """One a stretch of offsets; gaps are markers, or records of others."""
+    """Yield one proof per stretch of offsets; gaps are markers, or records of others."""
     for places in stretches(sends.offset, gap_max=1000):
         mine = sends.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])

@@ -36,7 +36,7 @@ class Sends:
     return_ns: NDArray[np.int64]
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "Sends":
-        """These, by place or by mask."""
+        """Return these, by place or by mask."""
         return Sends(
             offset=self.offset[places],
             value=self.value[places],
@@ -61,7 +61,7 @@ class Commitment:
 
 
 def acknowledged_sends(key: str, records: pa.Table) -> Sends:
-    """The ok sends of a key whose offsets are known, out of RECORDS."""
+    """Return the ok sends of a key whose offsets are known, out of RECORDS."""
     mine = records.filter(
         pc.and_(
             pc.and_(pc.equal(records["key"], key), pc.equal(records["f"], "send")),
@@ -79,7 +79,7 @@ def acknowledged_sends(key: str, records: pa.Table) -> Sends:
 def commitments(
     sends: Sends, versions: Sequence[PartitionVersion], facts: Facts
 ) -> Iterator[Commitment]:
-    """The sends, by the versions that may have been in force from call to return.
+    """Yield the sends, by the versions that may have been in force from call to return.
 
     Ascending by the first version of each.
     """
@@ -107,7 +107,7 @@ def in_force(
     from_ns: NDArray[np.int64],
     until_ns: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of the first and the last version that may have been in force in each span.
+    """Return the places of the first and the last version that may have been in force in each span.
 
     -1 where a span began before any version surely was.
     """

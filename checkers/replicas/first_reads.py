@@ -26,7 +26,7 @@ class FirstReads:
     return_ns: NDArray[np.int64]
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "FirstReads":
-        """These, by place or by mask."""
+        """Return these, by place or by mask."""
         return FirstReads(**{name: getattr(self, name)[places] for name in self.__slots__})
 
     def __len__(self) -> int:

@@ -55,7 +55,7 @@ class LogEnd:
 
 
 def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of the highest offset that was acknowledged before each moment; -1: none was."""
+    """Return the place of the highest offset acknowledged before each moment; -1 without one."""
     if not len(sends):
         return np.full(len(moments_ns), _NONE)
     order = np.argsort(sends.return_ns, kind="stable")
@@ -108,7 +108,7 @@ def fetched_ends(
 
 
 def _below(groups: Sequence[Commitment], sends: Sends) -> Iterator[tuple[Commitment, int]]:
-    """The first send of each group at or below what had been acknowledged before it was called."""
+    """Yield the first send of each group at or below what was acknowledged before its call."""
     for group in groups:
         before = highest_before(sends, group.sends.call_ns)
         highest = np.where(before >= 0, sends.offset[before], _NONE)
@@ -133,7 +133,7 @@ def _appended(group: Commitment, place: int) -> LogEnd:
 
 
 def _fetches(wire: pa.Table, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
-    """The rows of WIRE by which followers ask for this partition, of this very topic."""
+    """Yield the rows of WIRE by which followers ask for this partition, of this very topic."""
     asked = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     mine = pc.or_kleene(
         pc.equal(wire["topic_id"], history.topic_id), pc.equal(wire["topic"], history.topic)
@@ -159,7 +159,7 @@ def _sent_after_ns(
     brokers: Mapping[int, BrokerHistory],
     facts: Facts,
 ) -> int | None:
-    """No later than when the Fetch was sent, by what its sender must have known."""
+    """Return a time no later than the Fetch was sent, by what its sender must have known."""
     known_ms = [
         one.timestamp_ms
         for one in history.versions

@@ -34,7 +34,7 @@ def enough(version: PartitionVersion, wanted: int) -> int:
 
 
 def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
-    """The smallest setting that the topic can have had."""
+    """Return the smallest setting that the topic can have had."""
     stated = [
         record.value
         for record in seen.log.records
@@ -56,7 +56,7 @@ def _default(node_settings: pa.Table, seen: View) -> int:
 
 
 def _smallest(values: Iterable[str | None]) -> int:
-    """Null takes a setting away: then the default of the release counts."""
+    """Return the smallest value; null takes a setting away: then the release's default counts."""
     return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
 
 

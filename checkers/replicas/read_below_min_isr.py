@@ -71,7 +71,7 @@ _Group = tuple[PartitionVersion, FirstReads]
 
 
 def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
-    """D21, of each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
+    """Judge D21 on each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         return under_versions(history, reads, reads.call_ns, seen.facts)
@@ -80,7 +80,7 @@ def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
 
 
 def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
-    """D22, of each key of a bucket.
+    """Judge D22 on each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
@@ -101,7 +101,7 @@ def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
 def under_versions(
     history: PartitionHistory, reads: FirstReads, from_ns: NDArray[np.int64], facts: Facts
 ) -> Iterator[_Group]:
-    """The reads by the version that was in force from these times until they returned."""
+    """Yield the reads by the version that was in force from these times until they returned."""
     versions = in_force((one.timestamp_ms for one in history.versions), facts)
     place = versions.all_through(from_ns, reads.return_ns)
     for number in np.unique(place[place != UNSURE]).tolist():
@@ -132,7 +132,7 @@ def _judged(
 
 
 def _known(key: str, records: pa.Table, seen: View) -> FirstReads:
-    """The first reads that returned while the metadata log goes on."""
+    """Return the first reads that returned while the metadata log goes on."""
     reads = first_reads(key, records)
     return reads.take(reads.return_ns <= seen.facts.earliest_ns(seen.log.end_timestamp_ms))
 
@@ -168,7 +168,7 @@ def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) ->
 def _stories(
     check: str, reads: FirstReads, version: PartitionVersion, wanted: int
 ) -> Iterator[Proof]:
-    """One a stretch of offsets; gaps are markers, or records of others."""
+    """Yield one proof per stretch of offsets; gaps are markers, or records of others."""
     for places in stretches(reads.offset, gap_max=1000):
         mine = reads.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])

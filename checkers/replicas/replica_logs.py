@@ -54,12 +54,12 @@ class ReplicaLog:
 
 
 def keys_of(*tables: pa.Table) -> list[str]:
-    """The keys that any of these tables has rows of, sorted."""
+    """Return the keys that any of these tables has rows of, sorted."""
     return sorted({key for table in tables for key in pc.unique(table["key"]).to_pylist()})
 
 
 def replica_logs(key: str, replicas: pa.Table, replica_records: pa.Table) -> list[ReplicaLog]:
-    """The replicas of a key, by node. A node with two rows of one key (a stray) is left out."""
+    """Return the replicas of a key, by node, without nodes that have two rows of it (a stray)."""
     rows = replicas.filter(pc.equal(replicas["key"], key)).to_pylist()
     records = replica_records.filter(pc.equal(replica_records["key"], key))
     nodes = [row["node"] for row in rows]

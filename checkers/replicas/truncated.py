@@ -124,7 +124,7 @@ def _of_replica(
 
 
 def _stories(copies: _Copies) -> Iterator[Proof]:
-    """One a stretch of offsets that it holds no more; gaps are markers, or records of others."""
+    """Yield one proof per stretch of offsets it lost; gaps are markers, or others' records."""
     log, version = copies.log, copies.version
     gone = copies.sends.take(log.value_at(copies.sends.offset) != copies.sends.value)
     role = "led" if version.leader == copies.broker_id else "followed"

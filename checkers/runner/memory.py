@@ -40,7 +40,7 @@ def machine_memory_bytes() -> int:
 
 
 def worker_limit_bytes(memory_bytes: int, *, workers: int) -> int:
-    """The address space of each of these workers, if they may take so much together."""
+    """Return the address space of each of these workers, if they may take so much together."""
     return memory_bytes // workers + MAPPED_BYTES
 
 
@@ -53,7 +53,7 @@ def share_bytes() -> int:
 
 
 def out_of_memory(error: MemoryError) -> str:
-    """The reason of an answer that needed more, in the worker that could not get it."""
+    """Return the reason of an answer that needed more, in the worker that could not get it."""
     what = f" ({error})" if str(error) else ""
     return f"it ran out of its {share_bytes() / (1 << 30):.2f} GiB of memory{what}"
 

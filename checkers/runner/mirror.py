@@ -36,7 +36,7 @@ _MANIFEST: Final = "manifest.json"
 def mirrored(
     uri: str, *, results: Path, session: Callable[[], SparkSession], elsewhere: bool
 ) -> RunDirectory:
-    """The copy of the run at `uri`, in `results/<scenario>/<its name>`; made unless it is there.
+    """Return the copy of the run at `uri`, in `results/<scenario>/<its name>`; make it if absent.
 
     `session`: asked for if pyarrow cannot reach the URI. `elsewhere`: tasks run on other machines.
     Raises HarnessError if the run cannot be reached, is not sealed, if tasks could not read it, or
@@ -61,7 +61,7 @@ class _Store(Protocol):
     """A directory tree somewhere."""
 
     def files(self) -> Mapping[str, int]:
-        """Bytes, by path in the tree."""
+        """Return the size in bytes, by path in the tree."""
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy a file to `path`."""
@@ -174,7 +174,7 @@ def _name_of(uri: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """A Java exception goes on with stack traces."""
+    """Return the first line: a Java exception goes on with stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("An error occurred", "at "))]
     return (told or lines or [type(error).__name__])[0]

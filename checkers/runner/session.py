@@ -85,7 +85,7 @@ def spark_session(
     memory_bytes: int | None = None,
     class_archive: Path | None = None,
 ) -> SparkSession:
-    """A session on `master`; of a process that has one already, that one.
+    """Return a session on `master`; of a process that has one already, that one.
 
     `java_home`: a Java that PySpark can start (`bin/java` beneath it). `memory_bytes`: what the
     workers of this machine may take together, or those of an executor; by default a share of this
@@ -177,7 +177,7 @@ def _python_path() -> str:
 
 @contextmanager
 def _environment(variables: Mapping[str, str], *, without: tuple[str, ...]) -> Iterator[None]:
-    """The environment that a JVM is started in; put back as it was afterwards."""
+    """Set the environment that a JVM is started in; restore it afterwards."""
     before = {name: os.environ.get(name) for name in (*variables, *without)}
     try:
         os.environ.update(variables)

@@ -27,7 +27,7 @@ _DIGEST_CHARACTERS: Final = 16
 
 
 def code_archive(directory: Path) -> Path:
-    """The archive of the code that runs here, written into `directory`.
+    """Return the archive of the code that runs here, written into `directory`.
 
     Raises OSError if the disk refuses.
     """

@@ -210,7 +210,7 @@ class _Judged:
 
 
 def _own(number: int) -> int:
-    """The number under which the answer of a task itself travels."""
+    """Return the number under which the answer of a task itself travels."""
     return -1 - number
 
 

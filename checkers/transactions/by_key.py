@@ -67,7 +67,7 @@ class _Written:
 
 
 def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """Neighbours of a transaction with others between, by key. Reads `records`, `transactions`."""
+    """Find neighbours of a transaction with others between. Reads `records`, `transactions`."""
     for key, records, written in _keys(tables):
         doubt = _doubt(records)
         if doubt:
@@ -77,7 +77,7 @@ def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as a
 
 
 def precommitted_reads(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """Reads of values before their commit, by key. Reads `records`, `transactions`."""
+    """Find reads of values before their commit, by key. Reads `records`, `transactions`."""
     ends = tables["transactions"]["end_call_ns"]
     end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
     for key, records, written in _keys(tables):
@@ -94,7 +94,7 @@ def _doubt(records: pa.Table) -> str:
 
 
 def _keys(tables: Tables) -> Iterator[tuple[str, pa.Table, _Written]]:
-    """The keys of the bucket that transactions wrote to, in order."""
+    """Yield the keys of the bucket that transactions wrote to, in order."""
     transactions = tables["transactions"].combine_chunks()
     keys = pc.list_flatten(transactions["keys"])
     values = pc.list_flatten(transactions["values"]).to_numpy()

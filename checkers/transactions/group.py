@@ -108,7 +108,7 @@ def _flat(answers: Sequence[Answer[Any, list[Content]]]) -> tuple[list[Content],
 
 
 def _findings(name: str, judged: dict[str, Found], clean: dict[str, None]) -> pa.Table:
-    """FINDINGS: a row a key that was judged, those of which nothing was found included."""
+    """Return FINDINGS: a row per judged key, those without a finding included."""
     founds = {key: none(name, key, cases=0) for key in clean if key not in judged} | judged
     rows = [found_row(name, found) | {"key": key} for key, found in founds.items()]
     return findings_table([row | {"path": _NAME, "seconds": 0.0} for row in rows])

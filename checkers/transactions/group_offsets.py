@@ -113,7 +113,7 @@ def _judged(told: str, sendings: Sequence[_Sending], answers: Sequence[_Answer])
 
 
 def _as_seen(sendings: Sequence[_Sending], answers: Iterable[_Answer]) -> list[_Sending]:
-    """The same, with those done that an answer can only be of."""
+    """Return the sendings; one that alone explains an answer is done when that had returned."""
     by_offset = _by_offset(sendings)
     seen_ns: dict[int, int] = {}
     for answer in answers:
@@ -181,7 +181,7 @@ def _later(one: _Sending, other: _Sending) -> _Sending:
 
 
 def _by_offset(sendings: Iterable[_Sending]) -> Mapping[int, Sequence[_Sending]]:
-    """Those that may have been committed."""
+    """Return by offset the sendings that may have been committed."""
     found_ones: dict[int, list[_Sending]] = defaultdict(list)
     for one in sendings:
         if one.outcome != Outcome.FAIL.value:

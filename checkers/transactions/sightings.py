@@ -21,7 +21,7 @@ __all__ = ["sightings_in", "sightings_of_key"]
 
 
 def sightings_in(file: SealedFile, *, values: NDArray[np.int64] | None) -> list[dict[str, Any]]:
-    """The sightings of a file of `records`, with their keys (`sightings_of_key`)."""
+    """Return the sightings of a file of `records`, with their keys (`sightings_of_key`)."""
     return [
         row | {"key": key}
         for key, records in keys_in(file, COLUMNS)
@@ -33,7 +33,7 @@ def sightings_in(file: SealedFile, *, values: NDArray[np.int64] | None) -> list[
 def sightings_of_key(
     sends: Rows, reads: Rows, *, values: NDArray[np.int64] | None
 ) -> Iterator[dict[str, Any]]:
-    """One row a send of `values`, or (None) of those that did not fail and were not read.
+    """Yield a row per send of `values`, or (None) of those that did not fail and were not read.
 
     `value` and `send`; of the first ok read that returned the value `read`, `read_ns` and `offset`,
     or None.

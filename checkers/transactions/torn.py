@@ -68,7 +68,7 @@ class Suspect:
 
 
 def suspects(transactions: pa.Table, *, unread: NDArray[np.int64]) -> tuple[Suspect, ...]:
-    """The transactions that were or may have been committed, with values read and values unread."""
+    """Return the transactions that were or may be committed, with values read and unread."""
     gone = frozenset(unread.tolist())
     return tuple(
         Suspect(
@@ -94,7 +94,7 @@ def whole_transactions(transactions: pa.Table, *, unread: NDArray[np.int64]) -> 
 
 
 def _committed(transactions: pa.Table) -> Iterator[Row]:
-    """Those that were or may have been committed."""
+    """Yield the transactions that were or may have been committed."""
     for row in transactions.to_pylist():
         if row["intent"] == "commit" and row["outcome"] != Outcome.FAIL.value:
             yield row

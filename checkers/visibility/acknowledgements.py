@@ -66,7 +66,7 @@ class _Spans:
     perhaps_ns: NDArray[np.int64]
 
     def all_through(self, from_ns: int, until_ns: int) -> BrokerVersion | None:
-        """The version that was in force from the one to the other; None if that is not sure."""
+        """Return the version in force from the one to the other; None if that is not sure."""
         place = int(np.searchsorted(self.surely_ns, from_ns, side="right")) - 1
         if place < 0:
             return None
@@ -86,7 +86,7 @@ class Acknowledgements:
         self._told_unfenced = _told_unfenced(beats)
 
     def bound(self, controller: str, *, from_ns: int, until_ns: int) -> Iterator[Bound]:
-        """The brokers that this controller surely held for unfenced between these times.
+        """Yield the brokers that this controller surely held for unfenced between these times.
 
         With what they had acknowledged at the later one.
         """
@@ -101,7 +101,7 @@ class Acknowledgements:
                 yield self._bound(broker_id, version.broker_epoch, until_ns)
 
     def unfenced(self, *, from_ns: int, until_ns: int) -> Iterator[Bound]:
-        """The brokers that were unfenced between these times by the metadata log."""
+        """Yield the brokers that were unfenced between these times by the metadata log."""
         for broker_id, spans in self._spans.items() if until_ns <= self._log_end_ns else ():
             version = spans.all_through(from_ns, until_ns)
             if version is not None and version.registered and not version.fenced:

@@ -62,7 +62,7 @@ def early_offers(tables: Tables, seen: View) -> Judged:
 def _judged(
     rpc: Rpc, reigns: Sequence[Reign], acknowledged: Acknowledgements
 ) -> Iterator[Proof | None]:
-    """An answer a broker, a proof if it did not know the level yet, of the first reign of it."""
+    """Judge by the level's first reign: for each unfenced broker a proof if it did not know it."""
     stated = rpc.answered("metadata_version")
     level = _LOGGED.get(stated, stated)
     reign = next((one for one in reigns if one.level == level), None)

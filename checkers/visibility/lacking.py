@@ -49,7 +49,7 @@ class Lacking:
 
 
 def stale_table(parts: Sequence[Lacking], *, words_max: int = PROOFS_MAX) -> pa.Table:
-    """STALE_READS of all of them, in order."""
+    """Return STALE_READS of all of them, in order."""
     if not parts:
         return STALE_READS.empty_table()
     lengths = [len(part.read) for part in parts]

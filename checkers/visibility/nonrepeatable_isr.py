@@ -94,7 +94,7 @@ def _judged(reads: IsrReads, brokers: Offices, spans: Sequence[_Span]) -> Found:
 
 
 def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
-    """The reads in the time of the promise."""
+    """Return the reads in the time of the promise."""
     from_ns, until_ns = span
     return np.flatnonzero((reads.call_ns > from_ns) & (reads.return_ns < until_ns))
 
@@ -102,7 +102,7 @@ def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
 def _asking(
     reads: IsrReads, brokers: Offices, held: NDArray[np.int64], node: str
 ) -> NDArray[np.int64]:
-    """Those of them through this broker, while it was unfenced."""
+    """Return the reads among them through this broker while it was unfenced."""
     here: NDArray[np.int64] = held[reads.node[held] == node]
     unfenced = brokers.unfenced(node, reads.call_ns[here], reads.return_ns[here])
     kept: NDArray[np.int64] = here[unfenced]

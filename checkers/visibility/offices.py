@@ -24,7 +24,7 @@ class Offices:
     def incarnation(
         self, node: str, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The number of the incarnation that lived all through each of these times, or UNSURE."""
+        """Return the incarnation's number that lived all through each of these times, or UNSURE."""
         if node not in self.incarnations:
             return np.full(len(from_ns), UNSURE, dtype=np.int64)
         return self.incarnations[node].all_through(from_ns, until_ns)

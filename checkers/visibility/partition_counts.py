@@ -35,7 +35,7 @@ _READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "top
 def counts_that_lack_a_write(
     describes: pa.Table, *, topic_writes: pa.Table, partition_writes: pa.Table
 ) -> tuple[list[Lacking], int]:
-    """Reads with fewer partitions than a write had given the topic; how many were compared.
+    """Find reads with fewer partitions than a write had given; return how many were compared.
 
     DESCRIBES, METADATA_WRITES, PARTITION_WRITES.
     """
@@ -59,7 +59,7 @@ def counts_that_lack_a_write(
 
 
 def counts_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
-    """Reads that went back, and how many were compared; `across` as of leader epochs."""
+    """Find reads that went back; return how many were compared. `across`: as of leader epochs."""
     topics = list(_of_one_id(_counts(describes)))
     found = [
         lacking
@@ -98,7 +98,7 @@ def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:
 
 
 def _counts(describes: pa.Table) -> pa.Table:
-    """One row a read and topic id: what DESCRIBES says of the read, and `count`, of partitions."""
+    """Return a row per read and topic id: DESCRIBES' columns and `count`, of partitions."""
     kept = describes.filter(
         pc.and_(pc.is_valid(describes["topic_id"]), pc.is_valid(describes["partition"]))
     )

@@ -51,7 +51,7 @@ class Promise:
         return too_old
 
     def words(self) -> str:
-        """The greatest age, or ages."""
+        """Return the greatest age, or ages."""
         always_ms = self.promises.metadata_age_max_ms
         settled_ms = self.promises.metadata_settled_age_max_ms
         told = [] if always_ms is None else [f"{always_ms:g} ms"]

@@ -88,7 +88,7 @@ class _Claims:
 
 
 def stale_reads(tables: Tables) -> StaleReads:
-    """V1, from `describes`, `metadata_writes` and `partition_writes`."""
+    """Judge V1, from `describes`, `metadata_writes` and `partition_writes`."""
     writes_of = writes_by_topic(tables["metadata_writes"])
     found: list[Lacking] = []
     judged_count = 0
@@ -110,12 +110,12 @@ def stale_reads(tables: Tables) -> StaleReads:
 
 
 def nonrepeatable_reads(tables: Tables) -> StaleReads:
-    """V2, from `describes`, and `metadata_writes` for what has no order of its own."""
+    """Judge V2, from `describes`, and `metadata_writes` for what has no order of its own."""
     return _backward(tables, across=True)
 
 
 def backward_sessions(tables: Tables) -> StaleReads:
-    """V3, from `describes`, and `metadata_writes` for what has no order of its own."""
+    """Judge V3, from `describes`, and `metadata_writes` for what has no order of its own."""
     return _backward(tables, across=False)
 
 
@@ -185,7 +185,7 @@ def _of_sightings(seen: Sightings, writes: Writes) -> _Claims:
 
 
 def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDArray[np.int64]:
-    """For each sighting the claim that it lacks, or NONE."""
+    """Return for each sighting the claim that it lacks, or NONE."""
     found = np.full(len(seen), NONE, dtype=np.int64)
     for able, asking in _comparable(seen, claims):
         first = first_known_above(

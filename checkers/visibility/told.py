@@ -62,7 +62,7 @@ def result(
     seconds: float,
     promise: Promise,
 ) -> CheckResult:
-    """The answer of a check, with its figures and the worst few."""
+    """Return the answer of a check, with its figures and the worst few."""
     worst = anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX, promise=promise)
     examples = tuple(anomalies_of(worst))
     never = int(np.count_nonzero(_too_old(found.table, promise)))
@@ -91,7 +91,7 @@ def anomalies(
     count: int = PROOFS_MAX,
     promise: Promise,
 ) -> pa.Table:
-    """ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
+    """Return ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
     too_old = _too_old(stale, promise)
     order = np.lexsort((-_ages_ns(stale), ~too_old))[:count]
     never = too_old[order].tolist()

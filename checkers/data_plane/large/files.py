@@ -84,7 +84,7 @@ def large_file_findings(
     jobs: Jobs,
     limits: Limits,
 ) -> pa.Table:
-    """FINDINGS of these files of `records`: a row a key and check, and one a file."""
+    """Return FINDINGS of these files of `records`: a row a key and check, and one a file."""
     outlines = jobs.answers([_Outline(file=file) for file in files])
     told = {one.task.file: one.content for one in outlines if one.content is not None}
     keys = [key for file, found in told.items() for key in large_keys_of(file, found, limits)]
@@ -115,7 +115,7 @@ def large_file_findings(
 
 
 def large_keys_of(file: SealedFile, stretches: Sequence[Stretch], limits: Limits) -> list[LargeKey]:
-    """The keys of a file that are too large to be judged as a whole."""
+    """Return the keys of a file that are too large to be judged as a whole."""
     return [
         LargeKey(name=key, pieces=_pieces(file, mine))
         for key, mine in _by_key(stretches).items()
@@ -124,7 +124,7 @@ def large_keys_of(file: SealedFile, stretches: Sequence[Stretch], limits: Limits
 
 
 def _by_key(stretches: Sequence[Stretch]) -> Mapping[str, tuple[Stretch, ...]]:
-    """The stretches of each key, which follow each other."""
+    """Return the stretches of each key, which follow each other."""
     return {key: tuple(mine) for key, mine in groupby(stretches, key=lambda stretch: stretch.key)}
 
 
@@ -142,7 +142,7 @@ def _table(
     failures: Mapping[str, str],
     found_rows: Sequence[dict[str, Any]],
 ) -> pa.Table:
-    """All rows of the files that could be read and are what was sealed, and one row a file."""
+    """Return all rows of the files that could be read and verified, and one row a file."""
     rows: list[dict[str, Any]] = []
     for file in files:
         reason = failures.get(file.path)

@@ -68,7 +68,7 @@ class LargeKey:
 
 
 def surveys_wanted(keys: Sequence[LargeKey], setting: Setting, grain: Grain) -> list[SurveyPiece]:
-    """The tasks that survey these keys, key by key and piece by piece."""
+    """Return the tasks that survey these keys, key by key and piece by piece."""
     return [
         SurveyPiece(piece=piece, info_polls=setting.info_polls, grain=grain)
         for key in keys
@@ -85,7 +85,7 @@ def large_key_rows(
     jobs: Jobs,
     grain: Grain,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of FINDINGS of these keys, by key.
+    """Yield rows of FINDINGS of these keys, by key.
 
     `surveys`: what the tasks of `surveys_wanted` answered.
     """
@@ -202,7 +202,7 @@ def _meets(ranges: Spans | None, shared: Spans) -> bool:
 
 
 def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[str, Answer]:
-    """The answers on the whole key; may find that it cannot be judged after all."""
+    """Return the answers on the whole key; may find that it cannot be judged after all."""
     added = {
         name: added_up(
             check,
@@ -219,7 +219,7 @@ def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[
 
 
 def _measured(key: LargeKey, answer: Answer, jobs: Jobs) -> Answer:
-    """The answer, with the deltas of steps between segments in its proofs."""
+    """Return the answer, with the deltas of steps between segments in its proofs."""
     if answer.found is None:
         return answer
     found = list(anomalies_of(answer.found.table))
@@ -241,7 +241,7 @@ def _with_delta(proof: Proof, position: Mapping[int, int]) -> Proof:
 
 
 def _positions(key: LargeKey, offsets: NDArray[np.int64], jobs: Jobs) -> list[int]:
-    """The positions of these offsets in the whole key."""
+    """Return the positions of these offsets in the whole key."""
     start = np.array([source.segment.start for source in key.sources])
     segment = np.searchsorted(start, offsets, side="right") - 1
     asked = np.unique(segment).tolist()
@@ -259,7 +259,7 @@ def _sound(keys: Sequence[LargeKey]) -> list[LargeKey]:
 
 
 def _dealt(keys: Sequence[LargeKey], answers: Sequence[Result]) -> list[list[Result]]:
-    """The answers of tasks that were one a piece, by key."""
+    """Return the answers of tasks that were one a piece, by key."""
     rest = iter(answers)
     return [[next(rest) for _ in key.pieces] for key in keys]
 

@@ -115,7 +115,7 @@ def survey(
 
 
 def send_homes(sends: Rows, *, carried: Carried) -> NDArray[np.int64]:
-    """The home of each send of a piece; `UNKNOWN_OFFSET` where it lies before all of them.
+    """Return the home of each send of a piece; `UNKNOWN_OFFSET` where it lies before all of them.
 
     `carried`: of the sends before the piece.
     """
@@ -136,12 +136,12 @@ def send_homes(sends: Rows, *, carried: Carried) -> NDArray[np.int64]:
 
 
 def read_homes(reads: Rows) -> NDArray[np.int64]:
-    """The home of each read."""
+    """Return the home of each read."""
     return np.maximum(reads.offset, 0)
 
 
 def _chained(rows: Rows, processes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Numbers that are in the order of processes, and then of rows."""
+    """Return numbers that are in the order of processes, and then of rows."""
     code = np.searchsorted(processes, rows.process).astype(np.int64)
     return (code << _ROW_BITS) | rows.row
 

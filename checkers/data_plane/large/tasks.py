@@ -58,7 +58,7 @@ class Piece:
     first_row: int
 
     def rows(self) -> pa.Table:
-        """The rows. Raises HarnessError if the file cannot be read."""
+        """Return the rows. Raises HarnessError if the file cannot be read."""
         (rows,) = stretch_rows(self.file, [self.stretch], COLUMNS)
         return rows
 
@@ -120,11 +120,11 @@ class SegmentSource:
     """Into each of the pieces."""
 
     def rows(self) -> SegmentRows:
-        """Its rows. Raises HarnessError if the file cannot be read."""
+        """Return its rows. Raises HarnessError if the file cannot be read."""
         return segment_rows(self._read(), self.segment, self.setting)
 
     def log(self, rows: SegmentRows) -> KeyLog:
-        """The key log of its rows."""
+        """Return the key log of its rows."""
         return segment_log(self.key, self.setting, rows, segment=self.segment, around=self.around)
 
     def _read(self) -> Iterator[PieceRows]:
