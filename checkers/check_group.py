@@ -33,7 +33,7 @@ class Question:
     run: RunDirectory
     manifest: Manifest
     checks: tuple[str, ...]
-    """By name, in the order of the catalogue; never empty."""
+    """The names of the checks, in the order of the catalogue; never empty."""
     setting: Setting
     """The setting that the operations tell: promises, complete final reads."""
     session: Session
@@ -68,7 +68,7 @@ class GroupAnswers:
     """The answers of a group to its checks."""
 
     results: tuple[CheckResult, ...]
-    """One a check that was asked; a check without one counts as not run."""
+    """One result per check that was asked; a check without one counts as not run."""
     anomalies: pa.Table
     """`checkers.anomaly.ANOMALIES` of all of them."""
 

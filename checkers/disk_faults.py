@@ -12,7 +12,7 @@ __all__ = ["DISK_FAULTS", "DISK_REFUSALS", "last_disk_fault_ns"]
 DISK_FAULTS: Final = frozenset(
     {"wipe", "rollback", "cut_power", "flip_bit", "lock_disk", "fail_disk"}
 )
-"""By their names in the table `faults`. All others leave what was written."""
+"""The faults by their names in the table `faults`. All others leave what was written."""
 
 DISK_REFUSALS: Final = frozenset({"fill_disk", "stall_disk", "slow_disk"})
 """They keep what was written, and refuse or delay what comes: a node may end because of them."""

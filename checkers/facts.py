@@ -14,7 +14,7 @@ from history.roles import BROKER, CONTROLLER, role_of
 __all__ = ["Facts", "Judged", "Tables", "facts_of"]
 
 Tables = Mapping[str, pa.Table]
-"""By the names of `history.schema.TABLES`; one that was not recorded is empty."""
+"""The tables by the names of `history.schema.TABLES`; one that was not recorded is empty."""
 
 Judged = Iterable[tuple[str, Found]]
 """The findings of a check by key: a topic-partition or another subject, such as "broker-2"."""

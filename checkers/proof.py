@@ -51,7 +51,7 @@ class Fact:
 
     kind: FactKind
     name: str
-    """In the rule; of what the rule does not name, the kind."""
+    """The name in the rule; for a fact that the rule does not name, its kind."""
     value: int | str
     source: str = ""
     """The source of the fact if its kind does not imply it: "operation 7", "frame 3"."""

@@ -1,4 +1,4 @@
-"""From the findings of keys and files to one answer a check.
+"""One answer per check from the findings of keys and files.
 
 Invalid if any key breaks the rule; else unknown if any key, file or job did not answer or could not
 be called valid; else valid. A check is valid only if every file said that it was read to its end.

@@ -15,7 +15,7 @@ FOREVER_NS: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """From one moment until another one, in ns of the run."""
+    """A span from one moment until another one, in ns of the run."""
 
     from_ns: int
     until_ns: int

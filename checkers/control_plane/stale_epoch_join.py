@@ -56,7 +56,7 @@ _Answers = Mapping[tuple[int, int], Rpc]
 
 
 class Word(Enum):
-    """From where it is known on which epoch the leader judged."""
+    """The source from which it is known on which epoch the leader judged."""
 
     NAMED = auto()
     """The request names it."""
@@ -88,7 +88,7 @@ class JudgedJoins:
 
     history: PartitionHistory
     stale: tuple[StaleJoin, ...]
-    """In order."""
+    """The stale joins, in order."""
     judged_count: int
     """Replicas that joined, stale or not, by a request that is on the tape."""
     doubt: str

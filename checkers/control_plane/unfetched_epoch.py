@@ -49,7 +49,7 @@ class ProposedJoin:
     request: Rpc
     broker_id: int
     broker_epoch: int
-    """As the request names it."""
+    """The broker epoch that the request names."""
     before: tuple[Told, ...]
     """Its Fetches of which the leader can have known when it sent the request."""
     first: Told | None

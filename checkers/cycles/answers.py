@@ -1,4 +1,4 @@
-"""From oddities and cycles to one answer a check: counts, a reason, and the table of proofs."""
+"""One answer per check from oddities and cycles: counts, a reason, and the table of proofs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Counted:
     never: Sequence[Oddity] = ()
     allowed: Sequence[Oddity] = ()
     never_count: int = 0
-    """Those that are not spelled out included."""
+    """The number of forbidden findings, those that are not spelled out included."""
     allowed_count: int = 0
     case_count: int = 0
     """The number of cases that the promise forbids."""

@@ -55,13 +55,13 @@ class Graph:
     kind: NDArray[np.int8]
 
     def of_kinds(self, kinds: Sequence[Kind]) -> "Graph":
-        """Return only edges of these kinds, and what is inside fans."""
+        """Return the graph with only edges of these kinds, and what is inside fans."""
         chosen = np.zeros(len(Kind), np.bool_)
         chosen[[*kinds, Kind.FREE]] = True
         return self.kept(chosen[self.kind])
 
     def kept(self, edges: Mask) -> "Graph":
-        """Return only these edges."""
+        """Return the graph with only these edges."""
         return replace(
             self, source=self.source[edges], target=self.target[edges], kind=self.kind[edges]
         )
@@ -72,7 +72,7 @@ class Component:
     """Transactions that precede each other in a circle."""
 
     order: int
-    """In which graph of `ORDERS` it is new."""
+    """The graph of `ORDERS` in which it is new, by number."""
     graph: Graph
     """Its edges in that graph; nodes are numbered as in the whole."""
     transactions: int
@@ -144,7 +144,7 @@ def labels(graph: Graph) -> tuple[Ints, Mask]:
 
 
 def on_cycles(graph: Graph) -> Graph:
-    """Return only the edges that lie on cycles."""
+    """Return the graph with only the edges that lie on cycles."""
     label, _ = labels(graph)
     return graph.kept(label[graph.source] == label[graph.target])
 

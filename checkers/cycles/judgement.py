@@ -1,4 +1,4 @@
-"""From what the lists say to the cycles, and from these to sentences.
+"""The way from the lists to the cycles, and from these to sentences.
 
 This is the whole check of a list-append history, apart from where its parts are computed. Parts of
 the history are worked on alone (`inference`); then

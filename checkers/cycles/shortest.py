@@ -53,7 +53,7 @@ class Cycle:
     order: int
     """The graph of `ORDERS` that it is in."""
     links: tuple[Link, ...]
-    """From the earliest transaction round to it."""
+    """The links from the earliest transaction round to it."""
     transactions: int
     """The number of transactions in the component."""
     shortest: bool

@@ -1,6 +1,6 @@
 """The order of a list's versions, from its longest read, and where each read stands in it.
 
-Whoever reads a list that is only appended to sees a prefix of what it is in the end. So the longest
+A reader of a list that is only appended to sees a prefix of what it is in the end. So the longest
 read of a key, element by element, is the order in which its first elements were appended, and every
 other read must be a prefix of it. What was appended and is not in the longest read came later, or
 never: of the order among these nothing is known.

@@ -1,7 +1,7 @@
 """D15 real-time-lag: the time for which a consumer still had not been given a known record.
 
 A record is *known* from the first acknowledgement or ok read of it, or of any record after it in
-the log: whoever is given that one should have been given this one before. A consumer that goes on
+the log: a reader of that one should have been given this one before. A consumer that goes on
 polling is given the record after its last one next. So for each ok poll of a key, but the first of
 its session (which may begin anywhere), the *lag* is its call minus the time from which its first
 record was known, or 0: when it was called, no poll of that process that had ended had returned the

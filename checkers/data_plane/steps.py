@@ -125,7 +125,7 @@ class ReadSteps:
     inside: Pairs
     """Between neighbours inside one operation."""
     across: Pairs
-    """From the last record of a process's ok poll to the first of its next."""
+    """The steps from the last record of a process's ok poll to the first of its next."""
     inside_count: int
     """Of the judged steps inside an operation …"""
     across_count: int
@@ -139,7 +139,7 @@ class SendSteps:
     """The steps from a process's send to its next."""
 
     back: Pairs
-    """Those whose offsets go back."""
+    """The pairs whose offsets go back."""
     count: int
     """The number of all pairs."""
     last: Rows

@@ -116,7 +116,7 @@ class _Leases:
     lease_ns: int
     _returned_ns: list[int] = field(init=False)
     _newest: list[Rpc] = field(init=False)
-    """By place: of those up to it, the one that was asked last."""
+    """The newest contact by place: of those up to it, the one that was asked last."""
     _newest_beats: list[Rpc | None] = field(init=False)
 
     def __post_init__(self) -> None:

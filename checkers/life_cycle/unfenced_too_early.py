@@ -35,7 +35,7 @@ __all__ = ["CHECKS", "NAME", "unfenced_too_early"]
 NAME: Final = "unfenced-too-early"
 
 _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
-"""Those that were passed on, by (broker id, broker epoch), in the order of their arrival."""
+"""The heartbeats that were passed on, by (broker id, broker epoch), in order of arrival."""
 
 
 def unfenced_too_early(tables: Tables, seen: View) -> Judged:

@@ -115,9 +115,9 @@ class Claims:
     """The claims of operations; for those that crashed, what they may have done."""
 
     made: tuple[Changes, ...]
-    """By operations that are ok."""
+    """The versions made by ok operations."""
     shown: Changes
-    """By reads that are ok."""
+    """The versions shown by ok reads."""
     held: bool
     """A read shows that its version was the last one; if not, only that it was there."""
     absent: Changes
@@ -137,7 +137,7 @@ class Claims:
 def model_rows(rows: pa.Table, model: Model) -> ModelRows:
     """Return the operations of any part of one key, from `COLUMNS` of MODEL_OPERATIONS.
 
-    Words may be dictionary-encoded. Raises ValueError for a word that is none of the model's.
+    Words may be dictionary-encoded. Raises ValueError for a word that is not the model's.
     """
     kind = codes(rows.column("f"), FS[model]) * np.int8(_KINDS)
     kind += codes(rows.column("outcome"), tuple(_OUTCOMES))

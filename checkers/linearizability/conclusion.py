@@ -1,4 +1,4 @@
-"""Slabs of one key put together: what none of them can see alone.
+"""Slabs of one key put together: the faults that no single slab can see.
 
 Between two slabs, a bound of the one contradicts a bound of the other exactly if the latest lower
 bound of all earlier versions is after the earliest upper bound of the later ones. What refusals
@@ -38,9 +38,9 @@ class Run:
 
     summary: Summary
     entry: Entry = NO_ENTRY
-    """In the light of this."""
+    """The entry under which the slab was summed up."""
     steady_from: int
-    """With an entry from then on, nothing changes: of its first run."""
+    """The moment from which on an entry changes nothing, by the slab's first run."""
     again_count: int = 0
     """The number of times it was asked again."""
 

@@ -131,7 +131,7 @@ class Operation:
 def columns_of(rows: pa.Table, model: Model) -> Columns:
     """Return the operations of one key, without those that say nothing.
 
-    Raises ValueError, naming the operation, if one is none of the model.
+    Raises ValueError, naming the operation, if one is not of the model.
     """
     f = codes(rows.column("f"), FS[model])
     outcome = codes(rows.column("outcome"), tuple(_OUTCOMES))

@@ -78,9 +78,9 @@ class Things:
     call: Numbers
     end: Numbers
     element: Numbers
-    """By number; -1 of a read."""
+    """The number of the element; -1 for a read."""
     read: Numbers
-    """By number; -1 of an element."""
+    """The number of the read; -1 for an element."""
 
 
 def values_read(columns: Columns) -> tuple[Numbers, Numbers]:

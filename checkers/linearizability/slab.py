@@ -55,13 +55,13 @@ class Summary:
     end: int
     """… to the one before this one."""
     upper: int
-    """By then some version of it had appeared."""
+    """The moment by which some version of it had appeared."""
     lower: int
     """Some version, up to `end`, did not appear before."""
     first_lower: int
     """The first version did not appear before."""
     steady_from: int
-    """With an entry from then on, all but the moment of the first version is as without."""
+    """The moment from which on an entry changes no moment but that of the first version."""
     exit: Entry
     unmade: Unmade
     """`latest` in the light of this slab alone."""
@@ -148,7 +148,7 @@ class Slab:
         )
 
     def _counted(self, answers: Changes) -> Changes:
-        """Those of its versions; they are cases."""
+        """Return the answers about its versions; they are cases."""
         mine = self._inside(answers)
         self._case_count += len(mine)
         return mine

@@ -29,7 +29,7 @@ class Part:
     """A row group with rows of one key only."""
 
     group: int
-    """By number."""
+    """The number of the row group."""
     row_count: int
     low: int
     """No operation in it is about an earlier version, as `claims` counts them; …"""

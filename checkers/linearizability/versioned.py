@@ -76,7 +76,7 @@ VERSIONED: Final = frozenset((Model.VERSIONED_REGISTER, Model.LOG))
 def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
     """Find what is wrong with the operations of one key, MODEL_OPERATIONS in any order, in memory.
 
-    Raises ValueError if a word is none of the model's.
+    Raises ValueError if a word is not the model's.
     """
     conclusion = conclusion_of(rows, model)
     witnesses = witnesses_of(conclusion)

@@ -180,7 +180,7 @@ class Loss:
     key: str
     fate: Fate
     checks: tuple[str, ...]
-    """Those that reported any of the values."""
+    """The checks that reported any of the values."""
     count: int
     first_offset: int | None
     """The first offset; None if the offsets of the values are not known."""
@@ -211,7 +211,7 @@ class Forensics:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Anomalies by check, those that are not spelled out included."""
     losses: tuple[Loss, ...] = ()
-    """By key and offset."""
+    """The losses by key and offset."""
     troubles: tuple[str, ...] = ()
     """The reasons why some keys could not be examined."""
 

@@ -39,7 +39,7 @@ class LostValues:
 
     key: str
     checks: Mapping[int, tuple[str, ...]]
-    """Those that miss it, by value."""
+    """The checks that miss it, by value."""
     offsets: Mapping[int, int]
     """The offset of each value, as told by a check."""
 
@@ -59,7 +59,7 @@ class Case:
     stale: Sequence[StaleJoin]
     """The stale joins of its ISR."""
     unfetched: Sequence[ProposedJoin]
-    """Those that were proposed under an epoch of no Fetch."""
+    """The joins that were proposed under an epoch of no Fetch."""
 
     @property
     def last_leader(self) -> str | None:

@@ -55,7 +55,7 @@ class FollowerFetches:
     """The broker epochs that were told, by link and partition."""
 
     links: frozenset[_Link]
-    """Those on the tape at all; none of a tape that is older than the Fetches on it."""
+    """The links on the tape; empty for a tape older than the recording of Fetches."""
     _by_place: Mapping[tuple[_Link, _Place | None], tuple[Told, ...]]
     """None as place: of every partition."""
     _connections: Mapping[_Link, tuple["_Connection", ...]]

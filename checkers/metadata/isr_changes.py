@@ -43,7 +43,7 @@ class Requests:
 
     all: tuple[Rpc, ...]
     expecting: Mapping[int, tuple[Rpc, ...]]
-    """By the partition epoch that they expect."""
+    """The requests by the partition epoch that they expect."""
 
     def __iter__(self) -> Iterator[Rpc]:
         return iter(self.all)

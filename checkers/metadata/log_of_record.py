@@ -7,8 +7,8 @@ so among any majority of logs the most up-to-date one, by (epoch of its last rec
 holds everything committed. That log is taken, cut to what a majority of the voters holds record by
 record; beyond that nothing is sure to have been decided. With one controller this is its whole log.
 
-Where fewer controllers than a majority left a log there is none of record: what the others hold may
-have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
+Where fewer controllers than a majority left a log, no log of record exists: what the others hold
+may have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
 voter that never was one can only shorten the log of record, not put anything false into it.
 
 A copy may begin with a snapshot where an older part was deleted. If another node that agrees with

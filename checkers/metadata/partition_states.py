@@ -62,7 +62,7 @@ class PartitionVersion:
 
     @property
     def isr_text(self) -> str:
-        """As Kafka's tools write it."""
+        """The ISR as Kafka's tools write it."""
         return f"[{', '.join(map(str, self.isr))}]"
 
 
@@ -89,7 +89,7 @@ class PartitionHistory:
 
     @property
     def last(self) -> PartitionVersion:
-        """As it is in the end."""
+        """The version in the end."""
         return self.versions[-1]
 
     @property

@@ -29,7 +29,7 @@ class Broker:
     incarnation_id: str | None
     fenced: bool
     stopping: bool
-    """In controlled shutdown."""
+    """The broker is in controlled shutdown."""
 
     @property
     def active(self) -> bool:

@@ -45,12 +45,12 @@ class View:
 
     @cached_property
     def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:
-        """By (topic id, partition)."""
+        """The history of each partition by (topic id, partition)."""
         return partition_histories(self.log.records)
 
     @cached_property
     def brokers(self) -> Mapping[int, BrokerHistory]:
-        """By broker id."""
+        """The history of each broker by broker id."""
         return broker_histories(self.log.records)
 
     def doubt_at_the_end(self) -> str:

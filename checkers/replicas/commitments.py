@@ -54,7 +54,7 @@ class Commitment:
     """Sends that were acknowledged under the same versions of their partition."""
 
     versions: tuple[PartitionVersion, ...]
-    """Those that may have been in force, in order; all of one leader epoch."""
+    """The versions that may have been in force, in order; all of one leader epoch."""
     holders: frozenset[int]
     """Brokers that were in the ISR of each of them: they had these records."""
     sends: Sends

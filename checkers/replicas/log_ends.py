@@ -43,9 +43,9 @@ class LogEnd:
     offset: int
     after_ns: int
     by_ns: int
-    """No later than this."""
+    """The moment by which the log had ended there at the latest."""
     versions: tuple[PartitionVersion, ...]
-    """Those that may have been in force then."""
+    """The versions that may have been in force then."""
     words: str
     """The evidence for people: a whole sentence without its full stop."""
     frame: int | None = None

@@ -36,7 +36,7 @@ class OpenTransaction:
     first_offset: int
     record_count: int
     nodes: tuple[str, ...]
-    """On whose disks it is open: all that have its first record."""
+    """The nodes on whose disks it is open: all that have its first record."""
     values: tuple[int, ...]
     """The first few."""
 

@@ -37,7 +37,7 @@ _COLUMNS: Final = (
     *("leader", "leader_epoch", "isr", "replicas", "metadata_offset"),
 )
 _OLDER: Final = -1
-"""In the place of a version: something that was before the first one."""
+"""The place that stands for something before the first version."""
 
 _Row = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ class Compared:
     newer: NDArray[np.int64]
     """The row of the read that had shown something newer, for each of them."""
     case_count: int
-    """Those before which more than the first version had been shown."""
+    """The number of reads before which more than the first version had been shown."""
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Return (stale, newer), row by row."""

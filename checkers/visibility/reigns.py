@@ -24,7 +24,7 @@ class Reign:
     """A level of metadata.version that was raised, and the metadata offsets of its reign."""
 
     level: int
-    """As the metadata log states it."""
+    """The level as the metadata log states it."""
     begin_offset: int
     end_offset: int
 

@@ -1,4 +1,4 @@
-"""From stale reads to an answer: how many, how old, through whom, and proofs for the worst.
+"""The answer from stale reads: how many, how old, through whom, and proofs for the worst.
 
 Kafka promises that brokers catch up, and not when: without a promise of the run the checks of
 visibility are figures, and what was found is legal. A run may promise a greatest age; older reads

@@ -1,9 +1,9 @@
 """Large keys, judged in segments by many tasks: the driver's decisions between the tasks.
 
 First every piece is surveyed, and its file verified; then the key is cut (`data_plane.large.plan`)
-and every segment judged (`data_plane.large.segment`). That is mostly all. Where values are shared
-between segments, these are judged again without them, and the shared values separately. Where a
-proof tells of a step between segments, their positions are asked for.
+and every segment judged (`data_plane.large.segment`). In nearly every history that is all. Where
+values are shared between segments, these are judged again without them, and the shared values
+separately. Where a proof tells of a step between segments, their positions are asked for.
 
 What comes to the driver are summaries: a few rows a piece and process, a count a block of offsets,
 some thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
@@ -55,7 +55,7 @@ class LargeKey:
 
     name: str
     pieces: tuple[Piece, ...]
-    """In the order of its rows."""
+    """The pieces in the order of its rows."""
     failure: str = ""
     """The reason why it cannot be judged; empty until a task reports one."""
     surveys: Sequence[PieceSurvey] = ()

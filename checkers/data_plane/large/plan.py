@@ -39,7 +39,7 @@ class Segment:
     last_before: int
     """The highest offset below `start` at which a record stands; `UNKNOWN_OFFSET` if none."""
     pieces: tuple[int, ...]
-    """By number: those that have such rows, and perhaps others."""
+    """The numbers of the pieces that have such rows, and perhaps of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class Grain:
 
     block_offsets: int = 1 << 12
     segment_rows: int = 1 << 22
-    """At most, if the blocks allow it: some 100 bytes each in a task."""
+    """The most rows of a segment, if the blocks allow it: some 100 bytes each in a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

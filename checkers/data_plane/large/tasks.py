@@ -68,7 +68,7 @@ class SegmentAnswer:
     """The answer on a segment, or on the rows of some shared values."""
 
     answers: Mapping[str, Answer]
-    """By check."""
+    """The answers by check."""
     held: int = 0
     """The number of its offsets that hold records."""
     ranges: Spans | None = None
