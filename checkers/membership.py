@@ -1,4 +1,4 @@
-"""Sets of values: which of these are among those, and whether any comes twice."""
+"""Sets of values: membership in another set, and repeated values."""
 
 from typing import Final
 

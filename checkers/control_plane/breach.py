@@ -1,4 +1,4 @@
-"""A step of the metadata log that no rule allows, and what a rule is."""
+"""A step of the metadata log that no rule allows, and the type of a rule."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

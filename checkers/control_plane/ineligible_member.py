@@ -1,4 +1,4 @@
-"""C3 ineligible-member: who may be in an ISR.
+"""C3 ineligible-member: a broker is in an ISR that it may not be in.
 
 A replica joins an ISR only while its broker is registered, not fenced and not in controlled
 shutdown (KIP-841): the controller checks that against its own log, so the records before the join

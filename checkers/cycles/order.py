@@ -1,4 +1,4 @@
-"""Process and real-time edges: what follows from who called when.
+"""Process and real-time edges, from the processes and times of the calls.
 
 What a ends before b is called precedes it in real time. Told pair by pair that is quadratic; told
 through *barriers* it is linear. Let everything be sorted by its call. A barrier stands before some

@@ -1,4 +1,4 @@
-"""Sends that must have happened and that no ok read returned, and who should have met them.
+"""Sends that must have happened but that no ok read returned, and the reads that should have.
 
 What a value's absence proves depends on whether a client looked where it stands:
 

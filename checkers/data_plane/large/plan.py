@@ -1,4 +1,4 @@
-"""A large key, from the surveys of its pieces to its segments, and what each must be told.
+"""The plan of a large key: its segments, from the surveys of its pieces, and their inputs.
 
 Pure sums of summaries: what is held is a few rows a piece and process, a count a block of offsets,
 and the sends that are undecided, never the rows of the key.

@@ -137,7 +137,7 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSegment:
-    """The task that judges a segment whose values stand in no other segment."""
+    """The task that judges a segment as if no other segment had its values."""
 
     source: SegmentSource
     checks: Mapping[str, KeyCheck]
