@@ -1,1 +1,1 @@
-"""What must hold: checks of a recorded history, on Spark, without a cluster."""
+"""Checks of what must hold in a recorded history; they run on Spark, without a cluster."""

@@ -39,11 +39,11 @@ _HEADINGS: Final = {
     "L": "Anomalies of identity and life cycle",
     "M": "Open histories: is there an order that explains every answer",
 }
-"""Of the parts of the catalogue, by the first letter of their ids."""
+"""The titles of the catalogue's parts, by the first letter of their ids."""
 
 
 def anomalies_page() -> str:
-    """The catalogue as a document for users."""
+    """Return the catalogue as a document for users."""
     return "\n".join(_lines())
 
 

@@ -1,4 +1,4 @@
-"""What a check found on one key: anomalies with their proofs, counted in full, kept up to a bound.
+"""The findings of a check on one key: anomalies with proofs, counted in full, kept up to a bound.
 
 A run can break a rule millions of times, and ten thousand proofs a key convince as well as all of
 them. So every kernel counts everything by numpy and spells out `PROOFS_MAX` anomalies: those that
@@ -61,7 +61,7 @@ ANOMALIES: Final = pa.schema(
 )
 
 SENTENCES: Final = pa.schema([field for field in ANOMALIES if field.name not in ("rule", "facts")])
-"""What runs stored that were checked before proofs were data."""
+"""The schema of the anomalies stored by runs that were checked before proofs were data."""
 
 PROOFS_MAX: Final = 10_000
 """Anomalies spelled out a key and check."""
@@ -78,7 +78,7 @@ class Anomaly:
 
     @staticmethod
     def of_row(row: Mapping[str, Any]) -> "Anomaly":
-        """The anomaly of a row, of this version or an earlier one."""
+        """Return the anomaly of a row, of this version or an earlier one."""
         return Anomaly(
             check=row["check"],
             key=row["key"],
@@ -93,7 +93,7 @@ class Anomaly:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the key's log, or of the metadata log where the check is of that."""
+        """The offsets in the key's log, or in the metadata log where the check is about that."""
         return self.proof.offsets
 
     @property
@@ -112,14 +112,14 @@ class Anomaly:
         return self.proof.sentence
 
     def row(self) -> dict[str, Any]:
-        """What `of_row` takes."""
+        """Return the anomaly as a row that `of_row` reads."""
         head = {"check": self.check, "key": self.key, "allowed": self.allowed}
         return head | self.proof.columns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one check found on one key."""
+    """The findings of one check on one key."""
 
     table: pa.Table
     """ANOMALIES, at most `PROOFS_MAX` rows."""
@@ -130,11 +130,11 @@ class Found:
     case_count: int
     """Cases that were judged, those that hold included; the catalogue says what a case is."""
     doubt: str = ""
-    """Why this key cannot be called valid even where nothing was found, or nothing."""
+    """The reason why this key cannot be called valid even without a finding; empty if none."""
     doubt_count: int = 0
-    """What the doubt counts, if it counts anything."""
+    """The number of cases that the doubt concerns; 0 if the doubt counts nothing."""
     order: tuple[int, ...] = ()
-    """Where each row of the table belongs among those of the whole key; empty if nobody asks."""
+    """The place of each row of the table among the rows of the whole key; empty if not needed."""
 
 
 def found(
@@ -171,7 +171,7 @@ def found(
 
 
 def none(check: str, key: str, *, cases: int, doubt: str = "", doubt_count: int = 0) -> Found:
-    """Nothing was found in so many cases."""
+    """Return findings without an anomaly, after `cases` cases were judged."""
     nothing = np.empty(0, dtype=np.int64)
     return found(
         check,
@@ -185,7 +185,7 @@ def none(check: str, key: str, *, cases: int, doubt: str = "", doubt_count: int 
 
 
 def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
-    """The rows of a table of `ANOMALIES` or `SENTENCES`, in order."""
+    """Return the rows of a table of `ANOMALIES` or `SENTENCES`, in order."""
     return (Anomaly.of_row(row) for row in table.to_pylist())
 
 

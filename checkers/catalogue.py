@@ -94,15 +94,15 @@ GROUPS: Final = tuple(one for one in _FOUND if isinstance(one, CheckGroup))
 
 
 def entry_of(name: str) -> Entry:
-    """The entry of this name. Raises KeyError if the catalogue has none."""
+    """Return the entry of this name. Raises KeyError if the catalogue has none."""
     return _BY_NAME[name]
 
 
 def asked(recorded: Collection[str]) -> tuple[Entry, ...]:
-    """The entries that a run which recorded these tables has to answer, in order."""
+    """Return the entries that a run which recorded these tables has to answer, in order."""
     return tuple(entry for entry in CATALOGUE if set(entry.needs) <= set(recorded))
 
 
 def names_of(kind: Kind) -> tuple[str, ...]:
-    """The names of all checks of a kind, in order."""
+    """Return the names of all checks of a kind, in order."""
     return tuple(entry.name for entry in CATALOGUE if entry.kind is kind)

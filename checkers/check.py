@@ -63,7 +63,7 @@ from history.run_directory import RunDirectory
 __all__ = ["BUDGET_S", "check_run"]
 
 BUDGET_S: Final = 3600.0
-"""Of one pass; a pass that takes longer has failed, and its checks are unknown."""
+"""The budget of one pass; a pass that takes longer has failed, and its checks are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class _Summed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """What the passes over the operations and the records say."""
+    """The answers of the passes over the operations and the records."""
 
     results: tuple[CheckResult, ...]
     setting: Setting
@@ -165,7 +165,7 @@ def _of_clients(
 
 
 def _nothing_asked() -> _Answered:
-    """Of an open history: it has no clients of Kafka."""
+    """Return the empty answers for an open history: it has no clients of Kafka."""
     return _Answered(results=(), setting=Setting(), findings=FINDINGS.empty_table())
 
 
@@ -187,7 +187,7 @@ def _summed(
 
 
 def _summary_of(file: SealedFile, *, windows: Sequence[FaultWindow]) -> pa.Table:
-    """SUMMARY of a file of `operations`, which the recorder bounds: a task holds one."""
+    """Return SUMMARY of a file of `operations`, which the recorder bounds: a task holds one."""
     return summary_of_operations(file.path, operations_in(file, COLUMNS), windows=windows)
 
 
@@ -248,7 +248,7 @@ def _not_run(name: str) -> CheckResult:
 def _anomalies(
     verdict: Verdict, findings: pa.Table, groups: Sequence[GroupAnswers]
 ) -> Mapping[str, pa.Table]:
-    """ANOMALIES of each check that found any."""
+    """Return ANOMALIES of each check that found any."""
     of_groups = pa.concat_tables([ANOMALIES.empty_table(), *(group.anomalies for group in groups)])
     return {
         result.check: pa.concat_tables(
@@ -268,7 +268,7 @@ def _write(
     anomalies: Mapping[str, pa.Table],
     forensics: Forensics | None,
 ) -> None:
-    """Anomalies first, the verdict last: a verdict that is there has its anomalies beside it."""
+    """Write the anomalies first and the verdict last: a stored verdict always has its anomalies."""
     building = run.root / ".anomalies.building"
     try:
         run.verdict_path.unlink(missing_ok=True)

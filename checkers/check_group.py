@@ -1,4 +1,4 @@
-"""Groups of checks beside the data plane's: what one is, is asked, and answers.
+"""Groups of checks outside the data plane: what a group is, its question and its answers.
 
 A group answers its checks from the sealed tables of a run, in whatever way suits it; most are
 kernels of tables of the cluster (`checkers.table_pass`). It is asked for those of its checks
@@ -28,30 +28,30 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a group is asked."""
+    """The question put to a group: the run and its tables."""
 
     run: RunDirectory
     manifest: Manifest
     checks: tuple[str, ...]
-    """By name, in the order of the catalogue; never empty."""
+    """The names of the checks, in the order of the catalogue; never empty."""
     setting: Setting
-    """What the operations say beside their records: promises, complete final reads."""
+    """The setting that the operations tell: promises, complete final reads."""
     session: Session
     budget_s: float
-    """Of one job."""
+    """The budget of one job."""
 
     def file(self, name: str, *, bucket: int = 0) -> SealedFile:
-        """The file of a table, or that of a bucket of it."""
+        """Return the file of a table, or that of a bucket of it."""
         return cluster_file(self.run, self.manifest, name, bucket=bucket)
 
     def rows(self, name: str) -> pa.Table:
-        """A table, whole. Raises HarnessError if it cannot be read."""
+        """Return a table, whole. Raises HarnessError if it cannot be read."""
         return rows_in(self.file(name), name)
 
     def each(
         self, tasks: Sequence[Task], work: Callable[[Task], Content], *, bytes_in_all: int = 0
     ) -> list[Answer[Task, Content]]:
-        """The work on each task (`run_tasks`)."""
+        """Run the work on each task (`run_tasks`)."""
         return run_tasks(
             self.session, tasks, work, budget_s=self.budget_s, bytes_in_all=bytes_in_all
         )
@@ -59,16 +59,16 @@ class Question:
     def each_file(
         self, files: Sequence[SealedFile], work: Callable[[SealedFile], Content]
     ) -> list[Answer[SealedFile, Content]]:
-        """The work on each file."""
+        """Run the work on each file."""
         return run_files(self.session, files, work, budget_s=self.budget_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAnswers:
-    """What a group answers."""
+    """The answers of a group to its checks."""
 
     results: tuple[CheckResult, ...]
-    """One a check that was asked; a check without one counts as not run."""
+    """One result per check that was asked; a check without one counts as not run."""
     anomalies: pa.Table
     """`checkers.anomaly.ANOMALIES` of all of them."""
 
@@ -79,5 +79,5 @@ class CheckGroup:
 
     name: str
     entries: tuple[Entry, ...]
-    """Of the catalogue, which lists them, too."""
+    """The group's entries of the catalogue, which lists them, too."""
     answer: Callable[[Question], GroupAnswers]

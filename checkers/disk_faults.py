@@ -12,14 +12,14 @@ __all__ = ["DISK_FAULTS", "DISK_REFUSALS", "last_disk_fault_ns"]
 DISK_FAULTS: Final = frozenset(
     {"wipe", "rollback", "cut_power", "flip_bit", "lock_disk", "fail_disk"}
 )
-"""By their names in the table `faults`. All others leave what was written."""
+"""The faults by their names in the table `faults`. All others leave what was written."""
 
 DISK_REFUSALS: Final = frozenset({"fill_disk", "stall_disk", "slow_disk"})
 """They keep what was written, and refuse or delay what comes: a node may end because of them."""
 
 
 def last_disk_fault_ns(faults: pa.Table, node: str) -> int:
-    """When the last fault began that changed this node's disk; -1 if none did."""
+    """Return when the last fault began that changed this node's disk (ns); -1 if none did."""
     return max(
         (
             row["begin_ns"]

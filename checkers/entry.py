@@ -10,7 +10,7 @@ __all__ = ["SUBJECTS", "Entry", "Kind", "Strength"]
 
 
 class Kind(StrEnum):
-    """What an answer of the check is about."""
+    """The kind of subject that an answer of the check is about."""
 
     ASSUMPTION = "assumption"
     """The history is what the checks take it for. Never invalid; if broken, unknown."""
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 
 class Strength(StrEnum):
-    """What the presence of an anomaly means for the verdict."""
+    """The meaning of an anomaly's presence for the verdict."""
 
     NEVER = "never"
     """It makes the run invalid."""
@@ -52,15 +52,15 @@ class Entry:
     title: str
     kind: Kind
     rule: str
-    """What exactly is compared."""
+    """The exact comparison that the check makes."""
     meaning: str
-    """What it means to somebody who runs such a cluster."""
+    """The meaning of an anomaly to the operator of such a cluster."""
     case: str
-    """What one case of it is, in the singular: what the verdict counts."""
+    """The name of one case, in the singular; the verdict counts cases."""
     source: str
     strength: Strength
     allowed_if: str = ""
-    """When it is reported and legal; empty unless the strength is `allowed-if`."""
+    """The condition under which it is legal; empty unless the strength is `allowed-if`."""
     promise: str = ""
     """The promise of `history.manifest.Promises` without which all that it finds is legal; empty if
     no promise of the whole run decides."""
@@ -75,7 +75,7 @@ class Entry:
         return SUBJECTS[self.id[0]]
 
     def can_fail(self, promises: Promises) -> bool:
-        """Whether any finding would make a run with these promises invalid (or unknown)."""
+        """Return whether any finding would make a run with these promises invalid (or unknown)."""
         if self.strength is Strength.FIGURE:
             return False
         return not self.promise or getattr(promises, self.promise) not in {None, False}

@@ -1,4 +1,4 @@
-"""What a kernel of tables of the cluster knows of the run beside them."""
+"""The facts of a run that a kernel needs in addition to the tables of the cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from history.roles import BROKER, CONTROLLER, role_of
 __all__ = ["Facts", "Judged", "Tables", "facts_of"]
 
 Tables = Mapping[str, pa.Table]
-"""By the names of `history.schema.TABLES`; one that was not recorded is empty."""
+"""The tables by the names of `history.schema.TABLES`; one that was not recorded is empty."""
 
 Judged = Iterable[tuple[str, Found]]
-"""What a check found, by key: a topic-partition, or what else the check is about ("broker-2")."""
+"""The findings of a check by key: a topic-partition or another subject, such as "broker-2"."""
 
 _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
@@ -27,7 +27,7 @@ _DRIFT_SHARE: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Of the manifest, what checks of the cluster's tables ask for. Times are ns of the run."""
+    """The manifest's facts that checks of the cluster's tables need. Times are ns of the run."""
 
     node_ids: Mapping[str, int]
     """Kafka's id of each node."""
@@ -36,42 +36,42 @@ class Facts:
     end_ns: int | None = None
     stuck_isr_limit_ns: int = 0
     metadata_settle_ns: int = 0
-    """How long nothing has to have been broken before a read of the ISR is held to an age."""
+    """The time without faults that must pass before a read of the ISR is held to an age."""
     metadata_age_max_ns: int = 0
     """The greatest age of such a read."""
     acks: str = "all"
     leases: bool = False
     """Brokers end their own leases."""
     keys: tuple[str, ...] = ()
-    """Of the run; a cluster has others of its own."""
+    """The keys of the run; a cluster has others of its own."""
     skews: tuple[ClockSkew, ...] = ()
-    """Of controllers, whose clocks the timestamps of the metadata log are of."""
+    """The skews of controllers, whose clocks give the timestamps of the metadata log."""
 
     def time_ns(self, timestamp_ms: int) -> int:
-        """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
+        """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
         return timestamp_ms * _NS_A_MILLISECOND - self.origin_utc_ns
 
     def earliest_ns(self, timestamp_ms: int) -> int:
-        """The run's time before which that timestamp was surely not taken."""
+        """Return the run's time before which that timestamp was surely not taken."""
         return self.time_ns(self.first_ms(timestamp_ms)) - self._slack_ns(timestamp_ms)
 
     def latest_ns(self, timestamp_ms: int) -> int:
-        """The run's time after which that timestamp was surely not taken."""
+        """Return the run's time after which that timestamp was surely not taken."""
         return self.time_ns(self.last_ms(timestamp_ms)) + self._slack_ns(timestamp_ms)
 
     def first_ms(self, timestamp_ms: int) -> int:
-        """The earliest that a right clock may have shown when the timestamp was taken.
+        """Return the earliest that a right clock may have shown when the timestamp was taken.
 
         The timestamp itself, unless a clock that was put wrong may have shown it at another time.
         """
         return min((timestamp_ms, *(first for first, _ in self._others_ms(timestamp_ms))))
 
     def last_ms(self, timestamp_ms: int) -> int:
-        """The latest that a right clock may have shown then."""
+        """Return the latest that a right clock may have shown then."""
         return max((timestamp_ms, *(last for _, last in self._others_ms(timestamp_ms))))
 
     def is_dubious(self, from_ns: int, until_ns: int) -> bool:
-        """Whether a wrong clock may have taken timestamps of that time, or others in that time."""
+        """Return whether a wrong clock may have moved timestamps out of that time, or into it."""
         return any(
             skew.from_ns + min(0, skew.ahead_min_ns) <= until_ns
             and skew.until_ns + max(0, skew.ahead_max_ns) >= from_ns
@@ -79,7 +79,7 @@ class Facts:
         )
 
     def _others_ms(self, timestamp_ms: int) -> Iterator[tuple[int, int]]:
-        """From when to when each wrong clock may have shown the timestamp, by a right one."""
+        """Yield from when to when each wrong clock may have shown the timestamp, by a right one."""
         time_ns, slack_ns = self.time_ns(timestamp_ms), self._slack_ns(timestamp_ms)
         for skew in self.skews:
             first_ns = max(time_ns - skew.ahead_max_ns, skew.from_ns - slack_ns)
@@ -91,7 +91,7 @@ class Facts:
                 )
 
     def _slack_ns(self, timestamp_ms: int) -> int:
-        """How far wall clock and run clock may be apart: a step, and twice the drift of NTP."""
+        """Return how far wall and run clock may be apart: a step, and twice the drift of NTP."""
         return _CLOCK_STEP_NS + abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE
 
     @property
@@ -105,12 +105,12 @@ class Facts:
         return tuple(node for node in self.node_ids if role_of(node) == BROKER)
 
     def nodes(self) -> Mapping[int, str]:
-        """The name of each Kafka id."""
+        """Return the name of each Kafka id."""
         return {kafka_id: node for node, kafka_id in self.node_ids.items()}
 
 
 def facts_of(manifest: Manifest) -> Facts:
-    """The facts that the manifest holds."""
+    """Return the facts that the manifest holds."""
     limit_ns = int(manifest.stuck_isr_limit_s * _NS_A_SECOND)
     settle_ns, age_max_ns = _settled_ns(manifest.promises) or (limit_ns, limit_ns)
     return Facts(
@@ -129,7 +129,7 @@ def facts_of(manifest: Manifest) -> Facts:
 
 
 def _settled_ns(promises: Promises) -> tuple[int, int] | None:
-    """(how long reads of metadata take to settle, their greatest age then), if that is promised."""
+    """Return (settling time of metadata reads, their greatest age then), if promised."""
     if promises.metadata_settled_age_max_ms is None:
         return None
     bounds_ms = (promises.metadata_settle_ms, promises.metadata_settled_age_max_ms)

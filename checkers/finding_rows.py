@@ -1,4 +1,4 @@
-"""What tasks answer: one row a key and check, and one for the task itself.
+"""The rows that tasks answer: one row per key and check, and one row for the task itself.
 
 A task that does not send its own row counts as not answered, so nothing is valid by silence.
 """
@@ -38,7 +38,7 @@ FINDINGS: Final = pa.schema(
 
 
 def found_row(name: str, found: Found) -> dict[str, Any]:
-    """What a check found on a key; path, key and seconds are the caller's."""
+    """Return the row of a check's findings on a key; the caller adds path, key and seconds."""
     return {
         "check": name,
         "never_count": found.never_count,
@@ -50,11 +50,11 @@ def found_row(name: str, found: Found) -> dict[str, Any]:
 
 
 def unknown_row(name: str, reason: str, *, seconds: float) -> dict[str, Any]:
-    """Why a check cannot judge a key; path and key are the caller's."""
+    """Return the row of a check that cannot judge a key; the caller adds path and key."""
     none = {"never_count": 0, "allowed_count": 0, "case_count": 0, "anomalies": []}
     return none | {"check": name, "unknown": reason, "seconds": seconds}
 
 
 def findings_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """FINDINGS of these rows."""
+    """Return FINDINGS of these rows."""
     return pa.Table.from_pylist(list(rows), schema=FINDINGS)

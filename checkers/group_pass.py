@@ -14,7 +14,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def group_answers(groups: Sequence[CheckGroup], question: Question) -> tuple[GroupAnswers, ...]:
-    """The answers of the groups that have any of the question's checks, in order."""
+    """Return the answers of the groups that have any of the question's checks, in order."""
     asked = set(question.checks)
     chosen = {
         group.name: tuple(entry.name for entry in group.entries if entry.name in asked)

@@ -1,4 +1,4 @@
-"""Sets of values: which of these are among those, and whether any comes twice."""
+"""Sets of values: membership in another set, and repeated values."""
 
 from typing import Final
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 __all__ = ["has_repeats", "is_among"]
 
 _SMALL: Final = 50
-"""How many times smaller one side must be, for a search in it to beat a sort of both."""
+"""The factor by which one side must be smaller for a search in it to beat a sort of both."""
 
 
 def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For each of `values`, whether it occurs in `others`. Neither has to be sorted or unique."""
+    """Return whether each of `values` occurs in `others`. Neither must be sorted or unique."""
     if not len(values) or not len(others):
         return np.zeros(len(values), dtype=np.bool_)
     if len(values) * _SMALL < len(others):
@@ -23,7 +23,7 @@ def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np
 
 
 def has_repeats(values: NDArray[np.int64]) -> bool:
-    """Whether any value comes twice; a plain sort, several times quicker than one with order."""
+    """Return whether any value occurs twice; a plain sort is several times quicker than argsort."""
     ordered = np.sort(values)
     return bool(np.any(ordered[1:] == ordered[:-1]))
 

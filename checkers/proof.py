@@ -1,7 +1,7 @@
 """A proof is a rule and facts: what was compared, and with which operations, frames and offsets.
 
 The rule is a sentence with the names of facts in braces; `Proof.sentence` is the one place where
-facts become words. Whoever wants more than the sentence (the page, JUnit, JSON, a test) asks for
+facts become words. Readers that need more than the sentence (the page, JUnit, JSON, a test) ask for
 the facts. Both are stored, so that the findings of an old run read as they did when it was checked,
 whatever its check says today.
 """
@@ -22,15 +22,15 @@ Cited = Mapping[str, int] | Iterable[int]
 
 
 class FactKind(StrEnum):
-    """What the value of a fact is."""
+    """The kind of a fact's value."""
 
     OPERATION = "operation"
     """The index of an operation of the history."""
     OFFSET = "offset"
-    """Of the key's log."""
+    """An offset in the key's log."""
     METADATA_OFFSET = "metadata-offset"
     VALUE = "value"
-    """Of a record, or of an object."""
+    """The value of a record, or of an object."""
     FRAME = "frame"
     """The number of a frame of the tape."""
     TIME = "time"
@@ -51,10 +51,10 @@ class Fact:
 
     kind: FactKind
     name: str
-    """In the rule; of what the rule does not name, the kind."""
+    """The name in the rule; for a fact that the rule does not name, its kind."""
     value: int | str
     source: str = ""
-    """Where it is from, if not from the fact's own kind: "operation 7", "frame 3"."""
+    """The source of the fact if its kind does not imply it: "operation 7", "frame 3"."""
 
     @property
     def words(self) -> str:
@@ -66,7 +66,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Why one anomaly is one: what a reader looks up in the history to agree."""
+    """The proof of one anomaly: what a reader looks up in the history to agree."""
 
     rule: str
     """A sentence with the names of facts in braces."""
@@ -87,7 +87,7 @@ class Proof:
         sources: Mapping[str, str] = MappingProxyType({}),
         **named: object,
     ) -> "Proof":
-        """The proof by a rule and its facts, each kind by the names that the rule has for them.
+        """Return the proof by a rule and its facts, each kind by the names in the rule.
 
         What the rule does not name is cited without a name. `sources`: where facts of these names
         are from. `named`: numbers and words.
@@ -110,7 +110,7 @@ class Proof:
 
     @staticmethod
     def as_told(sentence: str, **cited: Any) -> "Proof":
-        """The proof of a run that stored a sentence, and what was to be looked up."""
+        """Return the proof of a run that stored a sentence, and what was to be looked up."""
         return Proof.of(sentence.replace("{", "{{").replace("}", "}}"), **cited)
 
     @property
@@ -125,7 +125,7 @@ class Proof:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the key's log, or of the metadata log where the check is of that."""
+        """The offsets in the key's log, or in the metadata log where the check is about that."""
         return tuple(int(fact.value) for fact in self.facts if fact.kind in _OFFSETS)
 
     @property
@@ -139,18 +139,18 @@ class Proof:
         return self._numbers(FactKind.FRAME)
 
     def fact(self, name: str) -> int | str:
-        """The value of the first fact of this name. Raises KeyError if there is none."""
+        """Return the value of the first fact of this name. Raises KeyError without such a fact."""
         for fact in self.facts:
             if fact.name == name:
                 return fact.value
         raise KeyError(name)
 
     def further(self, rule: str, /, **named: object) -> "Proof":
-        """This proof with a rule that goes on, and more facts."""
+        """Return this proof with a rule that goes on, and more facts."""
         return replace(self, rule=self.rule + rule, facts=(*self.facts, *_plain(named)))
 
     def columns(self) -> dict[str, Any]:
-        """As a row of `checkers.anomaly.ANOMALIES` has it."""
+        """Return the columns of the proof in a row of `checkers.anomaly.ANOMALIES`."""
         return {
             "operations": self.operations,
             "offsets": self.offsets,
@@ -171,7 +171,7 @@ class Proof:
 
     @staticmethod
     def of_columns(row: Mapping[str, Any]) -> "Proof":
-        """The proof that a row holds; runs of earlier versions stored a sentence, and no rule."""
+        """Return the proof that a row holds; earlier versions stored a sentence and no rule."""
         if row.get("rule") is None:
             cited = {
                 name: row.get(name, ()) for name in ("operations", "offsets", "values", "frames")
@@ -190,7 +190,7 @@ def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int]]:
 
 
 def _plain(named: Mapping[str, object]) -> Iterator[Fact]:
-    """An int is a number, everything else a word."""
+    """Yield the facts of plain values: an int is a number, everything else a word."""
     for name, value in named.items():
         if isinstance(value, Integral) and not isinstance(value, bool):
             yield Fact(kind=FactKind.NUMBER, name=name, value=int(value))

@@ -1,4 +1,4 @@
-"""When nothing was broken, by the journal of faults.
+"""The times without a fault, by the journal of faults.
 
 A fault lasts from before it was begun until its heal was seen to work, or to the end of the run.
 The beginning of the run counts as the end of one: the cluster has just been started. A fault whose
@@ -22,10 +22,10 @@ class Quiet:
 
     begin_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
-    """Of a fault and those that began before it: when the last of them ended."""
+    """The end of the last to end among a fault and those that began before it."""
 
     def since_ns(self, until_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Since when nothing was broken any more, at each of these times; OPEN_NS: something is."""
+        """Return since when nothing was broken, at each of these times; OPEN_NS if something is."""
         begun = np.searchsorted(self.begin_ns, until_ns, side="right")
         ended_ns = np.concatenate([np.zeros(1, dtype=np.int64), self.end_ns])[begun]
         since_ns: NDArray[np.int64] = np.where(ended_ns <= until_ns, ended_ns, OPEN_NS)
@@ -33,7 +33,7 @@ class Quiet:
 
 
 def quiet(faults: pa.Table) -> Quiet:
-    """Out of FAULTS."""
+    """Return the quiet times out of FAULTS."""
     ordered = faults.sort_by("begin_ns")
     ends = [OPEN_NS if end_ns is None else end_ns for end_ns in ordered["end_ns"].to_pylist()]
     return Quiet(

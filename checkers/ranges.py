@@ -9,12 +9,12 @@ __all__ = ["range_text", "stretches"]
 
 
 def stretches(numbers: NDArray[np.int64], *, gap_max: int = 1) -> Iterator[NDArray[np.int64]]:
-    """The places of neighbours at most `gap_max` apart, of ascending numbers."""
+    """Yield the places of neighbours at most `gap_max` apart, of ascending numbers."""
     if len(numbers):
         breaks = np.flatnonzero(np.diff(numbers) > gap_max) + 1
         yield from np.split(np.arange(len(numbers)), breaks)
 
 
 def range_text(first: int, last: int) -> str:
-    """A range of offsets, for people."""
+    """Return a range of offsets, for people."""
     return f"offset {first}" if first == last else f"offsets {first}..{last}"

@@ -1,4 +1,4 @@
-"""From the findings of keys and files to one answer a check.
+"""One answer per check from the findings of keys and files.
 
 Invalid if any key breaks the rule; else unknown if any key, file or job did not answer or could not
 be called valid; else valid. A check is valid only if every file said that it was read to its end.
@@ -23,16 +23,16 @@ _REASONS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAnswers:
-    """What the files of records said of themselves."""
+    """The answers of the files of records about themselves."""
 
     record_count: int
     unreadable: tuple[str, ...]
-    """Why some could not be read, or did not answer."""
+    """The reasons why some files could not be read or did not answer."""
     seconds: float
 
 
 def file_answers(findings: pa.Table, *, paths: Iterable[str]) -> FileAnswers:
-    """The rows of the files themselves, of a table of FINDINGS; one of `paths` each."""
+    """Return the rows of the files themselves, of a table of FINDINGS; one of `paths` each."""
     rows = findings.filter(pc.is_null(findings["check"])).to_pylist()
     silent = sorted(set(paths) - {row["path"] for row in rows})
     unreadable = [row["unknown"] for row in rows if row["unknown"]]
@@ -44,7 +44,7 @@ def file_answers(findings: pa.Table, *, paths: Iterable[str]) -> FileAnswers:
 
 
 def anomalies_found(check: str, findings: pa.Table) -> pa.Table:
-    """ANOMALIES of a check, from a table of FINDINGS: by key, those never allowed first."""
+    """Return ANOMALIES of a check, from a table of FINDINGS: by key, those never allowed first."""
     mine = findings.filter(pc.equal(findings["check"], check)).sort_by("key")
     rows = [
         {"check": check, "key": row["key"], **anomaly}
@@ -62,7 +62,7 @@ def result_of(
     broken: frozenset[str],
     died: str,
 ) -> CheckResult:
-    """The answer of the check of keys of this entry.
+    """Return the answer of the check of keys of this entry.
 
     `broken`: assumptions about the run that do not hold; `died`: why its job did not answer, or "".
     """
@@ -115,7 +115,7 @@ def _violation(
 
 
 def _examples(check: str, findings: pa.Table) -> tuple[Anomaly, ...]:
-    """The first few anomalies of all keys: never allowed first, then the shortest proofs."""
+    """Return the first few anomalies of all keys: never allowed first, then the shortest proofs."""
     heads = pc.list_slice(findings["anomalies"], 0, _EXAMPLES_MAX).to_pylist()
     rows = [
         {"check": check, "key": key, **anomaly}

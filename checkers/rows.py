@@ -75,15 +75,15 @@ class Rows:
     """`UNKNOWN_OFFSET` where it is not known."""
     value: NDArray[np.int64]
     outcome: NDArray[np.int8]
-    """Of the operation: OK, FAIL or INFO."""
+    """The outcome of the operation: OK, FAIL or INFO."""
     return_ns: NDArray[np.int64]
-    """Of the operation; `OPEN_NS` if its end was never seen."""
+    """The return of the operation; `OPEN_NS` if its end was never seen."""
 
     def __len__(self) -> int:
         return len(self.value)
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Rows":
-        """These rows, by number or by mask."""
+        """Return these rows, by number or by mask."""
         return Rows(
             row=self.row[rows],
             operation=self.operation[rows],
@@ -96,7 +96,7 @@ class Rows:
         )
 
     def kept(self, rows: NDArray[np.int64]) -> "Rows":
-        """These rows, by ascending numbers; not copied if they follow each other."""
+        """Return these rows, by ascending numbers; not copied if they follow each other."""
         count = len(rows)
         if count and int(rows[-1]) - int(rows[0]) + 1 == count:
             first = int(rows[0])
@@ -105,13 +105,13 @@ class Rows:
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        """Which rows are of operations that are ok."""
+        """Return a mask of the rows that belong to ok operations."""
         mask: NDArray[np.bool_] = self.outcome == OK
         return mask
 
 
 def split(records: pa.Table, *, first_row: int = 0) -> tuple[Rows, Rows, NDArray[np.bool_]]:
-    """Sends, reads (polls and final reads), and which of the reads are of final reads.
+    """Return sends, reads (polls and final reads), and which of the reads are of final reads.
 
     `records` has `COLUMNS` of RECORDS, of one key; strings may be dictionary-encoded. Their rows
     are numbered from `first_row` on.
@@ -137,12 +137,12 @@ def split(records: pa.Table, *, first_row: int = 0) -> tuple[Rows, Rows, NDArray
 
 
 def no_rows() -> Rows:
-    """Rows, of which there are none."""
+    """Return empty rows."""
     return Rows(**{name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()})
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """The rows of these parts, one part after the other."""
+    """Return the rows of these parts, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     return Rows(
@@ -154,7 +154,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int8]:
-    """The place of each string in `names`. Raises ValueError for a string that is not there."""
+    """Return the place of each string in `names`. Raises ValueError for any other string."""
     parts = [np.empty(0, dtype=np.int8)]
     for chunk in column.chunks:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
@@ -168,7 +168,7 @@ def codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int8]:
 
 
 def _order(operation: NDArray[np.int64], position: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """How to sort by operation and position; None if they are (as sealed files are)."""
+    """Return indices that sort by operation and position; None if sorted (sealed files are)."""
     step = np.diff(operation)
     if not np.any((step < 0) | ((step == 0) & (np.diff(position) < 0))):
         return None

@@ -1,4 +1,4 @@
-"""What the operations of a run say beside the records of each key."""
+"""The facts about a run that its operations tell in addition to the records of each key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ class FinalRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What must be known beside the records of a key to judge it."""
+    """The facts needed to judge a key in addition to its records."""
 
     idempotent: bool = True
     """Producers were promised that a retry adds nothing and that order is kept."""
     consume: str = "assign"
-    """How consumers got their keys: "assign", "subscribe" or "both"."""
+    """The way consumers got their keys: "assign", "subscribe" or "both"."""
     final_reads: tuple[FinalRead, ...] = ()
     """The complete ones, of all keys."""
     info_polls: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)

@@ -15,19 +15,19 @@ FOREVER_NS: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """From one moment until another one, in ns of the run."""
+    """A span from one moment until another one, in ns of the run."""
 
     from_ns: int
     until_ns: int
 
     @property
     def length_ns(self) -> int:
-        """How long it is."""
+        """The length of the span in ns."""
         return self.until_ns - self.from_ns
 
 
 def common(*lists: Sequence[Span]) -> Sequence[Span]:
-    """The spans in which there is one of each list, by time. Each list is by time and disjoint."""
+    """Return the spans covered by every list, by time. Each list is by time and disjoint."""
     first, *others = lists
     for other in others:
         first = list(_common(first, other))
@@ -35,7 +35,7 @@ def common(*lists: Sequence[Span]) -> Sequence[Span]:
 
 
 def outside(spans: Iterable[Span], *, until_ns: int = FOREVER_NS) -> Iterator[Span]:
-    """The spans between these, by time, from 0 on."""
+    """Yield the spans between these, by time, from 0 on."""
     from_ns = 0
     end = Span(from_ns=until_ns, until_ns=FOREVER_NS)
     for span in sorted([*spans, end], key=lambda one: one.from_ns):

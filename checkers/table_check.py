@@ -1,8 +1,8 @@
 """A check of tables of the cluster: a kernel of whole tables.
 
-Control-plane tables are small beside the records of a run (a metadata log has thousands of rows, a
-tape some hundred thousand), so a kernel is given the tables that it wants, whole. What grows with
-the records is spread over buckets by key, and a check of it has a call a bucket.
+Control-plane tables are small compared with the records of a run (a metadata log has thousands of
+rows, a tape some hundred thousand), so a kernel gets whole tables. A table that grows with the
+records is spread over buckets by key; its check is called per bucket.
 """
 
 from collections.abc import Callable

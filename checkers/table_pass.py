@@ -42,7 +42,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """What makes the calls: what it has read and replayed serves all of them."""
+    """The caller of the checks; the tables it has read and replayed serve all calls."""
 
     facts: Facts
     shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Judge:
 
 
 def table_group(checks: Sequence[TableCheck]) -> CheckGroup:
-    """These checks as a group."""
+    """Return these checks as a group."""
 
     def answer(question: Question) -> GroupAnswers:
         asked = [check for check in checks if check.entry.name in question.checks]
@@ -98,7 +98,7 @@ def _calls(check: TableCheck, question: Question) -> Iterable[_Call]:
 
 
 def _buckets(question: Question) -> tuple[int, ...]:
-    """Those that hold anything, or that cannot be read: few keys fill few buckets."""
+    """Return the buckets that hold anything or cannot be read: few keys fill few buckets."""
     return tuple(
         bucket
         for bucket in range(RECORD_BUCKET_COUNT)

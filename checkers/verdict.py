@@ -40,9 +40,9 @@ class Validity(StrEnum):
     INVALID = "invalid"
     UNKNOWN = "unknown"
     NOT_JUDGED = "not judged"
-    """Of a check alone: there was no case to judge."""
+    """The answer of a check only: there was no case to judge."""
     FIGURE = "figure"
-    """Of a check alone: whatever it finds is legal on this cluster."""
+    """The answer of a check only: anything that it finds is legal on this cluster."""
 
 
 EXIT_CODES: Mapping[Validity, int] = {
@@ -50,11 +50,11 @@ EXIT_CODES: Mapping[Validity, int] = {
     Validity.INVALID: 1,
     Validity.UNKNOWN: 2,
 }
-"""Of a run."""
+"""The exit code of each validity of a run."""
 
 
 def worst(validities: Iterable[Validity]) -> Validity:
-    """Invalid if any is, else unknown if any is, else valid if any is. Else unknown, too."""
+    """Return invalid if any is, else unknown if any is, else valid if any is; else unknown."""
     found = set(validities)
     decisive = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
     return next((one for one in decisive if one in found), Validity.UNKNOWN)
@@ -62,7 +62,7 @@ def worst(validities: Iterable[Validity]) -> Validity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What one check answered."""
+    """The answer of one check."""
 
     check: str
     """Its name in the catalogue, e.g. "lost-write"."""
@@ -73,13 +73,13 @@ class CheckResult:
     """All that were found, legal ones included; `anomalies/<check>.parquet` spells out at most
     `checkers.anomaly.PROOFS_MAX` a key."""
     allowed_count: int = 0
-    """Of these, the legal ones."""
+    """The number of legal ones among them."""
     reason: str = ""
     """One sentence: why invalid, unknown or not judged. Empty when valid."""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """What was measured on the way; units are suffixes."""
+    """The figures measured on the way; units are suffixes."""
     seconds: float = 0.0
-    """Of one core."""
+    """The seconds of one core."""
     examples: tuple[Anomaly, ...] = ()
     """The first few anomalies, those that are never allowed first."""
 
@@ -94,7 +94,7 @@ class Verdict:
 
     @staticmethod
     def of(checks: Iterable[CheckResult], *, run_id: str = "") -> "Verdict":
-        """The worst of these, which stand in the order of the catalogue."""
+        """Return the worst of these, which stand in the order of the catalogue."""
         kept = tuple(checks)
         validity = worst(check.validity for check in kept)
         return Verdict(validity=validity, checks=kept, run_id=run_id)
@@ -118,7 +118,7 @@ def write_verdict(path: Path, verdict: Verdict) -> None:
 
 
 def read_verdict(path: Path) -> Verdict:
-    """The verdict at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    """Return the verdict at `path`. Raises HarnessError if missing, torn or of another format."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Whether an answer is worth anything: how much it judged, and whether it could have failed.
+"""The weight of an answer: how much a check judged, and whether it could have failed.
 
 A check that finds nothing among no cases has proven nothing, so it is *not judged*; one that could
 not have failed is a *figure*. This is decided here alone, for every check there is.
@@ -14,7 +14,7 @@ __all__ = ["weighed"]
 
 
 def weighed(result: CheckResult, promises: Promises) -> CheckResult:
-    """The answer, with what found nothing called by what it is worth."""
+    """Return the answer; one that found nothing is called by what it is worth."""
     if result.validity is not Validity.VALID:
         return result
     if not entry_of(result.check).can_fail(promises):

@@ -1,1 +1,1 @@
-"""What the controller decides, and what the nodes make of it."""
+"""Checks of the controller's decisions and of the nodes' reactions to them."""

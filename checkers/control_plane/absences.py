@@ -35,7 +35,7 @@ LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
 
 _LASTING: Final = "flip_bit"
-"""What it changed on a disk may stop each fetch of it, whoever starts the node again."""
+"""The fault whose change to a disk may stop each fetch of it, even after the node is restarted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +54,19 @@ class Absence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calm:
-    """When nothing was broken, by what a replica and its leader depend on."""
+    """The times without a fault, for everything that a replica and its leader depend on."""
 
     faultless: Sequence[Span]
     """Without any fault, under one leader of the quorum."""
     eligible: Mapping[int, Sequence[Span]]
-    """When a broker was in office under one registration."""
+    """The times when a broker was in office, each under one registration."""
     flipped: Mapping[str, Span]
-    """Of a node: from when on a bit of its disk is wrong."""
+    """The time from when on a bit of a node's disk is wrong, by node."""
     end_ns: int
     facts: Facts
 
     def of_pair(self, leader: int, follower: int) -> Sequence[Span]:
-        """When nothing kept this follower from this leader."""
+        """Return the times when nothing kept this follower from this leader."""
         nodes = self.facts.nodes()
         flipped = [
             self.flipped[node]
@@ -89,7 +89,7 @@ def calm(
     *,
     log_end_ms: int,
 ) -> Calm:
-    """When nothing was broken, out of a log of record and FAULTS."""
+    """Return the times without a fault, from a log of record and FAULTS."""
     log_end_ns = facts.earliest_ns(log_end_ms)
     end_ns = min(log_end_ns, facts.end_ns or log_end_ns) - LEAVING_NS
     broken = [
@@ -116,7 +116,7 @@ def calm(
 
 
 def absences(history: PartitionHistory, when: Calm) -> Iterator[Absence]:
-    """Every absence of every replica of a partition."""
+    """Yield every absence of every replica of a partition."""
     versions = history.versions
     for broker_id in sorted({replica for one in versions for replica in one.replicas}):
         for first, last in _out(versions, broker_id):
@@ -124,7 +124,7 @@ def absences(history: PartitionHistory, when: Calm) -> Iterator[Absence]:
 
 
 def return_count(history: PartitionHistory) -> int:
-    """How often a replica came back into the ISR; one that a reassignment adds was never there."""
+    """Return how often a replica came back into the ISR, not counting those being added."""
     return sum(
         len({*after.isr} & {*before.replicas} - {*before.isr, *before.adding})
         for before, after in history.steps()
@@ -134,7 +134,7 @@ def return_count(history: PartitionHistory) -> int:
 def _absences(
     history: PartitionHistory, broker_id: int, first: int, last: int, when: Calm
 ) -> Iterator[Absence]:
-    """Of one replica, while it was out of the versions at these places."""
+    """Yield the absences of one replica that is missing from the versions at these places."""
     versions, facts = history.versions, when.facts
     following = versions[last + 1] if last + 1 < len(versions) else None
     deleted_ns = FOREVER_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)
@@ -156,7 +156,7 @@ def _absences(
 
 
 def _last(versions: Sequence[PartitionVersion], until_ns: int, facts: Facts) -> PartitionVersion:
-    """The last of these that was surely there by then; the first was."""
+    """Return the last of these that was surely there by then; the first was."""
     return [
         version
         for place, version in enumerate(versions)
@@ -165,7 +165,7 @@ def _last(versions: Sequence[PartitionVersion], until_ns: int, facts: Facts) -> 
 
 
 def _out(versions: Sequence[PartitionVersion], broker_id: int) -> Iterator[tuple[int, int]]:
-    """The first and last place of each run of versions, of one leader epoch, that it is out of."""
+    """Yield the first and last place of each run of versions, in one epoch, without it."""
     first: int | None = None
     for place, version in enumerate(versions):
         begins = first is None or not _same_office(versions[place - 1], version)
@@ -196,7 +196,7 @@ def _lets_in(following: PartitionVersion, last: PartitionVersion, broker_id: int
 
 
 def _eligible(broker: BrokerHistory, facts: Facts) -> Iterator[Span]:
-    """When it was in office, each registration by itself."""
+    """Yield the times when the broker was in office, each registration separately."""
     since: BrokerVersion | None = None
     for version in broker.versions:
         if since is not None:

@@ -1,4 +1,4 @@
-"""A step of the metadata log that no rule allows, and what a rule is."""
+"""A step of the metadata log that no rule allows, and the type of a rule."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Breach:
     key: str
     """The topic-partition or broker ("broker 2") it concerns; "" for neither."""
     words: str
-    """What is wrong, to follow "at metadata offset 7 "."""
+    """The description of the breach, to follow "at metadata offset 7 "."""
     values: tuple[int, ...] = ()
 
 
 Rule = Callable[[MetadataRecord, MetadataState], Iterator[Breach]]
-"""Of a record, and the state before it."""
+"""A rule: it takes a record and the state before it, and yields the breaches."""

@@ -11,7 +11,7 @@ compares each with the state before the change, and answers with an error if one
 
 So a request that was answered without an error by a version later than the one that it expects has
 to agree with the version before that one, and with the last registrations before its metadata
-offset. An answer without a new version is not judged: nobody knows at which offset it was given.
+offset. An answer without a new version is not judged: the offset at which it was given is unknown.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
@@ -43,14 +43,14 @@ class _Claim(NamedTuple):
     named: int
     in_force: int
     words: str
-    """Of both."""
+    """The words for both."""
     offset: int
-    """Since which metadata offset it was in force."""
+    """The metadata offset from which on it was in force."""
     refusal: str
 
 
 def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
-    """Changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
+    """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -72,7 +72,7 @@ def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterat
 
 
 def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
-    """Claims about the partition as it was, the one that tells most first."""
+    """Yield claims about the partition as it was, the one that tells most first."""
     sender, leader_epoch = request.of("broker_id"), request.of("leader_epoch")
     expected = request.of("partition_epoch")
     claims = [
@@ -103,7 +103,7 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
 
 
 def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
-    """Claims about the registrations of the sender and of the members."""
+    """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
     of_sender = (sender, request.of("broker_epoch"), f"its sender, broker {sender},", _STALE)
     members = zip(request.of("isr") or (), request.of("isr_epochs") or (), strict=False)

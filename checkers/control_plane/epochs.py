@@ -1,10 +1,9 @@
-"""C5 epoch-went-back: what only ever grows.
+"""C5 epoch-went-back: the numbers that must only grow.
 
 - In every node's metadata log, the controller epoch from offset to offset, and the offset.
 - In the log of record, the leader epoch and the partition epoch of a partition (a change makes the
-  next ones by itself, so only a partition that is stated whole a second time can go back), and the
-  broker epoch of a broker, from registration to registration: another incarnation has a higher
-  one.
+  next ones implicitly, so only a partition that is stated whole a second time can go back), and the
+  broker epoch of a broker, from registration to registration: another incarnation has a higher one.
 - On the tape, the metadata offset that an incarnation of a broker has applied, from heartbeat to
   heartbeat of one connection; and the epochs of a partition from an AlterPartition to its answer,
   which is at most one partition epoch later: none is skipped.
@@ -35,7 +34,7 @@ NAME: Final = "epoch-went-back"
 
 
 def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
-    """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
+    """Judge nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
     told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
     proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]
@@ -49,7 +48,7 @@ def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
 
 
 def _step_count(metadata_log: pa.Table) -> int:
-    """How many steps all the nodes' logs make from offset to offset."""
+    """Return how many steps the logs of all nodes make from offset to offset."""
     logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
     return len(logged) - len(pc.unique(logged["node"]))
 

@@ -16,7 +16,7 @@ taken so that it speaks for the controller:
   no silence is told of until an answered one follows. It must have accepted one before: a broker
   whose heartbeats are not on the tape is not judged. A case is a silence that may have been longer
   than the time-out, by the clocks' bounds; one that was, while the controller cannot be shown to
-  have written, is none.
+  have written, does not count.
 
 The time-out is the controller's own setting. That a broker goes on serving its clients after its
 session has ended is no breach: brokers of Apache Kafka do not fence themselves, they learn it from
@@ -61,7 +61,7 @@ _ALIVE_GAP_NS: Final = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sessions:
-    """What both checks start from."""
+    """The sessions that both checks start from."""
 
     seen: View
     terms: Sequence[Term]
@@ -69,7 +69,7 @@ class _Sessions:
     timeouts_ns: Mapping[str, int]
 
     def with_controller(self, broker: BrokerHistory, version: BrokerVersion, node: str) -> Contacts:
-        """The heartbeats of this registration to that controller."""
+        """Return the heartbeats of this registration to that controller."""
         place = (broker.broker_id, version.broker_epoch, node)
         return self.contacts.get(place, Contacts(heartbeats=()))
 
@@ -78,12 +78,12 @@ _Answers = Callable[[BrokerHistory, _Sessions], Iterator[Proof | None]]
 
 
 def fenced_too_early(tables: Tables, seen: View) -> Judged:
-    """Fencings of living brokers, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
+    """Find fencings of living brokers. Reads `metadata_log`, `wire`, `node_settings`."""
     return _judged(EARLY, tables, seen, _early)
 
 
 def fenced_too_late(tables: Tables, seen: View) -> Judged:
-    """Silences without a fencing, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
+    """Find silences without a fencing. Reads `metadata_log`, `wire`, `node_settings`."""
     return _judged(LATE, tables, seen, _late)
 
 
@@ -119,7 +119,7 @@ def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]
 def _fencing(
     broker: BrokerHistory, version: BrokerVersion, since_ms: int, sessions: _Sessions
 ) -> Iterator[Proof | None]:
-    """A fencing of a broker that had been unfenced since then, if it can be judged."""
+    """Judge a fencing of a broker that had been unfenced since then, if possible."""
     term = term_at(sessions.terms, version.metadata_offset)
     timeout_ns = None if term is None else sessions.timeouts_ns.get(term.node)
     if term is None or timeout_ns is None:
@@ -157,7 +157,7 @@ class _Stay:
     from_ns: int
     until_ns: int
     until_latest_ns: int
-    """When it was surely over; all the others speak for the controller."""
+    """The moment when it was surely over; all the others speak for the controller."""
 
 
 def _late(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]:
@@ -192,7 +192,7 @@ def _stays(broker: BrokerHistory, sessions: _Sessions) -> Iterator[_Stay]:
 def _silences(
     broker: BrokerHistory, stay: _Stay, timeout_ns: int, sessions: _Sessions
 ) -> Iterator[Proof | None]:
-    """An answer a silence that may have been longer than the session time-out."""
+    """Judge each silence that may have been longer than the session time-out."""
     contacts = sessions.with_controller(broker, stay.version, stay.term.node)
     for silence in contacts.silences(from_ns=stay.from_ns, until_ns=stay.until_ns):
         due_ns = silence.begin_ns + timeout_ns
@@ -215,7 +215,7 @@ def _silences(
 
 
 def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
-    """Whether the controller wrote all the time between these, as far as its clock can say."""
+    """Return whether the controller wrote all the time in between, as far as its clock can tell."""
     if facts.is_dubious(from_ns, until_ns):
         return False
     times_ns = term.written_ms * 1_000_000 - facts.origin_utc_ns

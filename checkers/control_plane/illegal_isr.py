@@ -1,10 +1,10 @@
 """C9: ISRs and ELRs that no version of a partition may have.
 
 - empty-isr: without eligible leader replicas (KIP-966) an ISR keeps its last member whatever
-  happens to it. With them it may be empty, while nobody leads and until one of the ELR, or the last
-  known leader, is back. From when on a cluster has them is told by its feature level, or by the
-  first ELR in its log. A cluster that gives them up again may still have an ISR that was emptied
-  while it had them: nothing is accused after that.
+  happens to it. With them it may be empty, while the partition has no leader and until one of the
+  ELR, or the last known leader, is back. From when on a cluster has them is told by its feature
+  level, or by the first ELR in its log. A cluster that gives them up again may still have an ISR
+  that was emptied while it had them: nothing is accused after that.
 - isr-not-in-replicas: every member of the ISR is one of the partition's replicas.
 - elr-overlaps-isr: a replica is in the ISR or in the ELR.
 
@@ -39,7 +39,7 @@ _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
 def empty_isrs(_: Tables, seen: View) -> Judged:
-    """Versions without an ISR, by partition. Reads `metadata_log`."""
+    """Find versions without an ISR, by partition. Reads `metadata_log`."""
     since = _elr_since(seen)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -53,7 +53,7 @@ def empty_isrs(_: Tables, seen: View) -> Judged:
 
 
 def strange_isrs(_: Tables, seen: View) -> Judged:
-    """Members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
+    """Find members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in history.versions:
@@ -65,7 +65,7 @@ def strange_isrs(_: Tables, seen: View) -> Judged:
 
 
 def elr_overlaps(_: Tables, seen: View) -> Judged:
-    """Replicas in both, by partition. Reads `metadata_log`."""
+    """Find replicas in both, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in (one for one in history.versions if one.elr):
@@ -77,7 +77,7 @@ def elr_overlaps(_: Tables, seen: View) -> Judged:
 
 
 def _elr_since(seen: View) -> int | None:
-    """The metadata offset from which on there may be an ELR; None: there never is one."""
+    """Return the metadata offset from which on there may be an ELR; None: there never is one."""
     stated = (
         one.metadata_offset
         for one in seen.log.records

@@ -40,7 +40,7 @@ NAME: Final = "illegal-transition"
 
 
 def illegal_transitions(_: Tables, seen: View) -> Judged:
-    """Steps that no rule allows, by partition or broker. Reads `metadata_log`."""
+    """Find steps that no rule allows, by partition or broker. Reads `metadata_log`."""
     log = seen.log
     found: dict[str, list[Proof]] = {METADATA: []}
     case_counts: Counter[str] = Counter()
@@ -54,7 +54,7 @@ def illegal_transitions(_: Tables, seen: View) -> Judged:
 
 
 def _judged(log: LogOfRecord) -> Iterator[list[tuple[str, Proof]]]:
-    """Of each step, in order, what it breaks: (key, proof)."""
+    """Yield for each step, in order, the breaches: (key, proof)."""
     state, earlier = MetadataState(), _last_of_earlier_batches(log)
     for record in log.records:
         if not record.snapshot and not record.control:
@@ -67,7 +67,7 @@ def _judged(log: LogOfRecord) -> Iterator[list[tuple[str, Proof]]]:
 
 
 def _last_of_earlier_batches(log: LogOfRecord) -> Mapping[int, int]:
-    """For each offset, the last one before it of another batch, control records left out."""
+    """Return for each offset, the last one before it of another batch, control records left out."""
     rows = log.rows.select(
         ["snapshot", "control", "metadata_offset", "timestamp_ms", "controller_epoch"]
     )

@@ -1,4 +1,4 @@
-"""C3 ineligible-member: who may be in an ISR.
+"""C3 ineligible-member: a broker is in an ISR that it may not be in.
 
 A replica joins an ISR only while its broker is registered, not fenced and not in controlled
 shutdown (KIP-841): the controller checks that against its own log, so the records before the join
@@ -35,7 +35,7 @@ _Fenced = tuple[BrokerVersion, int, int]
 
 
 def ineligible_members(_: Tables, seen: View) -> Judged:
-    """Joins and stays, by partition. Reads `metadata_log`."""
+    """Find joins and stays, by partition. Reads `metadata_log`."""
     end_ms = seen.log.end_timestamp_ms
     fenced = {
         one.broker_id: list(_fenced(one, end_ms, seen.facts)) for one in seen.brokers.values()
@@ -90,7 +90,7 @@ def _state(broker: BrokerVersion | None) -> str:
 def _stays(
     history: PartitionHistory, broker: BrokerHistory, fenced: Sequence[_Fenced], seen: View
 ) -> Iterator[Proof | None]:
-    """Times at which it was fenced and a member, and not the last one; often of no length."""
+    """Yield times at which it was fenced and a member, and not the last one; often of no length."""
     end_ms = history.deleted_ms or seen.log.end_timestamp_ms
     for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms, seen.facts):
         # Both lists grow over a night: only the times that overlap are looked at.
@@ -106,7 +106,7 @@ def _stays(
 def _memberships(
     history: PartitionHistory, broker_id: int, end_ms: int, facts: Facts
 ) -> Iterator[tuple[PartitionVersion, int, int]]:
-    """Each time from when to when it was a member among others, with the version that began it.
+    """Yield each span in which it was a member among others, and its first version.
 
     At least: where a wrong clock took a timestamp, the time is the shortest that it may have been.
     """
@@ -123,7 +123,7 @@ def _memberships(
 
 
 def _fenced(broker: BrokerHistory, end_ms: int, facts: Facts) -> Iterator[_Fenced]:
-    """Each time for which it was fenced at least, in order."""
+    """Yield each time for which it was fenced at least, in order."""
     first: BrokerVersion | None = None
     for version in broker.versions:
         fenced = version.fenced and version.registered

@@ -30,7 +30,7 @@ __all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
 NAME: Final = "lost-metadata-write"
 
 _COUNTER_BASE: Final = 1_000_000_000_000
-"""What writers add to a `config_value`, so that the setting that carries it removes nothing."""
+"""The number that writers add to a `config_value`, so that its setting removes nothing."""
 _CREATE, _DELETE, _ALTER = "create-topic", "delete-topic", "alter-config"
 _WORDS: Final = {
     _CREATE: "the creation",
@@ -40,11 +40,11 @@ _WORDS: Final = {
 
 _Row = Mapping[str, Any]
 _Place = tuple[str, str]
-"""What was done, and to what: a topic id, a topic's name, or `topic=value`."""
+"""The action and its subject: a topic id, a topic's name, or `topic=value`."""
 
 
 def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
-    """Acknowledged writes without a record, by topic. Reads `metadata_log`, `metadata_writes`."""
+    """Find acknowledged writes without a record. Reads `metadata_log`, `metadata_writes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -74,7 +74,7 @@ def _judged(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof | None
 
 
 def _place_of(write: _Row) -> _Place | None:
-    """What the log has to have of a write; None: nobody can tell."""
+    """Return what the log has to contain of a write; None if that is not known."""
     if write["f"] == _CREATE:
         return (_CREATE, write["topic_id"]) if write["topic_id"] else None
     if write["f"] == _DELETE:
@@ -85,7 +85,7 @@ def _place_of(write: _Row) -> _Place | None:
 
 
 def _appended_ms(seen: View) -> Mapping[_Place, list[int]]:
-    """When the log of record got each of what writes ask for."""
+    """Return the times at which the log of record got each thing that writes ask for."""
     found: dict[_Place, list[int]] = {}
     for record in seen.log.records:
         if (place := _place_in_log(record)) is not None:

@@ -46,7 +46,7 @@ _Row = Mapping[str, Any]
 
 
 def metadata_divergences(tables: Tables, seen: View) -> Judged:
-    """Of the run's nodes, all in one.
+    """Judge the run's nodes, all in one.
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
@@ -62,7 +62,7 @@ def metadata_divergences(tables: Tables, seen: View) -> Judged:
 
 
 def _shared_count(metadata_log: pa.Table) -> int:
-    """How many metadata offsets two nodes or more have a record at."""
+    """Return the number of metadata offsets at which two or more nodes have a record."""
     logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
     holders = logged.group_by("metadata_offset").aggregate([("node", "count_distinct")])
     return len(holders.filter(pc.greater(pc.field("node_count_distinct"), 1)))
@@ -99,7 +99,7 @@ def _named(row: _Row) -> str:
 
 
 def _applied(tables: Tables) -> Iterator[_Row]:
-    """What brokers said in heartbeats that they had applied."""
+    """Yield the offsets that brokers said in heartbeats they had applied."""
     offsets = tables["metadata_offsets"]
     kept = offsets.filter(
         pc.and_(
@@ -111,7 +111,7 @@ def _applied(tables: Tables) -> Iterator[_Row]:
 
 
 def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:
-    """Rule 2; an answer a heartbeat, and of each broker nothing after its first proof."""
+    """Judge each heartbeat by rule 2; no more of a broker after its first proof."""
     offsets = log.rows["metadata_offset"].to_numpy()
     timestamps = log.rows["timestamp_ms"].to_numpy()
     told: set[str] = set()
@@ -139,7 +139,7 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
 
 
 def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
-    """Rule 3; one proof a broker, its first."""
+    """Judge by rule 3; one proof per broker, its first."""
     decided = log.rows.filter(pc.invert(log.rows["snapshot"])).select(
         ["metadata_offset", "digest", "controller_epoch", "type"]
     )
@@ -195,7 +195,7 @@ def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
 
 
 def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:
-    """Rule 4."""
+    """Judge by rule 4."""
     if log.begins_with_snapshot:
         return
     created = {record.topic_id for record in log.records if record.type == "TopicRecord"}

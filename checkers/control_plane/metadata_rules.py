@@ -1,4 +1,4 @@
-"""What a record may do to the cluster that the records before it made: C11's rules, one by one.
+"""C11's rules, one by one: the changes that a record may make to the state before it.
 
 Each rule is given a record and the state before it, and says in words what is wrong, or nothing.
 All of them hold for what the controllers of Kafka 3.3 to 4.3 decide. A controller decides on
@@ -6,7 +6,7 @@ exactly the state that the records before the decision add up to, since it appli
 as it appends them. The records of *one* decision may not have been applied while it was made, and
 have one timestamp: where that matters, a rule says so.
 
-What is left out, and why:
+The rules leave out, with reasons:
 
 - leader epoch and partition epoch are not in the records of changes: each change adds one to the
   partition epoch, and each that names a leader one to the leader epoch, whatever it says (C1 and C5
@@ -49,7 +49,7 @@ _LEVEL_OF_SHUTDOWN: Final = 7
 
 
 def breaches(record: MetadataRecord, state: MetadataState, *, whole: bool) -> Iterator[Breach]:
-    """What is wrong with a record, as the step after `state`.
+    """Yield what is wrong with a record, as the step after `state`.
 
     `whole`: the log begins with its first record; otherwise what `state` does not have may have
     been there all the same.

@@ -13,12 +13,12 @@ log of record. The register's operations (`control_plane.versioned_register`):
 - a describe is a read, but of a broker's cache, which is allowed to be behind: so it only says that
   its version existed when it returned. (How far behind is a matter of visibility.)
 
-Beside the times, the values: a change that was acknowledged stands in the log with the ISR that the
+The values are compared, too: a change that was acknowledged stands in the log with the ISR that the
 answer told; one version is made once; a describe shows what some version was. What the log does not
 cover (it may end before the answer) is not compared.
 
-A version in which a replica joins under an unchanged leader was made by somebody: the controller
-adds no replica by itself.
+A version in which a replica joins under an unchanged leader was made by a request: the controller
+adds no replica on its own.
 
 The cases are the AlterPartitions, since they are what an ISR is changed by. Describes and the
 controller's own changes only bear witness: without a tape they could still contradict each other,
@@ -74,7 +74,7 @@ class _Told:
 
 
 def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
-    """The operations on every partition's ISR. Reads `metadata_log`, `wire` and `describes`."""
+    """Judge the operations on all ISRs. Reads `metadata_log`, `wire` and `describes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -88,7 +88,7 @@ def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
 
 
 def _judged_count(history: PartitionHistory, requests: Requests, *, until_ns: int) -> int:
-    """How many requests say anything that another one, or the log, could contradict."""
+    """Return how many requests say anything that another one, or the log, could contradict."""
     places = history.by_epoch()
     return sum(
         made(rpc) is not None or _operation(rpc, places, until_ns=until_ns) is not None
@@ -121,7 +121,7 @@ def _proofs(
 
 
 def _until_ns(seen: View) -> int:
-    """The moment until which the log of record has everything that was decided."""
+    """Return the moment until which the log of record has everything that was decided."""
     return seen.facts.earliest_ns(seen.log.end_timestamp_ms)
 
 
@@ -155,7 +155,7 @@ def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> I
 
 
 def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operation | None:
-    """What this request says of the register; None if it says nothing.
+    """Return what this request says of the register; None if it says nothing.
 
     A refusal after the end of the log may be due to a version that the log does not have.
     """
@@ -177,7 +177,7 @@ def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operati
 
 
 def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
-    """Versions that a request made, though it may be that nobody saw the answer."""
+    """Return the versions that some request made, even if its answer may not have been seen."""
     if any(rpc.of("action") == "duplicated" for rpc in requests):
         return frozenset()
     return frozenset(
@@ -190,7 +190,7 @@ def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
 
 
 def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
-    """Describes that showed a partition without an error, by (topic id, partition)."""
+    """Return describes that showed a partition without an error, by (topic id, partition)."""
     found: dict[tuple[str, int], list[_Row]] = {}
     for row in tables["describes"].to_pylist():
         place = (row["topic_id"], row["partition"])
@@ -200,7 +200,7 @@ def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
 
 
 class _Shown:
-    """Which version a describe may have shown."""
+    """The version that a describe may have shown."""
 
     def __init__(self, history: PartitionHistory) -> None:
         self._places: dict[tuple[int, frozenset[int]], list[tuple[int, int]]] = {}
@@ -209,7 +209,7 @@ class _Shown:
             self._places.setdefault(state, []).append((place, version.leader_epoch))
 
     def first(self, row: _Row) -> int | None:
-        """The first version that it may have been."""
+        """Return the first version that it may have been."""
         for place, leader_epoch in self._places.get((row["leader"], frozenset(row["isr"])), ()):
             if row["leader_epoch"] in (None, leader_epoch):
                 return place
@@ -231,7 +231,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
 
 
 def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof]:
-    """One version, two compare-and-sets that say they made it."""
+    """Find two compare-and-sets that say they made the same version."""
     by_epoch: dict[int, list[Rpc]] = {}
     for rpc in requests:
         epoch = made(rpc)
@@ -252,7 +252,7 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
 
 
 def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
-    """Changes that were acknowledged and that the log does not have, or has with another ISR."""
+    """Find acknowledged changes that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
     places = history.by_epoch()
     until_ns = _until_ns(seen)
@@ -285,7 +285,7 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
 
 
 def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> Iterator[Proof]:
-    """Describes of what no version ever was."""
+    """Find describes of what no version ever was."""
     until_ns, shown = _until_ns(seen), _Shown(history)
     in_sum = history.versions[0].cause is Cause.SNAPSHOT
     for row in reads:

@@ -1,4 +1,4 @@
-"""What a record may do to a partition: the part of C11's rules that is about leaders and replicas.
+"""The changes that a record may make to a partition: C11's rules about leaders and replicas.
 
 Each rule compares the partition before a change with what the change makes of it, and the new
 leader with its registration. `metadata_rules` says what all rules have in common.
@@ -22,7 +22,7 @@ _LEVEL_OF_RECOVERY: Final = 3
 
 
 def partition_exists(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
-    """What is changed is there."""
+    """Check that the changed partition exists."""
     if state.partition_of(record) is None:
         key = state.key_of(record)
         yield Breach(key=key, words=f"{key} is changed, and there is no such partition")
@@ -52,7 +52,7 @@ def _inactive(broker: Broker) -> str:
 
 
 def leader_registered(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
-    """Who is elected is registered."""
+    """Check that the elected broker is registered."""
     if record.leader not in (None, _NO_LEADER) and record.leader not in state.brokers:
         key = state.key_of(record)
         words = f"{record.leader} is made the leader of {key}, and is not registered"
@@ -62,7 +62,7 @@ def leader_registered(record: MetadataRecord, state: MetadataState) -> Iterator[
 def _of_change(
     rule: Callable[[MetadataRecord, MetadataState, Partition, Partition], Iterator[Breach]],
 ) -> Rule:
-    """A rule of the partition before and after a change, as a rule."""
+    """Return a rule about a partition before and after a change as a rule about records."""
 
     def judged(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
         before = state.partition_of(record)
@@ -130,7 +130,7 @@ def _eligible_leaders(
 def _reassigned(
     record: MetadataRecord, _: MetadataState, before: Partition, after: Partition
 ) -> Iterator[Breach]:
-    """Who is being added or removed is a replica meanwhile; nobody is twice, nobody is both."""
+    """Check that brokers being added or removed are replicas, listed once and in one role only."""
     named = (record.replicas, record.adding, record.removing, record.isr)
     if all(one is None for one in named):
         return
@@ -158,4 +158,4 @@ def _repeats(ids: tuple[int, ...]) -> bool:
 CHANGE: Final[tuple[Rule, ...]] = tuple(
     map(_of_change, (_elected, _recovery, _eligible_leaders, _reassigned))
 )
-"""Of a PartitionChangeRecord."""
+"""The rules for a PartitionChangeRecord."""

@@ -5,7 +5,7 @@ the heartbeats of the older broker epoch (STALE_BROKER_EPOCH). So a heartbeat wi
 that arrived at the proxy after the newer registration had been answered, and that was itself
 answered without an error, means that the controller takes both for alive. The times err on the safe
 side: the heartbeat reached the controller later than the proxy, and the registration was decided
-earlier than its answer got there. A heartbeat that nobody answered says nothing.
+earlier than its answer got there. A heartbeat without an answer says nothing.
 
 Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`.
 """
@@ -28,7 +28,7 @@ NAME: Final = "shared-identity"
 
 
 def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
+    """Find heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
     found: dict[str, list[Proof | None]] = {}
     for broker_id, answer in _judged(tables["wire"]):
         found.setdefault(f"broker {broker_id}", []).append(answer)
@@ -51,7 +51,7 @@ def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
 
 
 def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
-    """When each registration of a broker was answered, with the epoch that it was given."""
+    """Return when each registration of a broker was answered, with the epoch that it was given."""
     found: dict[int, list[tuple[int, int, Rpc]]] = {}
     for rpc in rpcs(wire, "BrokerRegistration"):
         epoch, answered_ns = rpc.answered("broker_epoch"), rpc.answered_ns

@@ -2,7 +2,7 @@
 
 A leader of the quorum that is cut off from the other voters cannot know that they have elected
 another. It commits nothing any more, so nothing is lost; but brokers that still reach it get
-metadata that stands still, for as long as the cut lasts. Since Kafka 3.7 it resigns by itself
+metadata that stands still, for as long as the cut lasts. Since Kafka 3.7 it resigns on its own
 within a few seconds (one and a half times its fetch time-out, 2 s by default). So a claim of the
 office in an epoch, `GRACE_NS` or more after another controller claimed it in a later one, is an
 anomaly. A shorter overlap is normal.
@@ -36,7 +36,7 @@ SILENCE_NS: Final = 5_000_000_000
 
 
 def stale_controllers(tables: Tables, seen: View) -> Judged:
-    """The last such claim of each controller and epoch. Reads `quorum_claims`."""
+    """Judge the last such claim of each controller and epoch. Reads `quorum_claims`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = len(seen.facts.controllers) > 1
     doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
@@ -45,7 +45,7 @@ def stale_controllers(tables: Tables, seen: View) -> Judged:
 
 
 def _deposed_count(claims: Sequence[Mapping[str, Any]]) -> int:
-    """How many controllers and epochs of theirs were followed by another one, long enough ago."""
+    """Return how many claimed (controller epoch, node) pairs were superseded long enough ago."""
     end_ns = claims[-1]["time_ns"] if claims else 0
     offices = {(row["controller_epoch"], row["node"]) for row in claims}
     old = {

@@ -56,7 +56,7 @@ _Answers = Mapping[tuple[int, int], Rpc]
 
 
 class Word(Enum):
-    """From where it is known on which epoch the leader judged."""
+    """The source from which it is known on which epoch the leader judged."""
 
     NAMED = auto()
     """The request names it."""
@@ -79,7 +79,7 @@ class StaleJoin:
     registration: BrokerVersion
     """The one in force when it joined."""
     registered_ns: int
-    """When it was answered, or else appended."""
+    """The time when it was answered, or else appended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +88,15 @@ class JudgedJoins:
 
     history: PartitionHistory
     stale: tuple[StaleJoin, ...]
-    """In order."""
+    """The stale joins, in order."""
     judged_count: int
     """Replicas that joined, stale or not, by a request that is on the tape."""
     doubt: str
-    """Why others cannot be judged, or nothing."""
+    """The reason why others cannot be judged; empty without one."""
 
 
 def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
-    """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
+    """Judge every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -108,7 +108,7 @@ def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
 def stale_joins(
     tables: Tables, seen: View, histories: Iterable[PartitionHistory]
 ) -> Iterator[JudgedJoins]:
-    """Of each of these its joins."""
+    """Yield the judged joins of each of these partitions."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     told = _Told(_answers(tables), follower_fetches(tables["wire"]))
     taped = bool(len(tables["wire"]))
@@ -143,7 +143,7 @@ def _is_known(broker_id: int, version: PartitionVersion, seen: View) -> bool:
 def _stale(
     request: Rpc, broker_id: int, version: PartitionVersion, seen: View, told: "_Told"
 ) -> StaleJoin | None:
-    """The join, if this request judged an earlier incarnation in sync."""
+    """Return the join, if this request judged an earlier incarnation in sync."""
     history = seen.brokers.get(broker_id)
     registration = history.before(version.metadata_offset) if history else None
     if history is None or registration is None or not registration.registered:
@@ -177,20 +177,20 @@ def _stale(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the tape says of registrations and of fetches."""
+    """The tape's account of registrations and fetches."""
 
     answers: _Answers
     fetches: FollowerFetches
 
     def registered_ns(self, first: BrokerVersion, broker_id: int, seen: View) -> int:
-        """When an incarnation was answered its first registration, or the earliest it can be."""
+        """Return when an incarnation's first registration was answered, or its earliest time."""
         answer = self.answers.get((broker_id, first.broker_epoch))
         if answer is None or answer.answered_ns is None:
             return seen.facts.earliest_ns(first.timestamp_ms)
         return answer.answered_ns
 
     def word(self, request: Rpc, link: tuple[str, str], registered_ns: int) -> Word | None:
-        """Why a request that names no epoch goes by fetches of an earlier incarnation, if so."""
+        """Return why a request without an epoch goes by an older incarnation's fetches, or None."""
         if registered_ns > request.asked_ns:
             return Word.SENT_BEFORE
         if link not in self.fetches.links:
@@ -200,7 +200,7 @@ class _Told:
 
 
 def _named_epoch(request: Rpc, broker_id: int) -> int:
-    """The broker epoch under which the request names this member; -1 if it names none."""
+    """Return the broker epoch under which the request names this member; -1 if it names none."""
     epochs = request.of("isr_epochs")
     members = request.of("isr") or ()
     if not epochs or broker_id not in members:

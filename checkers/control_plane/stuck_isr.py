@@ -9,8 +9,8 @@ where its leader's does, both lying whole on the disks.
 A replica that the same leader brings in even later, while the brokers are leaving, is slow and not
 stuck: the disks are read afterwards, and say nothing of when it had caught up.
 
-Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
-can say: unknown. A replica whose log is behind its leader's has not caught up, and partitions that
+Where the bound had not passed yet, or where the disks do not tell whether it had caught up, the
+answer is unknown. A replica whose log is behind its leader's has not caught up, and partitions that
 are not the run's left nothing to compare: both are `stuck-replica`'s (C12b).
 
 A case is a replica that was out of its ISR at some time: it is back in the end, or it is judged as
@@ -42,18 +42,18 @@ SETTLED_NS: Final = 10_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """What decides, beside the partition itself."""
+    """The evidence that decides, in addition to the partition itself."""
 
     seen: View
     healed_ns: int
     end_ns: int
-    """Of the run, or of the log if that ends before: until here states are known."""
+    """The end of the run, or of the log if that is earlier: states are known until here."""
     rows: Mapping[tuple[str, str], Mapping[str, Any]]
-    """Of `replicas`, by (key, node)."""
+    """The rows of `replicas`, by (key, node)."""
 
 
 def stuck_isrs(tables: Tables, seen: View) -> Judged:
-    """Of every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
+    """Judge every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
     if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt or seen.facts.healed_ns is None:
@@ -77,7 +77,7 @@ def stuck_isrs(tables: Tables, seen: View) -> Judged:
 
 
 def _back_count(versions: Sequence[PartitionVersion]) -> int:
-    """How many replicas are in the ISR in the end, and were out of it before."""
+    """Return how many replicas are in the ISR in the end and were out of it before."""
     out = {one for version in versions for one in version.replicas if one not in version.isr}
     return len(out & {*versions[-1].isr}) if versions else 0
 
@@ -85,7 +85,7 @@ def _back_count(versions: Sequence[PartitionVersion]) -> int:
 def _outsiders(
     history: PartitionHistory, versions: list[PartitionVersion], course: _Course
 ) -> Iterator[Proof | str | None]:
-    """Of each replica that might be stuck: a proof, a doubt, or None if it has not caught up."""
+    """Yield for each replica that may be stuck a proof, a doubt, or None if it is behind."""
     seen = course.seen
     if not versions or versions[-1].leader == NO_LEADER:
         return
@@ -136,14 +136,14 @@ def _until(versions: list[PartitionVersion], facts: Facts, end_ns: int) -> list[
 
 
 def _joins_later(history: PartitionHistory, last: PartitionVersion, broker_id: int) -> bool:
-    """Whether the same leader brings it in after all; another one says nothing of this one."""
+    """Return whether the same leader brings it in later; another leader proves nothing here."""
     later = [one for one in history.versions if one.metadata_offset > last.metadata_offset]
     under = takewhile(lambda one: one.leader == last.leader, later)
     return any(broker_id in one.isr for one in under)
 
 
 def _eligible_ns(broker: BrokerHistory, facts: Facts, end_ns: int) -> int | None:
-    """Since when it is unfenced and not stopping; None if it is not, or not sure to be."""
+    """Return since when it is unfenced and not stopping; None if it is not, or not surely."""
     since: BrokerVersion | None = None
     for version in broker.versions:
         if facts.earliest_ns(version.timestamp_ms) > end_ns:
@@ -156,7 +156,7 @@ def _eligible_ns(broker: BrokerHistory, facts: Facts, end_ns: int) -> int | None
 
 
 def _out_since_ms(versions: list[PartitionVersion], broker_id: int) -> int:
-    """When it left the ISR for good, or its leader last changed."""
+    """Return when it left the ISR for good, or when its leader last changed."""
     since = versions[-1]
     for version in reversed(versions):
         if broker_id in version.isr or version.leader != versions[-1].leader:
@@ -171,7 +171,7 @@ def _behind(
     broker_id: int,
     course: _Course,
 ) -> int | None:
-    """How many records it lacks of its leader's log; None if the disks do not tell."""
+    """Return how many records of its leader's log it lacks; None if the disks do not tell."""
     nodes = course.seen.facts.nodes()
     mine = course.rows.get((history.key, nodes.get(broker_id, "")))
     leaders = course.rows.get((history.key, nodes.get(last.leader, "")))

@@ -33,11 +33,11 @@ __all__ = ["CHECKS", "NAME", "stuck_replicas"]
 NAME: Final = "stuck-replica"
 
 _Rows = Mapping[tuple[str, str], Mapping[str, Any]]
-"""Of `replicas`, by (key, node)."""
+"""The rows of `replicas`, by (key, node)."""
 
 
 def stuck_replicas(tables: Tables, seen: View) -> Judged:
-    """Of every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
+    """Judge every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
     if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt:
@@ -94,7 +94,7 @@ def _out(history: PartitionHistory, absence: Absence) -> str:
 
 
 def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> str:
-    """Where the logs ended on the disks, in words; nothing if that says nothing of that time."""
+    """Return in words where the logs ended on the disks; "" if that says nothing of that time."""
     nodes = facts.nodes()
     mine, leaders = (
         rows.get((history.key, nodes.get(one, "")))

@@ -1,10 +1,10 @@
-"""C4 two-leaders: who leads in an epoch, by everybody's word.
+"""C4 two-leaders: two sources name different leaders in one epoch.
 
-Of a partition, four sources say who leads in a leader epoch: the metadata log, the leader itself in
-every AlterPartition that it sends, and describes. Of the quorum: its LeaderChangeMessage records on
-any node's disk, its leader's BeginQuorumEpoch requests, answers that name the leader, and the
-controllers' own claims. Two sources that name different leaders in one epoch are two leaders; who
-names none says nothing.
+Several sources say who leads a partition in a leader epoch: the metadata log, the leader itself in
+every AlterPartition that it sends, and describes. These say who leads the quorum: its
+LeaderChangeMessage records on any node's disk, its leader's BeginQuorumEpoch requests, answers that
+name the leader, and the controllers' own claims. Two sources that name different leaders in one
+epoch are two leaders; a source that names none says nothing.
 
 Besides, a leader is one of the partition's replicas, and a member of its ISR unless its election is
 recorded as unclean.
@@ -39,19 +39,19 @@ _NO_ERROR: Final = "NONE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """Somebody's word that a node leads in an epoch."""
+    """A source's statement that a node leads in an epoch."""
 
     epoch: int
     leader: int
     source: str
-    """Who says so: two words of one source do not confirm each other."""
+    """The source of the statement: two statements of one source do not confirm each other."""
     words: str
     offsets: tuple[int, ...] = ()
     frames: tuple[int, ...] = ()
 
 
 def two_leaders(tables: Tables, seen: View) -> Judged:
-    """Of every partition, and of the quorum.
+    """Judge every partition, and the quorum.
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
     """
@@ -71,7 +71,7 @@ def two_leaders(tables: Tables, seen: View) -> Judged:
 
 @dataclass(slots=True, kw_only=True)
 class _Epoch:
-    """Who leads in an epoch, as far as it is told."""
+    """The leader in an epoch, as far as it is told."""
 
     first: _Claim
     sources: set[str]
@@ -80,7 +80,7 @@ class _Epoch:
 
 
 def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[Proof | None]:
-    """An answer an epoch of which several sources tell, or one source twice what differs."""
+    """Judge each epoch on which several sources speak, or one contradicts itself."""
     epochs: dict[int, _Epoch] = {}
     for claim in claims:
         known = epochs.setdefault(claim.epoch, _Epoch(first=claim, sources=set()))
@@ -149,7 +149,7 @@ def _shown(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Claim]]
 
 
 def _places(history: PartitionHistory) -> Iterator[Proof | None]:
-    """Whether each leader is one of those who may lead."""
+    """Yield for each leader a proof that it may not lead, or None if it may."""
     for version in history.versions:
         stranger = version.leader not in version.replicas
         behind = version.leader not in version.isr and not version.recovering
@@ -197,7 +197,7 @@ def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
 
 
 def _named(wire: pa.Table) -> Iterator[_Claim]:
-    """The leader's own words, and answers that name one. A candidate's Vote names none."""
+    """Yield the leader's own words, and answers that name one. A candidate's Vote names none."""
     mine = pc.and_(
         pc.equal(wire["topic"], _METADATA_TOPIC),
         pc.or_(

@@ -49,7 +49,7 @@ class ProposedJoin:
     request: Rpc
     broker_id: int
     broker_epoch: int
-    """As the request names it."""
+    """The broker epoch that the request names."""
     before: tuple[Told, ...]
     """Its Fetches of which the leader can have known when it sent the request."""
     first: Told | None
@@ -57,17 +57,17 @@ class ProposedJoin:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether it had fetched under the epoch that the request names."""
+        """Return whether it had fetched under the epoch that the request names."""
         return any(one.broker_epoch == self.broker_epoch for one in self.before)
 
     @property
     def fetched_epoch(self) -> int | None:
-        """Under which it had fetched last; None if it had not fetched at all."""
+        """The epoch under which it had fetched last; None if it had not fetched at all."""
         return self.before[-1].broker_epoch if self.before else None
 
 
 def unfetched_epochs(tables: Tables, seen: View) -> Judged:
-    """Followers proposed under epochs of no Fetch, by partition. Reads `metadata_log`, `wire`."""
+    """Find followers proposed under epochs of no Fetch. Reads `metadata_log`, `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     fetches = follower_fetches(tables["wire"])
 
@@ -82,7 +82,7 @@ def unfetched_epochs(tables: Tables, seen: View) -> Judged:
 def proposed_joins(
     history: PartitionHistory, requests: Requests, fetches: FollowerFetches, seen: View
 ) -> Iterator[ProposedJoin]:
-    """Each join of this partition that can be judged, in the order of the requests."""
+    """Yield each join of this partition that can be judged, in the order of the requests."""
     nodes = seen.facts.nodes()
     for request, broker_id, broker_epoch in _named(history, requests):
         link = (nodes.get(broker_id, ""), request.source)
@@ -100,7 +100,7 @@ def proposed_joins(
 
 
 def _named(history: PartitionHistory, requests: Requests) -> Iterator[tuple[Rpc, int, int]]:
-    """Each follower that would join, with the epoch that is named for it; each proposal once."""
+    """Yield each follower that would join and the epoch named for it; each proposal once."""
     places = history.by_epoch()
     known: set[tuple[object, ...]] = set()
     for request in requests:

@@ -1,4 +1,4 @@
-"""Whether operations on a versioned register are linearizable: no search, one schedule.
+"""The check that operations on a versioned register are linearizable: no search, one schedule.
 
 The register has versions 0, 1, …; t_k is the moment at which version k appears, and it holds until
 t_{k+1}. Every operation is a condition on these moments (intervals are closed):
@@ -8,9 +8,9 @@ t_{k+1}. Every operation is a condition on these moments (intervals are closed):
 - a write without a caller: its version did not appear before `call`;
 - a swap that expected version e and was refused: version e did not hold at some moment in between,
   so t_e ≥ call or t_{e+1} ≤ return;
-- a swap that expected e and crashed may have made e + 1 and nothing else. Where that version has to
-  be somebody's (`called`) and no other swap made it, t_{e+1} is at or after the earliest call of
-  such a crash. Past the last version it may have made one that nobody saw;
+- a swap that expected e and crashed may have made e + 1 and nothing else. Where that version must
+  have a caller (`called`) and no other swap made it, t_{e+1} is at or after the earliest call of
+  such a crash. Past the last version it may have made one that no client saw;
 - the order of the versions: t_k ≤ t_{k+1}.
 
 Every condition but a refusal is a lower or an upper bound of one moment. A refusal reads: if
@@ -41,14 +41,14 @@ ALWAYS: Final = -NEVER
 
 
 class OperationKind(Enum):
-    """What an operation did."""
+    """The effect of an operation."""
 
     READ = "read"
     """`version` is the one it returned."""
     SWAP = "swap"
     """`version` is the one it made."""
     WRITE = "write"
-    """`version` is the one it made, at its call or later; nobody waited for it."""
+    """`version` is the one it made, at its call or later; no caller waited for it."""
     REFUSED = "refused"
     """`version` is the one it expected, which did not hold."""
     CRASHED = "crashed"
@@ -88,7 +88,7 @@ class _Bound:
 def contradiction(
     operations: Sequence[Operation], *, version_count: int, called: Collection[int] = ()
 ) -> Contradiction | None:
-    """The first contradiction, or None if the operations are linearizable.
+    """Return the first contradiction, or None if the operations are linearizable.
 
     Versions are 0 to `version_count` - 1; `called` are those that some swap must have made.
     """
@@ -112,7 +112,7 @@ def contradiction(
 def _bounds(
     operations: Sequence[Operation], version_count: int
 ) -> tuple[list[_Bound], list[_Bound]]:
-    """The tightest lower and upper bound of each moment, with one more for a version unseen."""
+    """Return the tightest bounds of each moment, with one more for a version unseen."""
     lower = [_Bound(ALWAYS, -1)] * (version_count + 1)
     upper = [_Bound(NEVER, -1)] * (version_count + 1)
     for place, operation in enumerate(operations):
@@ -155,7 +155,7 @@ def _bind_crashed(
 def _least(
     operations: Sequence[Operation], lower: Sequence[_Bound], version_count: int
 ) -> list[_Bound]:
-    """The least schedule, each moment with the operation that it waits for."""
+    """Return the least schedule, each moment with the operation that it waits for."""
     schedule = list(lower)
     for version in range(1, version_count + 1):
         if schedule[version - 1].time > schedule[version].time:

@@ -1,4 +1,4 @@
-"""From oddities and cycles to one answer a check: counts, a reason, and the table of proofs."""
+"""One answer per check from oddities and cycles: counts, a reason, and the table of proofs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ _REASONS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What was found of one check, under what was promised."""
+    """The findings of one check, under a given promise."""
 
     never: Sequence[Oddity] = ()
     allowed: Sequence[Oddity] = ()
     never_count: int = 0
-    """Those that are not spelled out included."""
+    """The number of forbidden findings, those that are not spelled out included."""
     allowed_count: int = 0
     case_count: int = 0
-    """Of what the promise forbids."""
+    """The number of cases that the promise forbids."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was found of one check."""
+    """The findings of one check."""
 
     spelled: list[Oddity] = field(default_factory=list)
     unspelled: dict[Isolation, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Tally:
         self.forbidden_by = kind.forbidden_by
 
     def counted(self, promise: Isolation) -> Counted:
-        """What this promise forbids, and what it allows."""
+        """Return the findings that this promise forbids and those that it allows."""
         never = [one for one in self.spelled if is_forbidden(one.level, promise=promise)]
         allowed = [one for one in self.spelled if not is_forbidden(one.level, promise=promise)]
         more = sum(self.unspelled.values())
@@ -78,7 +78,7 @@ def answered(
     figures: Mapping[str, float],
     seconds: float,
 ) -> tuple[CheckResult, pa.Table]:
-    """The answer, and its anomalies (`checkers.anomaly.ANOMALIES`), the forbidden ones first.
+    """Return the answer and its anomalies (`checkers.anomaly.ANOMALIES`), forbidden ones first.
 
     doubts: why it cannot be valid, whatever was found or not.
     """

@@ -20,15 +20,15 @@ _PLAIN_ORDER: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycles:
-    """What is circular in a graph."""
+    """The cyclic parts of a graph."""
 
     spelled: tuple[Cycle, ...]
     unspelled: dict[Isolation, int]
-    """How many components there are besides, by the weakest level that forbids them."""
+    """The number of further components, by the weakest level that forbids them."""
 
 
 def cycles_of(graph: Graph) -> Cycles:
-    """One cycle a new component (`graph.components`)."""
+    """Return one cycle per new component (`graph.components`)."""
     spelled: list[Cycle] = []
     unspelled: dict[Isolation, int] = {}
     for component in components(graph):

@@ -1,4 +1,4 @@
-"""Which transactions depend on which: ww, wr and rw edges from the order of each list.
+"""The dependencies of transactions: ww, wr and rw edges from the order of each list.
 
 Let e1, e2, … be the elements of a key's longest read that transactions appended which did not fail.
 - ww: the transaction of an element precedes that of the next one.
@@ -8,7 +8,7 @@ Let e1, e2, … be the elements of a key's longest read that transactions append
   elements after, by ww).
 - What ok transactions appended and the longest read does not hold, comes after all that it holds:
   for the list is only appended to. So the transaction of the last element precedes theirs (ww), and
-  so does everybody who read the list up to there (rw). Among themselves nothing is known.
+  so does every reader of the list up to there (rw). Among themselves nothing is known.
 
 These are all: an order of the transactions that keeps every edge explains every external read,
 however the unread elements are put at the end. Hence, where lists have no oddity (`oddities`),
@@ -39,7 +39,7 @@ Mask = NDArray[np.bool_]
 
 
 def observed(steps: Steps, versions: Versions) -> Ints:
-    """The info transactions that were committed, for an ok transaction read of them."""
+    """Return the info transactions that were committed, for an ok transaction read of them."""
     writer = versions.writer[versions.writer >= 0]
     read = [steps.elements[steps.start[row] : steps.end[row]] for row in versions.differing]
     keys = [
@@ -52,7 +52,7 @@ def observed(steps: Steps, versions: Versions) -> Ints:
 
 
 def dependencies(steps: Steps, versions: Versions, visits: Visits) -> tuple[Edges, Ints]:
-    """All edges of these keys, and what fans of them span backwards (`edges.merged`)."""
+    """Return all edges of these keys, and what fans of them span backwards (`edges.merged`)."""
     order = _Order(steps, versions)
     reads = visits.external[visits.external >= 0]
     reads = reads[order.certain[steps.key[reads]]]
@@ -85,7 +85,7 @@ class _Order:
         self.placed = versions.place
 
     def passed(self, reads: Ints) -> Ints:
-        """Of each read, the element after those that it saw."""
+        """Return, for each read, the element after those that it saw."""
         steps = self._steps
         passed: Ints = self._before[self._bounds[steps.key[reads]] + steps.length[reads]]
         return passed
@@ -104,7 +104,7 @@ class _Order:
         )
 
     def around(self, reads: Ints, passed: Ints) -> tuple[Edges, Edges]:
-        """From the last element seen to each read, and from it to the first one not seen."""
+        """Return edges from the last element seen to each read, and on to the first not seen."""
         steps = self._steps
         key, value = steps.key[reads], steps.value[self.row]
         saw, missed = passed > self.start[key], passed < self.end[key]
@@ -128,14 +128,14 @@ class _Order:
         return written, overwritten
 
     def _last(self, key: Ints, passed: Ints) -> Ints:
-        """The value of the element before each of these; `NONE` at the start of a list."""
+        """Return the value of the element before each of these; `NONE` at the start of a list."""
         last = np.full(len(key), NONE)
         saw = passed > self.start[key]
         last[saw] = self._steps.value[self.row[passed[saw] - 1]]
         return last
 
     def ends(self, keys: Ints) -> tuple[Ints, Ints]:
-        """The row of each list's last element, or -1, and its value, or `NONE`."""
+        """Return the row of each list's last element, or -1, and its value, or `NONE`."""
         row = np.full(len(keys), -1)
         some = self.end[keys] > self.start[keys]
         row[some] = self.row[self.end[keys[some]] - 1]
@@ -143,7 +143,7 @@ class _Order:
 
 
 def _unread(steps: Steps, order: _Order, readers: Ints) -> tuple[list[Edges], Ints]:
-    """Edges to the appends that no longest read has; `readers`: of whole longest lists."""
+    """Return edges to the appends that no longest read has; `readers`: of whole longest lists."""
     appends = steps.appends & (order.placed < 0) & (steps.outcome != FAIL)
     rows = np.flatnonzero(appends & order.certain[steps.key])
     fresh = np.ones(len(rows), np.bool_)
@@ -165,11 +165,11 @@ def _unread(steps: Steps, order: _Order, readers: Ints) -> tuple[list[Edges], In
 
 
 class _Fans:
-    """From everybody who read a list to its end, to everybody else who appended to it later.
+    """The edges from each reader of a list's end to the other transactions that append later.
 
     Of a key with writers w1, w2, … (by transaction), node S_i leads to w_i and S_i+1, node P_i to
-    w_i and P_i-1. A reader that is none of the writers leads to S_1; one that is w_i itself leads
-    to P_i-1 and S_i+1, so that no way leads from it back to itself.
+    w_i and P_i-1. A reader that is not a writer leads to S_1; one that is w_i itself leads to P_i-1
+    and S_i+1, so that no way leads from it back to itself.
     """
 
     def __init__(self, steps: Steps, writers: Ints, readers: Ints, before: Ints) -> None:
@@ -184,7 +184,7 @@ class _Fans:
         self._own = self._found()
 
     def _found(self) -> Ints:
-        """Of each reader, its place among the writers; -1 if it is none."""
+        """The place of each reader among the writers; -1 if it is not a writer."""
         steps = self._steps
         code = steps.key[self._writers] * _span(steps) + steps.transaction[self._writers]
         wanted = steps.key[self._readers] * _span(steps) + steps.transaction[self._readers]
@@ -204,7 +204,7 @@ class _Fans:
         ]
 
     def spans(self) -> Ints:
-        """Where a reader comes after a writer that is somebody else: from that one to it."""
+        """Return the spans from a writer to a later reader that is another transaction."""
         transaction = self._steps.transaction[self._writers]
         first = self._low + (self._own == self._low)
         some = np.flatnonzero(first < self._high)

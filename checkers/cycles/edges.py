@@ -36,14 +36,14 @@ EDGE: Final = np.dtype(
         ("target", "<i8"),
         ("kind", "<i4"),
         # Why it holds: the key, by its place in the row group, the last element before it and the
-        # element that it is about; `steps.NONE` where there is none.
+        # element that it is about; `steps.NONE` without one.
         ("key", "<i4"),
         ("before", "<i8"),
         ("element", "<i8"),
     ]
 )
 Edges = NDArray[np.void]
-"""Of `EDGE`."""
+"""An array of `EDGE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Ends:
 
 
 class Kind(IntEnum):
-    """Why the source comes before the target."""
+    """The reason why the source comes before the target."""
 
     WW = 0
     """It appended the element before the one that the target appended."""
@@ -84,7 +84,7 @@ def edges_of(
     before: Ints,
     element: Ints,
 ) -> Edges:
-    """These edges, without those of a transaction to itself."""
+    """Return these edges, without those of a transaction to itself."""
     kept = np.flatnonzero(source != target)
     made = np.zeros(len(kept), EDGE)
     made["kind"] = kind
@@ -101,13 +101,13 @@ def edges_of(
 
 
 def spans_backwards(edges: Edges) -> Ints:
-    """What edges to an earlier transaction span: first, last; merged, one row each."""
+    """Return the spans of edges to an earlier transaction: first, last; merged, one row each."""
     back = edges[(edges["target"] >= 0) & (edges["target"] < edges["source"])]
     return merged([np.stack([back["target"], back["source"]], axis=1)])
 
 
 def merged(spans: Sequence[Ints]) -> Ints:
-    """The union of spans (first, last), both included, as disjoint ones in order."""
+    """Return the union of spans (first, last), both included, as disjoint ones in order."""
     every = np.concatenate([np.empty((0, 2), np.int64), *spans])
     every = every[np.argsort(every[:, 0], kind="stable")]
     reach = np.maximum.accumulate(every[:, 1]) if len(every) else every[:, 1]
@@ -120,7 +120,7 @@ def merged(spans: Sequence[Ints]) -> Ints:
 
 
 def ends_of(edges: Edges) -> Ends:
-    """The same without their reasons."""
+    """Return the edges without their reasons."""
     return Ends(
         source=edges["source"].copy(),
         target=edges["target"].copy(),
@@ -129,7 +129,7 @@ def ends_of(edges: Edges) -> Ends:
 
 
 def within(ends: Ends, segments: Ints) -> Ends:
-    """The edges inside one of these segments; of fans, those at transactions of any of them."""
+    """Return the edges inside one of these segments; of fans, those at any transaction of them."""
     source, target = ends.source, ends.target
     left, right = segments_of(source, segments), segments_of(target, segments)
     kept = ((left >= 0) & (left == right)) | ((source < 0) & (right >= 0))
@@ -139,7 +139,7 @@ def within(ends: Ends, segments: Ints) -> Ends:
 
 
 def joined(parts: Iterable[Ends]) -> Ends:
-    """The edges of several parts; the nodes inside fans of one are none of another."""
+    """Return the edges of several parts; the nodes inside fans stay distinct between parts."""
     used = 0
     sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     kinds = [np.empty(0, np.int8)]
@@ -155,7 +155,7 @@ def joined(parts: Iterable[Ends]) -> Ends:
 
 
 def segments_of(transactions: Ints, segments: Ints) -> Ints:
-    """Which of the disjoint, ascending segments each of these lies in; -1: in none."""
+    """Return which of the disjoint, ascending segments each of these lies in; -1: in none."""
     if not len(segments):
         return np.full(len(transactions), -1, np.int64)
     place = np.searchsorted(segments[:, 0], transactions, side="right") - 1

@@ -55,13 +55,13 @@ class Graph:
     kind: NDArray[np.int8]
 
     def of_kinds(self, kinds: Sequence[Kind]) -> "Graph":
-        """Only edges of these kinds, and what is inside fans."""
+        """Return the graph with only edges of these kinds, and what is inside fans."""
         chosen = np.zeros(len(Kind), np.bool_)
         chosen[[*kinds, Kind.FREE]] = True
         return self.kept(chosen[self.kind])
 
     def kept(self, edges: Mask) -> "Graph":
-        """Only these edges."""
+        """Return the graph with only these edges."""
         return replace(
             self, source=self.source[edges], target=self.target[edges], kind=self.kind[edges]
         )
@@ -72,15 +72,15 @@ class Component:
     """Transactions that precede each other in a circle."""
 
     order: int
-    """In which graph of `ORDERS` it is new."""
+    """The graph of `ORDERS` in which it is new, by number."""
     graph: Graph
     """Its edges in that graph; nodes are numbered as in the whole."""
     transactions: int
-    """How many it has."""
+    """The number of its transactions."""
 
 
 def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:
-    """The graph of these transactions.
+    """Return the graph of these transactions.
 
     nodes: by transaction, without those that did not take place; ends: of edges at any transaction,
     negative where they are inside fans. `timed`: with the orders of processes and of real time.
@@ -124,14 +124,14 @@ class _Places:
         self.fans = -min(int(ends.source.min(initial=0)), int(ends.target.min(initial=0)))
 
     def of(self, ends: Ints) -> Ints:
-        """The node of each; -1 of one that is not in the graph."""
+        """Return the node of each; -1 of one that is not in the graph."""
         inside = (ends >= self._low) & (ends < self._low + len(self._place) - 1)
         place = self._place[np.where(inside, ends - self._low, -1)]
         return np.where(ends < 0, self._first_fan - 1 - ends, place)
 
 
 def labels(graph: Graph) -> tuple[Ints, Mask]:
-    """The component of each node, and whether it has more than one."""
+    """Return the component of each node, and whether it has more than one."""
     # These take a while, and the catalogue imports this module.
     from scipy.sparse import coo_array  # noqa: PLC0415
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
@@ -144,13 +144,13 @@ def labels(graph: Graph) -> tuple[Ints, Mask]:
 
 
 def on_cycles(graph: Graph) -> Graph:
-    """Only the edges that lie on cycles."""
+    """Return the graph with only the edges that lie on cycles."""
     label, _ = labels(graph)
     return graph.kept(label[graph.source] == label[graph.target])
 
 
 def components(graph: Graph) -> Iterator[Component]:
-    """The new components, graph by graph, in the order of their first transactions."""
+    """Yield the new components, graph by graph, in the order of their first transactions."""
     graph = on_cycles(graph)
     old = np.zeros(graph.node_count, np.bool_)
     for number, kinds in enumerate(ORDERS):
@@ -166,7 +166,7 @@ def components(graph: Graph) -> Iterator[Component]:
 
 
 def _split(graph: Graph, label: Ints, new: Mask, *, order: int) -> Iterator[Component]:
-    """The components of the nodes in `new`, each with its edges."""
+    """Yield the components of the nodes in `new`, each with its edges."""
     inside = new[graph.source] & (label[graph.source] == label[graph.target])
     graph = graph.kept(inside)
     transactions = np.flatnonzero(new[: len(graph.transaction)])

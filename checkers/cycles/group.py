@@ -158,7 +158,7 @@ LIST_ENTRIES: Final = (
 
 _NONE_READ: Final = "no ok transaction read any list: there is nothing to judge by"
 _WHOLE_STEPS_MAX: Final = 4_000_000
-"""Of a history whose edges are all sent at once: some 150 MB of them."""
+"""The most steps of a history whose edges are all sent at once: some 150 MB of edges."""
 _NO_CYCLES: Final = Cycles(spelled=(), unspelled={})
 
 
@@ -175,7 +175,7 @@ class _Files:
 
 @dataclass(slots=True)
 class _Found:
-    """What the passes found, and why it may not be all."""
+    """The findings of the passes, and the reasons why they may not be complete."""
 
     tallies: dict[str, Tally]
     doubts: list[str]
@@ -246,7 +246,7 @@ def _judge(files: _Files, found: _Found) -> None:
 
 
 def _committed_count(summaries: Sequence[Summary], *, promise: Isolation) -> int:
-    """Transactions that took place, as far as anybody can tell (`judgement.taking_part`)."""
+    """Return how many transactions took place, as far as known (`judgement.taking_part`)."""
     acknowledged = sum(summary.acknowledged for summary in summaries)
     if promise is Isolation.READ_UNCOMMITTED or not summaries:
         return acknowledged
@@ -274,7 +274,7 @@ def _cycles(
 def _parts(
     files: _Files, segments: NDArray[np.int64], summaries: Sequence[Summary], found: _Found
 ) -> Sequence[Part]:
-    """What is inside the segments: of what the first pass sent, or by a pass of its own."""
+    """Return what is inside the segments: from the first pass, or from a pass of its own."""
     if files.whole:
         return [one.whole.inside(segments) for one in summaries if one.whole is not None]
     scan = segment_parts(files.question, files.verified, segments)
@@ -283,7 +283,7 @@ def _parts(
 
 
 def _missing(summaries: Sequence[Summary]) -> list[str]:
-    """Why the history cannot be whole, or is none to judge by."""
+    """Return why the history cannot be whole, or why it cannot be judged."""
     nodes = sum(summary.nodes for summary in summaries)
     last = max((summary.last for summary in summaries), default=-1)
     total = sum(summary.node_sum for summary in summaries)

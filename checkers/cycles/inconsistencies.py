@@ -1,4 +1,4 @@
-"""What is wrong inside one transaction, or among those that updated one version (`oddities`)."""
+"""The faults inside one transaction, or among those that updated one version (`oddities`)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 
 
 def internal_inconsistencies(lists: Lists) -> Oddities:
-    """Transactions that contradict themselves."""
+    """Find transactions that contradict themselves."""
     steps = lists.steps
     rows = _unlike_before(lists)
     found = [(row, _lost_own(lists, row)) for row in rows.tolist()]
@@ -48,7 +48,7 @@ def internal_inconsistencies(lists: Lists) -> Oddities:
 
 
 def _reads_beside_own_steps(lists: Lists) -> int:
-    """Reads of lists that their transactions read or appended to before, or append to later."""
+    """Count reads of lists that their transactions read before, or append to before or later."""
     visits, rows = lists.visits, np.flatnonzero(lists.steps.known)
     visit = visits.visit[rows]
     again = (visits.before[rows] >= 0) | (
@@ -59,7 +59,7 @@ def _reads_beside_own_steps(lists: Lists) -> int:
 
 
 def _unlike_before(lists: Lists) -> Ints:
-    """Reads that do not show what their visit knew: its last read, and its appends since."""
+    """Find reads that do not show what their visit knew: its last read, and its appends since."""
     steps, visits = lists.steps, lists.visits
     since = np.where(visits.before >= 0, visits.before, visits.first[visits.visit])
     own = visits.appended - visits.appended[since]
@@ -90,7 +90,7 @@ def _as_before(lists: Lists, row: int) -> bool:
 
 
 def _lost_own(lists: Lists, row: int) -> bool:
-    """Whether something is missing that the visit appended before."""
+    """Return whether the read lacks something that the visit appended before."""
     visits = lists.visits
     first = visits.appended[visits.first[visits.visit[row]]]
     own = visits.appends[first : visits.appended[row]]
@@ -118,7 +118,7 @@ def _unlike(lists: Lists, row: int, level: Isolation) -> Oddity:
 
 
 def _future_reads(lists: Lists) -> tuple[Ints, Ints]:
-    """External reads that show what their visit appends later: the read, and the append."""
+    """Find external reads that show what their visit appends later: the read, and the append."""
     steps, versions, visits = lists.steps, lists.versions, lists.visits
     appends = visits.appends[versions.place[visits.appends] >= 0]
     read = visits.external[visits.visit[appends]]
@@ -128,7 +128,7 @@ def _future_reads(lists: Lists) -> tuple[Ints, Ints]:
 
 
 def lost_updates(lists: Lists) -> Oddities:
-    """Committed transactions that read the same version and appended to it, unread."""
+    """Find committed transactions that read the same version and appended to it, unread."""
     steps, versions, visits = lists.steps, lists.versions, lists.visits
     read, last = visits.external, visits.last_append
     cases = int(np.count_nonzero((read >= 0) & (last >= 0)))

@@ -1,4 +1,4 @@
-"""What the lists of whole keys say: of their transactions, of their order, and what is odd.
+"""The inference from the lists of whole keys: their transactions, their order, and what is odd.
 
 The unit is a table of whole keys: a row group of a sealed file, which holds about a million steps.
 Keys share nothing here; what crosses them are edges (`edges`) and the transactions that were seen
@@ -36,17 +36,17 @@ NODE: Final = np.dtype(
     ]
 )
 Nodes = NDArray[np.void]
-"""Of `NODE`."""
+"""An array of `NODE`."""
 
 _DOUBTS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inferred:
-    """Of one table of whole keys."""
+    """The inference from one table of whole keys."""
 
     names: list[str]
-    """Of its keys."""
+    """The names of its keys."""
     reads: int
     """Reads of ok transactions whose list is known."""
     nodes: Nodes
@@ -57,19 +57,19 @@ class Inferred:
     """Info transactions that an ok one read of."""
     edges: Edges
     spans: Ints
-    """What edges and fans span backwards."""
+    """The spans of edges and fans that lead backwards."""
     doubts: tuple[str, ...]
-    """Why keys of it cannot be judged."""
+    """The reasons why keys of it cannot be judged."""
     lists: Lists = field(repr=False)
 
     @property
     def oddities(self) -> tuple[Oddities, ...]:
-        """What is wrong with the lists; looked for whenever it is asked for."""
+        """Return what is wrong with the lists; computed at each call."""
         return tuple(oddities(self.lists))
 
 
 def inferred(table: pa.Table) -> Inferred:
-    """What these rows of MICRO_OPERATIONS (`steps.COLUMNS`) say.
+    """Return what these rows of MICRO_OPERATIONS (`steps.COLUMNS`) say.
 
     Raises ValueError for rows that make no sense (`steps.steps_of`).
     """
@@ -121,7 +121,7 @@ def _repeats(steps: Steps, versions: Versions) -> list[str]:
 
 
 def _without(steps: Steps, keys: Ints) -> Steps:
-    """The steps of the other keys."""
+    """Return the steps of the other keys."""
     gone = np.isin(np.arange(len(steps.names)), keys)
     place = np.cumsum(~gone) - 1
     rows = np.flatnonzero(~gone[steps.key])

@@ -1,4 +1,4 @@
-"""From what the lists say to the cycles, and from these to sentences.
+"""The way from the lists to the cycles, and from these to sentences.
 
 This is the whole check of a list-append history, apart from where its parts are computed. Parts of
 the history are worked on alone (`inference`); then
@@ -47,7 +47,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why one edge holds."""
+    """The reason why one edge holds."""
 
     key: str
     before: int
@@ -59,7 +59,7 @@ Reasons = Mapping[Link, Reason]
 
 
 def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
-    """The transactions that took place, as far as anybody can tell, by index."""
+    """Return the transactions that took place, as far as known, by index."""
     seen = np.isin(nodes["transaction"], observed) & (nodes["outcome"] == INFO)
     if promise is Isolation.READ_UNCOMMITTED:
         seen[:] = False
@@ -69,7 +69,7 @@ def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
 
 
 def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
-    """The cycles of a history whose parts are all at hand."""
+    """Return the cycles of a history whose parts are all at hand."""
     segments = merged([part.spans for part in parts])
     ends = joined(within(ends_of(part.edges), segments) for part in parts)
     nodes = np.concatenate([part.nodes for part in parts])
@@ -79,7 +79,7 @@ def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
 
 
 def reasons_in(edges: Edges, names: Sequence[str], links: Iterable[Link]) -> dict[Link, Reason]:
-    """Why these hold, as far as these edges of one part tell; `names`: of its keys."""
+    """Return why these links hold, as far as one part's edges tell; `names`: of its keys."""
     found: dict[Link, Reason] = {}
     for link in links:
         if link.kind > Kind.RW:
@@ -103,7 +103,7 @@ def _reason(entry: np.void, end: np.void, names: Sequence[str]) -> Reason:
 
 
 def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
-    """A cycle as a proof: each edge, and why it holds."""
+    """Return a cycle as a proof: each edge, and why it holds."""
     suffix = ("", "", "", "-process", "-realtime")[cycle.order]
     level = level_of_cycle(cycle.kind, plain=cycle.plain)
     known = [reasons[link] for link in cycle.links if link in reasons]

@@ -1,8 +1,8 @@
 """The check of cycles among Kafka's transactions, as a group of the checker (`moments`).
 
 One pass over the files of records: a task sends, of each key, the runs of its log and which reads
-saw which transaction. What is gathered is small beside the records: transactions and reads have
-many of them each.
+saw which transaction. The gathered data is small compared with the records: each transaction and
+each read has many records.
 """
 
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def _of_keys(file: SealedFile, *, committed: Committed) -> Iterator[tuple[KeyTra
 
 
 def judged(committed: Committed, keys: list[KeyTransactions]) -> Counted:
-    """Cycles of moments, which never may be, and of whole transactions, which may."""
+    """Find cycles of moments, which never may be, and of whole transactions, which may."""
     moments = moments_graph(committed, keys)
     impossible = cycles_of(moments.graph)
     legal = cycles_of(written_round(committed, keys))

@@ -1,4 +1,4 @@
-"""What one partition's records say of transactions: the runs of its log, and who read of whom."""
+"""The transactions in one partition's records: the runs of its log, and who read from whom."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 def key_transactions(
     key: str, records: pa.Table, committed: Committed
 ) -> tuple[KeyTransactions, str]:
-    """What the records of a key (`COLUMNS`) say, and why its log is not known, or nothing.
+    """Return what the records of a key (`COLUMNS`) say, and why its log is not known, or "".
 
     A log of which one offset has two values has no order that could be relied on.
     """
@@ -58,7 +58,7 @@ def key_transactions(
 
 
 def _log(key: str, offset: Ints, value: Ints, *, rows: Ints) -> tuple[Ints, str]:
-    """One row an offset, in the order of the log; of none if an offset has two values."""
+    """Return one row per offset in log order; no rows if an offset has two values."""
     rows = rows[np.lexsort((rows, offset[rows]))]
     again = np.flatnonzero(np.diff(offset[rows]) == 0)
     different = again[value[rows[again]] != value[rows[again + 1]]]

@@ -17,7 +17,7 @@ _SUFFIX = ("", "", "", "-process", "-realtime")
 def spelled_moments(
     cycle: Cycle, moments: Moments, *, committed: Committed, keys: Sequence[KeyTransactions]
 ) -> Oddity:
-    """A cycle of moments, which is impossible."""
+    """Return a cycle of moments, which is impossible."""
     words = _Words(moments, committed, keys)
     links = [link for link in cycle.links if link.kind is not Kind.FREE]
     places = [link.source for link in cycle.links]
@@ -79,7 +79,7 @@ class _Words:
 def spelled_interleaving(
     cycle: Cycle, *, committed: Committed, keys: Sequence[KeyTransactions]
 ) -> Oddity:
-    """A cycle of whole transactions by ww, which is legal."""
+    """Return a cycle of whole transactions by ww, which is legal."""
     steps, values, names, operations = [], [], [], []
     for link in cycle.links:
         for key in keys:

@@ -60,7 +60,7 @@ class Committed:
     process: Ints
     begin_ns: Ints
     end_call_ns: Ints
-    """Of the commit; of its begin if that is all that is known."""
+    """The call of the commit; that of the begin if no more is known."""
     return_ns: Ints
     """`OPEN_NS` if the commit was not acknowledged."""
     values: Ints
@@ -69,7 +69,7 @@ class Committed:
     """… and whose each is, by place."""
 
     def of_values(self, values: Ints) -> Ints:
-        """The transaction of each value, by place; -1 of one that is in none."""
+        """Return the transaction of each value, by place; -1 of one that is in none."""
         if not len(self.values):
             return np.full(len(values), -1, np.int64)
         place = np.minimum(np.searchsorted(self.values, values), len(self.values) - 1)
@@ -78,7 +78,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTransactions:
-    """What one partition says. Transactions by place in `Committed`."""
+    """The account of one partition. Transactions by place in `Committed`."""
 
     key: str
     run: Ints
@@ -105,17 +105,17 @@ class Moments:
     graph: Graph
     """Its `transaction` numbers the moments by time."""
     transaction: Ints
-    """Of each moment, by place in `Committed`; -1 of a read."""
+    """The transaction of each moment, by place in `Committed`; -1 for a read."""
     operation: Ints
-    """Of a read or of a run; -1 of a commit."""
+    """The operation of a read or of a run; -1 for a commit."""
     key: Ints
-    """Of a run, by place in the sequence of keys; -1 of others."""
+    """The key of a run, by place in the sequence of keys; -1 for others."""
     value: Ints
     """The first one of a run; of others 0."""
 
 
 def committed_of(transactions: pa.Table) -> Committed:
-    """The transactions that take part, of rows of TRANSACTIONS."""
+    """Return the transactions that take part, of rows of TRANSACTIONS."""
     rows = [
         row
         for row in transactions.sort_by("index").to_pylist()
@@ -145,7 +145,7 @@ def _return_ns(row: dict[str, object]) -> int:
 
 
 def written_round(committed: Committed, keys: Sequence[KeyTransactions]) -> Graph:
-    """The graph of whole transactions by ww alone."""
+    """Return the graph of whole transactions by ww alone."""
     source = np.concatenate([np.empty(0, np.int64), *(key.run[:-1] for key in keys)])
     target = np.concatenate([np.empty(0, np.int64), *(key.run[1:] for key in keys)])
     return Graph(
@@ -158,7 +158,7 @@ def written_round(committed: Committed, keys: Sequence[KeyTransactions]) -> Grap
 
 
 def moments_graph(committed: Committed, keys: Sequence[KeyTransactions]) -> Moments:
-    """The graph of moments: of runs, commits and reads, each from its earliest time on."""
+    """Return the graph of moments: of runs, commits and reads, each from its earliest time on."""
     none = np.empty(0, np.int64)
     runs = np.concatenate([none, *(key.run for key in keys)])
     reader, first = np.unique(
@@ -207,7 +207,7 @@ def moments_graph(committed: Committed, keys: Sequence[KeyTransactions]) -> Mome
 
 
 def _neighbours(keys: Sequence[KeyTransactions], of_run: Ints) -> tuple[Ints, Ints]:
-    """From each run to the next one of its log."""
+    """Return edges from each run to the next one of its log."""
     last = np.cumsum([len(key.run) for key in keys], dtype=np.int64) - 1
     every = np.delete(np.arange(len(of_run)), last[last >= 0])
     every = every[every + 1 < len(of_run)]
@@ -226,7 +226,7 @@ def _seen(
 def _processes(
     committed: Committed, runs: Ints, *, commit: Ints, of_run: Ints
 ) -> tuple[Ints, Ints]:
-    """From each acknowledged commit to the runs of its process's next transaction."""
+    """Return edges from acknowledged commits to the runs of the process's next transaction."""
     count = len(committed.index)
     by_process = np.lexsort((committed.begin_ns, committed.process))
     before = np.full(count, -1)

@@ -1,7 +1,7 @@
-"""What is wrong with the lists themselves, before any graph: each a proof by one or two reads.
+"""The faults of the lists themselves, before any graph: each is proven by one or two reads.
 
 - aborted-element (Adya's G1a): an ok transaction read what a failed one appended.
-- garbage-element: a read has an element that nobody appended.
+- garbage-element: a read has an element that no transaction appended.
 - duplicate-element: a list has an element twice.
 - incompatible-order: of two reads of a key neither is a prefix of the other. They differ at one
   place. If both elements there are of transactions that are known to be committed, both are in the
@@ -18,9 +18,9 @@
   read-committed.
 - lost-update: several committed transactions read the same version of a list and then appended to
   it. Whichever came first, the others did not see it. Where the appends were read, the graph says
-  so (G-single); this is about appends that nobody read.
+  so (G-single); this is about appends that were not read.
 
-Each is certain by itself. Only reads of ok transactions count.
+Each is certain on its own. Only reads of ok transactions count.
 
 Source: Adya, Liskov, O'Neil 2000; Kingsbury and Alvaro 2020, section 4.3; the catalogue of Elle.
 """
@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 def oddities(lists: Lists) -> Iterator[Oddities]:
-    """Every anomaly of these keys' lists, check by check."""
+    """Yield every anomaly of these keys' lists, check by check."""
     strange = _strangers(lists)
     yield _aborted(lists, strange)
     yield _garbage(lists, strange)
@@ -56,7 +56,7 @@ def oddities(lists: Lists) -> Iterator[Oddities]:
 
 
 def _strangers(lists: Lists) -> tuple[Ints, Ints, Ints]:
-    """Elements that were read and whose writer is nobody or failed: reader, value, writer (rows).
+    """Return the read elements without a writer or with a failed one: reader, value, writer (rows).
 
     One reader each: the longest read, else one that is no prefix of it.
     """
@@ -188,7 +188,7 @@ def _orders(lists: Lists) -> Oddities:
 
 
 def _compared_count(lists: Lists) -> int:
-    """Reads beside the longest one of their key, and pairs of neighbouring appends that were read.
+    """Count reads other than the longest of their key, and read pairs of neighbouring appends.
 
     A pair is of one transaction; it is the later one of the two that was read.
     """
@@ -203,7 +203,7 @@ def _order_level(committed: bool) -> Isolation:  # noqa: FBT001  # the one thing
 
 
 def _out_of_own_order(lists: Lists) -> tuple[Ints, Ints]:
-    """Appends of a visit, one after the other, that the list does not show in this order."""
+    """Find appends of a visit, one after the other, that the list does not show in this order."""
     steps, appends = lists.steps, lists.visits.appends
     place = lists.versions.place[appends]
     one = np.diff(lists.visits.visit[appends]) == 0
@@ -299,7 +299,7 @@ def _intermediate(lists: Lists) -> Oddities:
 
 
 def _of_several(lists: Lists, reads: Ints, writer: Ints) -> int:
-    """How many of these reads end with an element of another transaction that appended several."""
+    """Return how many of these reads end with another transaction's element, one of several."""
     visit = lists.visits.visit
     appended = np.bincount(visit[lists.visits.appends], minlength=len(lists.visits.first))
     known = np.flatnonzero(writer >= 0)

@@ -1,4 +1,4 @@
-"""What one anomaly of a list is, and what the kernels that look for them share."""
+"""The definition of one anomaly of a list, and the code that the kernels looking for them share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ class Oddities:
     check: str
     spelled: tuple[Oddity, ...]
     unspelled: dict[Isolation, int]
-    """How many more there are, by the weakest level that forbids them."""
+    """The number of further ones, by the weakest level that forbids them."""
     cases: int
-    """How many could have been one, these included …"""
+    """The number of those that could have been one, these included …"""
     forbidden_by: Isolation
     """… under a promise of this level or a stronger one."""
 
@@ -58,25 +58,25 @@ class Lists:
     visits: Visits
 
     def name(self, row: int) -> str:
-        """The key of a row."""
+        """Return the key of a row."""
         return self.steps.names[int(self.steps.key[row])]
 
     def transaction(self, row: int) -> int:
-        """The transaction of a row."""
+        """Return the transaction of a row."""
         return int(self.steps.transaction[row])
 
     def element_count(self) -> int:
-        """Elements of the longest reads, and of those that are no prefix of them."""
+        """Count elements of the longest reads, and of reads that are no prefix of them."""
         differing = self.steps.length[self.versions.differing]
         return len(self.versions.value) + int(differing.sum())
 
     def undone_count(self) -> int:
-        """Elements that failed transactions appended to lists that were read."""
+        """Count elements that failed transactions appended to lists that were read."""
         undone = self.steps.appends & (self.steps.outcome == FAIL)
         return int(np.count_nonzero(undone & (self.versions.longest[self.steps.key] >= 0)))
 
     def reader(self, places: Ints) -> Ints:
-        """The rows of the longest reads that hold these elements."""
+        """Return the rows of the longest reads that hold these elements."""
         key = np.searchsorted(self.versions.bounds, places, side="right") - 1
         rows: Ints = self.versions.longest[key]
         return rows
@@ -90,7 +90,7 @@ def spelled_out(
     cases: int,
     forbidden_by: Isolation,
 ) -> Oddities:
-    """All anomalies of a check, with the level of each; the first are spelled out by number.
+    """Return all anomalies of a check, with the level of each; the first are spelled out by number.
 
     `forbidden_by`: the weakest level that one of its anomalies can have.
     """
@@ -105,7 +105,7 @@ def spelled_out(
 
 
 def list_text(values: Ints) -> str:
-    """As one writes it, the middle of long ones left out."""
+    """Return the list as text, the middle of long ones left out."""
     words = [str(value) for value in values.tolist()]
     if len(words) > SHOWN:
         half = SHOWN // 2

@@ -1,4 +1,4 @@
-"""Process and real-time edges: what follows from who called when.
+"""Process and real-time edges, from the processes and times of the calls.
 
 What a ends before b is called precedes it in real time. Told pair by pair that is quadratic; told
 through *barriers* it is linear. Let everything be sorted by its call. A barrier stands before some
@@ -41,19 +41,19 @@ class Barriers:
     source: Ints
     target: Ints
     count: int
-    """Of barriers."""
+    """The number of barriers."""
     entries: int
-    """The first so many edges lead from events into barriers."""
+    """The number of leading edges that lead from events into barriers."""
 
 
 def events_of(nodes: Nodes) -> Events:
-    """When these transactions were called, and when those of them that are ok had ended."""
+    """Return when these transactions were called, and when the ok ones among them had ended."""
     ended = np.where(nodes["outcome"] == OK, nodes["return_ns"], OPEN_NS)
     return Events(called_ns=nodes["call_ns"], ended_ns=ended)
 
 
 def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
-    """Sources and targets, by place in `nodes`, which are in the order of their calls."""
+    """Return sources and targets, by place in `nodes`, which are in the order of their calls."""
     by_process = np.argsort(nodes["process"], kind="stable")
     ends = np.flatnonzero((nodes["outcome"] == OK)[by_process])
     # The last ok one at or before each place, and so before the next place.
@@ -68,7 +68,7 @@ def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
 
 
 def realtime(events: Events) -> Barriers:
-    """Real time among these events."""
+    """Return the edges of real time among these events."""
     count = len(events.called_ns)
     ended = np.flatnonzero(events.ended_ns < OPEN_NS)
     following = np.searchsorted(events.called_ns, events.ended_ns[ended], side="right")

@@ -1,16 +1,16 @@
-"""List-append histories: what the tasks of their files do, and what they send.
+"""List-append histories: the work of the tasks on their files, and their answers.
 
 A task reads a file row group by row group; in memory are one row group, or one key if that is
 larger. Three kinds of passes, none of which sends a history to the driver:
 
-1. what the lists say (`Summary`): oddities, counts, and what the edges span backwards;
+1. the content of the lists (`Summary`): oddities, counts, and what the edges span backwards;
 2. the edges and transactions inside the segments that these spans make (`Part`); where transactions
    overlap all the time that is most of them, at some 20 bytes an edge;
 3. if there are cycles, why their edges hold.
 
-Of a history whose edges the driver can hold in any case, the first pass sends them all, and there
-is no second one. A later pass reads what the first one has verified, and infers again what that one
-did, but for the oddities: that takes less time than to keep it.
+If the driver can hold all edges of a history, the first pass sends them all, and there is no second
+one. A later pass reads what the first one has verified, and infers again what that one did, but for
+the oddities: that takes less time than to keep it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ __all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Of one row group."""
+    """The summary of one row group."""
 
     keys: int
     reads: int
@@ -48,7 +48,7 @@ class Summary:
     node_sum: int
     """… and the sum of their indices."""
     acknowledged: int
-    """Of these transactions, those that are ok."""
+    """The number of these transactions that are ok."""
     last: int
     observed: NDArray[Any]
     spans: NDArray[Any]
@@ -60,45 +60,45 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Of one row group, transactions and edges."""
+    """The transactions and edges of one row group."""
 
     nodes: Nodes
     ends: Ends
 
     def inside(self, segments: NDArray[Any]) -> "Part":
-        """What of it is inside these segments."""
+        """Return the part of it that is inside these segments."""
         inside = segments_of(self.nodes["transaction"], segments) >= 0
         return Part(nodes=self.nodes[inside], ends=within(self.ends, segments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What a pass over all files answered."""
+    """The answers of a pass over all files."""
 
     contents: tuple[Any, ...]
     unreadable: tuple[str, ...]
 
 
 def summaries_of(question: Question, files: Sequence[SealedFile], *, whole: bool) -> Scan:
-    """A `Summary` a row group, with all its edges if `whole`."""
+    """Return a `Summary` per row group, with all its edges if `whole`."""
     return passed(question, files, partial(_of_lists, kernel=partial(_summary, whole=whole)))
 
 
 def segment_parts(question: Question, files: Sequence[SealedFile], segments: NDArray[Any]) -> Scan:
-    """A `Part` a row group."""
+    """Return a `Part` per row group."""
     return passed(question, files, partial(_of_lists, kernel=partial(_part, segments=segments)))
 
 
 def reasons_of(
     question: Question, files: Sequence[SealedFile], links: Sequence[Link]
 ) -> dict[Link, Reason]:
-    """Why these edges hold."""
+    """Return why these edges hold."""
     scan = passed(question, files, partial(_of_lists, kernel=partial(_reasons, links=links)))
     return {link: reason for content in scan.contents for link, reason in content.items()}
 
 
 def whole_keys_in(file: SealedFile) -> Iterator[pa.Table]:
-    """The rows of a file, row group by row group, but every key whole.
+    """Yield the rows of a file, row group by row group, but every key whole.
 
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
@@ -131,7 +131,7 @@ def passed(
     files: Sequence[SealedFile],
     contents: Callable[[SealedFile], Iterable[Any]],
 ) -> Scan:
-    """All contents of all files, file by file."""
+    """Return all contents of all files, file by file."""
     answers = question.each_file(files, _Listed(contents))
     return Scan(
         contents=tuple(content for answer in answers for content in answer.content or ()),
@@ -150,7 +150,7 @@ class _Listed:
 
 
 def _named(answer: Answer[SealedFile, Any]) -> str:
-    """Why a file was not answered for, with its path."""
+    """Return why a file was not answered for, with its path."""
     path = answer.task.path
     return answer.failure if path in answer.failure else f"{path}: {answer.failure}"
 

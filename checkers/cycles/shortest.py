@@ -53,9 +53,9 @@ class Cycle:
     order: int
     """The graph of `ORDERS` that it is in."""
     links: tuple[Link, ...]
-    """From the earliest transaction round to it."""
+    """The links from the earliest transaction round to it."""
     transactions: int
-    """How many the component has."""
+    """The number of transactions in the component."""
     shortest: bool
     """No shorter one of its class is in the component; else the budget was spent before."""
 
@@ -66,7 +66,7 @@ class Cycle:
 
 
 def class_of(component: Component) -> CycleClass:
-    """The gravest class that its cycles have; of G-single and G-nonadjacent the latter."""
+    """Return the gravest class that its cycles have; of G-single and G-nonadjacent the latter."""
     extra = _extra(component)
     for kind, dependencies in _WRITES.items():
         if _circular(component.graph.of_kinds((*dependencies, *extra))):
@@ -77,7 +77,7 @@ def class_of(component: Component) -> CycleClass:
 
 
 def shortest_cycle(component: Component) -> Cycle:
-    """A cycle of the gravest class in this component."""
+    """Return a cycle of the gravest class in this component."""
     kind = class_of(component)
     graph = _compact(component.graph)
     if kind in _WRITES:
@@ -120,7 +120,7 @@ def _circular(graph: Graph) -> bool:
 
 
 def _alternating(graph: Graph) -> Graph:
-    """The graph of pairs: a node, and whether the edge into it was rw; no two rw in a row.
+    """Return the graph of pairs: a node, and whether the edge into it was rw; no two rw in a row.
 
     Nodes that were entered by rw are numbered from `node_count` on.
     """
@@ -141,7 +141,7 @@ def _alternating(graph: Graph) -> Graph:
 
 
 def _compact(graph: Graph) -> Graph:
-    """The same with nodes numbered anew, without those that have no edge; parallel edges once."""
+    """Return the graph with nodes renumbered, without isolated ones; parallel edges once."""
     nodes = np.unique(np.concatenate([graph.source, graph.target]))
     source, target = (np.searchsorted(nodes, ends) for ends in (graph.source, graph.target))
     order = np.lexsort((graph.kind, target, source))
@@ -156,7 +156,7 @@ def _compact(graph: Graph) -> Graph:
 
 
 def _single(graph: Graph, pairs: Graph) -> _Round | None:
-    """A shortest cycle with exactly one rw edge; `pairs` has what lies on cycles at all."""
+    """Return a shortest cycle with exactly one rw edge; `pairs` has what lies on cycles at all."""
     overwrite = pairs.kind == Kind.RW
     source, target = pairs.source[overwrite], pairs.target[overwrite] - graph.node_count
     code = graph.source * graph.node_count + graph.target
@@ -165,7 +165,7 @@ def _single(graph: Graph, pairs: Graph) -> _Round | None:
 
 
 def _best(starts: Graph, edges: Ints, ways: Graph) -> _Round | None:
-    """A shortest cycle through one of these edges of `starts`, and back along `ways`.
+    """Return a shortest cycle through one of these edges of `starts`, and back along `ways`.
 
     None if none of those tried is on one.
     """
@@ -194,7 +194,7 @@ def _best(starts: Graph, edges: Ints, ways: Graph) -> _Round | None:
 
 
 def _weights(graph: Graph) -> tuple[NDArray[np.float64], tuple[Ints, Ints]]:
-    """The weights, sources and targets of edges: of parallel ones the lightest.
+    """Return the weights, sources and targets of edges: of parallel ones the lightest.
 
     All edges inside fans together weigh less than one other.
     """
@@ -215,7 +215,7 @@ def _way(before: NDArray[np.int32], start: int, end: int) -> list[int]:
 
 
 def _kinds(ways: Graph, nodes: list[int]) -> list[int]:
-    """The kind of the edge between neighbours of these nodes, the first of several."""
+    """Return the kind of the edge between neighbours of these nodes, the first of several."""
     return [
         int(ways.kind[(ways.source == source) & (ways.target == target)].min())
         for source, target in pairwise(nodes)
@@ -223,7 +223,7 @@ def _kinds(ways: Graph, nodes: list[int]) -> list[int]:
 
 
 def _links(found: _Round, graph: Graph) -> tuple[Link, ...]:
-    """From the earliest transaction round to it; fans and barriers are left out."""
+    """Return the links from the earliest transaction round to it, without fans and barriers."""
     nodes = [node % graph.node_count for node in found.nodes]
     first = nodes.index(min(nodes))
     links: list[Link] = []

@@ -38,7 +38,7 @@ class Steps:
     """Steps of transactions, parallel arrays, by key, transaction and position."""
 
     names: list[str]
-    """Of the keys."""
+    """The names of the keys."""
     key: Ints
     """Its place in `names`; ascending."""
     transaction: Ints
@@ -48,16 +48,16 @@ class Steps:
     return_ns: Ints
     """`checkers.rows.OPEN_NS` if the end was never seen."""
     outcome: NDArray[np.int8]
-    """Of the transaction: OK, FAIL or INFO of `checkers.rows`."""
+    """The outcome of the transaction: OK, FAIL or INFO of `checkers.rows`."""
     appends: Mask
     value: Ints
     """Appended."""
     known: Mask
     """Reads of ok transactions whose list is known: only they are evidence."""
     start: Ints
-    """Where in `elements` the list that was read begins …"""
+    """The start in `elements` of the list that was read."""
     end: Ints
-    """… and ends."""
+    """The end in `elements` of the list that was read."""
     elements: Ints
 
     def __len__(self) -> int:
@@ -65,16 +65,16 @@ class Steps:
 
     @property
     def length(self) -> Ints:
-        """How many elements were read."""
+        """The number of elements that were read."""
         return self.end - self.start
 
     def list_of(self, row: int) -> Ints:
-        """What was read."""
+        """Return the list that was read."""
         return self.elements[self.start[row] : self.end[row]]
 
 
 def steps_of(table: pa.Table) -> Steps:
-    """The steps of a table with `COLUMNS`, of whole keys whose rows follow each other.
+    """Return the steps of a table with `COLUMNS`, of whole keys whose rows follow each other.
 
     Raises ValueError for words that the schema does not know, an append without its value, or a
     key that comes in two pieces.
@@ -107,7 +107,7 @@ def steps_of(table: pa.Table) -> Steps:
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """By key as they come, then by transaction and position: as files are sealed."""
+    """Return the rows by key, then transaction and position: the order of sealed files."""
     key = _encoded(table["key"]).indices.to_numpy().astype(np.int64)
     if len(np.flatnonzero(np.diff(key))) + 1 > len(np.unique(key)) > 0:
         raise ValueError("the rows of a key do not follow each other")
@@ -120,7 +120,7 @@ def _in_order(table: pa.Table) -> pa.Table:
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Codes that ascend with the rows, so that a key's code is its place in the table."""
+    """Return codes that ascend with the rows, so that a key's code is its place in the table."""
     keys = _one(column)
     if pa.types.is_dictionary(keys.type):
         steps = np.diff(keys.indices.to_numpy(), prepend=-1)

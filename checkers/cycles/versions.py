@@ -1,12 +1,12 @@
 """The order of a list's versions, from its longest read, and where each read stands in it.
 
-Whoever reads a list that is only appended to sees a prefix of what it is in the end. So the longest
+A reader of a list that is only appended to sees a prefix of what it is in the end. So the longest
 read of a key, element by element, is the order in which its first elements were appended, and every
 other read must be a prefix of it. What was appended and is not in the longest read came later, or
 never: of the order among these nothing is known.
 
 Elements are told apart by their values, unique a key. An element whose transaction failed, or that
-nobody appended, has no transaction in the graph; the order of the others stands without it.
+no transaction appended, has no transaction in the graph; the order of the others stands without it.
 
 Source: Kingsbury and Alvaro, Elle, VLDB 2020, sections 4.1 and 4.2.
 """
@@ -37,12 +37,12 @@ class Versions:
     longest: Ints
     """A key's row of its longest read; -1 without any."""
     bounds: Ints
-    """Of `key`, from `bounds[key]` up to `bounds[key + 1]`, are its elements."""
+    """The bounds of keys: `key` has the elements from `bounds[key]` up to `bounds[key + 1]`."""
     value: Ints
     writer: Ints
-    """The row that appended each element; -1 if there is none."""
+    """The row that appended each element; -1 without one."""
     place: Ints
-    """Of each row that appends: which element it became; -1 if no longest read has it."""
+    """The element that each appending row became; -1 if no longest read has it."""
     again: Ints
     """Elements, by place, that are in the list before already."""
     differing: Ints
@@ -54,7 +54,7 @@ class Versions:
     codes: "_Codes"
 
     def writers_of(self, key: Ints, values: Ints) -> Ints:
-        """The rows that appended these; -1 where nobody did."""
+        """Return the rows that appended these; -1 for values that no row appended."""
         return self.codes.rows_of(key, values)
 
 
@@ -105,7 +105,7 @@ class _Codes:
 
 
 def versions_of(steps: Steps) -> Versions:
-    """The versions of these keys."""
+    """Return the versions of these keys."""
     longest = _longest(steps)
     bounds = np.zeros(len(steps.names) + 1, np.int64)
     read = np.flatnonzero(longest >= 0)
@@ -137,7 +137,7 @@ def versions_of(steps: Steps) -> Versions:
 
 
 def _longest(steps: Steps) -> Ints:
-    """Of reads that are as long, the first."""
+    """Return the longest read of each key; among equally long ones, the first."""
     length = np.where(steps.known, steps.length, -1)
     starts = np.searchsorted(steps.key, np.arange(len(steps.names)))
     most = np.maximum.reduceat(length, starts) if len(starts) else length
@@ -148,12 +148,12 @@ def _longest(steps: Steps) -> Ints:
 
 
 def _within(bounds: Ints) -> Ints:
-    """0, 1, … inside each of the stretches with these bounds."""
+    """Return 0, 1, … inside each of the stretches with these bounds."""
     return np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
 
 
 def _again(key: Ints, value: Ints, writer: Ints, place: Ints) -> Ints:
-    """Places of elements that stand in the list before; those that nobody appended, too."""
+    """Return places of elements that occur earlier in the list, those never appended included."""
     known = writer >= 0
     again = known.copy()
     again[known] = place[writer[known]] != np.flatnonzero(known)
@@ -165,7 +165,7 @@ def _again(key: Ints, value: Ints, writer: Ints, place: Ints) -> Ints:
 
 
 def _differing(steps: Steps, longest: Ints) -> tuple[Ints, Ints]:
-    """The reads that are no prefix of their key's longest one, and where each begins to differ."""
+    """Return the reads that are no prefix of their key's longest, and where each differs."""
     reads = np.flatnonzero(steps.known)
     rows, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for block in _blocks(steps, reads):
@@ -189,6 +189,6 @@ def _blocks(steps: Steps, reads: Ints) -> Iterator[Ints]:
 
 
 def is_failed(steps: Steps, writer: Ints) -> Mask:
-    """Of elements, by the rows that appended them: whether that transaction failed."""
+    """Return whether the transaction of each element failed, by the rows that appended them."""
     failed: Mask = (writer >= 0) & (steps.outcome[writer] == FAIL)
     return failed

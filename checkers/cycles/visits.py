@@ -18,31 +18,31 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visits:
-    """Of every row: its visit, and what came before it there."""
+    """The visit of every row, and the rows that came before it there."""
 
     visit: Ints
     """Dense from 0."""
     appends: Ints
     """The rows that append, of all visits."""
     appended: Ints
-    """How many rows append, of all visits, before this row."""
+    """The number of appending rows, of all visits, before this row."""
     first: Ints
-    """Of each visit, its first row."""
+    """The first row of each visit."""
     last_append: Ints
-    """Of each visit, the last row that appends; -1 without any."""
+    """The last row of each visit that appends; -1 without any."""
     external: Ints
-    """Of each visit, the row of its external read; -1 without any."""
+    """The row of each visit's external read; -1 without any."""
     before: Ints
-    """Of each row, the last known read of its visit before it; -1 without any."""
+    """The last known read before each row in its visit; -1 without any."""
 
     def own_appends(self, row: int) -> Ints:
-        """The rows that its visit appended before this row, since its last known read."""
+        """Return the rows that its visit appended before this row, since its last known read."""
         since = self.before[row] if self.before[row] >= 0 else self.first[self.visit[row]]
         return self.appends[self.appended[since] : self.appended[row]]
 
 
 def visits_of(steps: Steps) -> Visits:
-    """The visits of these steps."""
+    """Return the visits of these steps."""
     rows = np.arange(len(steps))
     opens = np.ones(len(steps), np.bool_)
     opens[1:] = (np.diff(steps.key) != 0) | (np.diff(steps.transaction) != 0)

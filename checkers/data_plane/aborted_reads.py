@@ -4,9 +4,9 @@
 the value all the same was shown what does not exist, or the registry is wrong about the error;
 either way the run cannot pass.
 
-Sound because only ok reads count (what a crashed poll saw was given to nobody) and because an
-indefinite error is info, never fail. A value that nobody sent at all is not this anomaly: it breaks
-the assumption `sent-values`.
+Sound because only ok reads count (a crashed poll gave its reader nothing) and because an indefinite
+error is info, never fail. A value that no client sent is not this anomaly: it breaks the assumption
+`sent-values`.
 
 Source: Adya, Liskov, O'Neil 2000, G1a; Jepsen's Kafka workload (`G1a`).
 """
@@ -26,7 +26,7 @@ __all__ = ["CHECKS", "aborted_reads"]
 
 
 def aborted_reads(log: KeyLog) -> Found:
-    """Rows of ok reads whose value was sent by an operation that failed."""
+    """Find rows of ok reads whose value was sent by an operation that failed."""
     failed = np.flatnonzero(log.sends.outcome == FAIL)
     row = rows_at(log, log.entry_returned & ~log.entry_sent, among=log.sends.value[failed])
     row = row[log.reads.ok[row]]

@@ -1,4 +1,4 @@
-"""What checks answer of the rows of a key, and how the answers on parts of a key add up.
+"""The answers of checks on the rows of a key, and the sum of the answers on parts of a key.
 
 A check finds every anomaly in one part and no other, so counts add up; the first proofs of the key
 are among the first of each part. A check that crashed on a part is unknown for the key.
@@ -26,7 +26,7 @@ __all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Of one check, on a key or a part of it."""
+    """The answer of one check on a key or a part of it."""
 
     found: Found | None
     """None if it crashed."""
@@ -35,7 +35,7 @@ class Answer:
 
 
 def answer_of(log: KeyLog, check: KeyCheck) -> Answer:
-    """What one check answers; a crash of it must not silence the others."""
+    """Return the answer of one check; a crash of it must not silence the others."""
     started = perf_counter()
     try:
         found = check.kernel(log)
@@ -45,14 +45,14 @@ def answer_of(log: KeyLog, check: KeyCheck) -> Answer:
 
 
 def answers_of(log: KeyLog, checks: Mapping[str, KeyCheck]) -> dict[str, Answer]:
-    """What each of these checks answers."""
+    """Return the answer of each of these checks, by name."""
     return {name: answer_of(log, check) for name, check in checks.items()}
 
 
 def judged_rows(
     key: str, checks: Mapping[str, KeyCheck], answer: Mapping[str, Answer]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of FINDINGS, without their path: of the assumptions, and of these checks.
+    """Yield rows of FINDINGS, without their path: of the assumptions, and of these checks.
 
     A check that rests on an assumption which the key breaks does not judge it.
     """
@@ -71,7 +71,7 @@ def judged_rows(
 
 
 def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
-    """The answer on a key, of those on all its parts."""
+    """Return the answer on a key, of those on all its parts."""
     answers = list(parts)
     seconds = sum(one.seconds for one in answers)
     crashed = next((one.crash for one in answers if one.crash), "")
@@ -93,7 +93,7 @@ def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
 
 
 def crash(key: str, error: Exception) -> str:
-    """Why a check does not answer on a key."""
+    """Return the reason why a check does not answer on a key."""
     if isinstance(error, MemoryError):
         return f"the check did not answer on {key}: {out_of_memory(error)}"
     return f"the check crashed on {key}: {type(error).__name__}: {error}"
@@ -106,7 +106,7 @@ def _row(name: str, answer: Answer) -> dict[str, Any]:
 
 
 def _first_proofs(founds: Sequence[Found]) -> pa.Table:
-    """The first proofs of all: those that are never allowed first, each by the order of its key."""
+    """Return the first proofs of all: never allowed ones first, each by its key's order."""
     table = pa.concat_tables([ANOMALIES.empty_table(), *(found.table for found in founds)])
     if not table.num_rows:
         return table

@@ -25,7 +25,7 @@ __all__ = ["findings_in", "key_findings", "unknown_rows"]
 
 
 def findings_in(file: SealedFile, *, setting: Setting, checks: Mapping[str, KeyCheck]) -> pa.Table:
-    """FINDINGS of one file of `records`: the rows of each key, and at the end one for the file.
+    """Return FINDINGS of a file of `records`: the rows of each key, and last one for the file.
 
     A task holds one key at a time, which fits in memory as `data_plane.key_log` says.
     """
@@ -50,7 +50,7 @@ def key_findings(
     setting: Setting,
     checks: Mapping[str, KeyCheck],
 ) -> pa.Table:
-    """FINDINGS of one key that is judged as a whole."""
+    """Return FINDINGS of one key that is judged as a whole."""
     try:
         log = key_log(key, records, setting)
     except Exception as error:  # noqa: BLE001  # whatever it is, this key alone is unknown
@@ -62,6 +62,6 @@ def key_findings(
 
 
 def unknown_rows(key: str, checks: Iterable[str], reason: str) -> Iterator[dict[str, Any]]:
-    """Rows of FINDINGS of a key that nothing can judge; path is the caller's."""
+    """Yield rows of FINDINGS of a key that nothing can judge; path is the caller's."""
     for name in (*KEY_ASSUMPTIONS, *checks):
         yield unknown_row(name, reason, seconds=0.0) | {"key": key}

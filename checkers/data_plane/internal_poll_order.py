@@ -25,12 +25,12 @@ __all__ = ["CHECKS", "internal_nonmonotonic_polls", "internal_skipped_polls"]
 
 
 def internal_nonmonotonic_polls(log: KeyLog) -> Found:
-    """Steps inside an operation that lead back, or stay."""
+    """Find steps inside an operation that lead back, or stay."""
     return _found("internal-nonmonotonic-poll", log, log.inside.delta < 1)
 
 
 def internal_skipped_polls(log: KeyLog) -> Found:
-    """Steps inside an operation that leave records out."""
+    """Find steps inside an operation that leave records out."""
     return _found("internal-skipped-poll", log, log.inside.delta > 1)
 
 

@@ -1,8 +1,8 @@
-"""What the checks of a key take for granted about the history, checked first on the same rows.
+"""The assumptions of the checks of a key about the history, checked first on the same rows.
 
 - `unique-values`: no two sends of the key carry one value. The checks tell records apart by value,
   so a key that breaks it is not judged by those that do.
-- `sent-values`: every value that a read of whatever outcome returned was sent by somebody. The
+- `sent-values`: every value that a read of whatever outcome returned was sent by a client. The
   recorder writes an invocation down before the record can leave the client, so a value without a
   send is a record of a stranger, a corrupted one, or a hole in the recording. None of these may
   pass as valid, and which of them it is, the history cannot tell.
@@ -29,7 +29,7 @@ _SENDS_MAX: Final = 8
 
 
 def unique_values(log: KeyLog) -> Found:
-    """Values that more than one send carries."""
+    """Find values that more than one send carries."""
     if not has_repeats(log.sends.value):
         return none("unique-values", log.key, cases=len(log.sends))
     order = np.argsort(log.sends.value, kind="stable")
@@ -58,7 +58,7 @@ def unique_values(log: KeyLog) -> Found:
 
 
 def sent_values(log: KeyLog) -> Found:
-    """Values that were read and that nobody sent; one anomaly a value."""
+    """Find values that were read but never sent; one anomaly per value."""
     stray = rows_at(log, ~log.entry_sent, among=log.sends.value, absent=True)
     _, first = np.unique(log.reads.value[stray], return_index=True)
     row = np.sort(stray[first])

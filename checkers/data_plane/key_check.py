@@ -22,5 +22,6 @@ class KeyCheck:
     """It compares a record with what stands at its offset or comes before it; the others compare
     it with all records of its value (`checkers.data_plane.large.segment`)."""
     doubt: Callable[[str, int], str] | None = None
-    """What the doubts of several parts of a key come to: of the key and the sum of what they
-    count. By default the first of them."""
+    """The doubt of a whole key, from the key and the sum of what the doubts of its parts count. By
+    default it is the doubt of the first part.
+    """

@@ -56,19 +56,19 @@ class KeyLog:
     key: str
     setting: Setting
     around: Surroundings | None
-    """Of the whole key; None if these are all its rows."""
+    """The surroundings from the whole key; None if these are all its rows."""
     final_reads: tuple[FinalRead, ...]
     """The complete final reads of this key, by call."""
     sends: Rows
     reads: Rows
     """Polled records, of final reads too."""
     final: NDArray[np.bool_]
-    """Which of the reads are of final reads."""
+    """A mask of the reads that belong to final reads."""
     unlocated: bool
     """Some read does not know its offset."""
     log: Log
     send_entry: NDArray[np.int64]
-    """Of sends that must have happened and know their offset."""
+    """The entry of each send that must have happened and knows its offset."""
     read_entry: NDArray[np.int64]
     entry_sent: NDArray[np.bool_]
     """Entries at which a send that must have happened was acknowledged."""
@@ -87,11 +87,11 @@ class KeyLog:
     sent_back: Pairs
     """Neighbouring sends of a process whose offsets go back."""
     step_counts: StepCounts
-    """Of these three kinds of steps, all that are judged."""
+    """The counts of all judged steps of these three kinds."""
 
 
 def key_log(key: str, records: pa.Table, setting: Setting) -> KeyLog:
-    """The key log of `records`: `rows.COLUMNS` of RECORDS, of this key alone."""
+    """Return the key log of `records`: `rows.COLUMNS` of RECORDS, of this key alone."""
     sends, reads, final = split(records)
     nothing = Carried.nothing()
     steps = read_steps(reads, final=final, carried=nothing, info_polls=setting.info_polls)
@@ -119,7 +119,7 @@ def log_of_rows(
     final: NDArray[np.bool_],
     around: Surroundings | None = None,
 ) -> KeyLog:
-    """The key log of these rows, without steps; `around` if they are not all rows of the key."""
+    """Return the key log of these rows, without steps; `around` if they are a part of the key."""
     log, send_entry, read_entry = _log(sends, reads, around)
     entry_sent = _marked(log, send_entry)
     entry_returned = _marked(log, read_entry[reads.ok])
@@ -158,7 +158,7 @@ def rows_at(
     among: NDArray[np.int64],
     absent: bool = False,
 ) -> NDArray[np.int64]:
-    """The reads at these entries, or at unknown offsets, whose values are among those.
+    """Return the reads at these entries, or at unknown offsets, whose values are among those.
 
     `absent`: whose values are not.
     """
@@ -180,7 +180,7 @@ def rows_at(
 def _log(
     sends: Rows, reads: Rows, around: Surroundings | None
 ) -> tuple[Log, NDArray[np.int64], NDArray[np.int64]]:
-    """The log, and the entry of each send and of each read."""
+    """Return the log, and the entry of each send and of each read."""
     seen_info = _seen_info(sends, reads, around)
     in_log = (sends.offset != UNKNOWN_OFFSET) & ((sends.outcome == OK) | seen_info)
     located = reads.offset != UNKNOWN_OFFSET
@@ -199,7 +199,7 @@ def _log(
 
 
 def _seen_info(sends: Rows, reads: Rows, around: Surroundings | None) -> NDArray[np.bool_]:
-    """Info sends that must have happened although they know their offset (hardly ever any)."""
+    """Return info sends that must have happened although they know their offset (very rare)."""
     info: NDArray[np.bool_] = (sends.outcome == INFO) & (sends.offset != UNKNOWN_OFFSET)
     if not np.any(info):
         return info
@@ -210,21 +210,21 @@ def _seen_info(sends: Rows, reads: Rows, around: Surroundings | None) -> NDArray
 
 
 def _marked(log: Log, entry: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """The entries of the log that occur in `entry`."""
+    """Return the entries of the log that occur in `entry`."""
     marked = np.zeros(len(log) + 1, dtype=np.bool_)
     marked[entry] = True
     return marked[:-1]
 
 
 def _marked_of(entry: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of each row, whether its entry is marked; rows outside the log are not."""
+    """Return whether the entry of each row is marked; rows outside the log are not."""
     return np.append(marked, np.False_)[entry]
 
 
 def _happened(
     sends: Rows, returned: NDArray[np.bool_], around: Surroundings | None
 ) -> NDArray[np.bool_]:
-    """Sends that are ok, or info with a value of their operation returned."""
+    """Return sends that are ok, or info with a value of their operation returned."""
     happened: NDArray[np.bool_] = sends.outcome == OK
     info = np.flatnonzero(sends.outcome == INFO)
     operation = sends.operation[info]

@@ -31,7 +31,7 @@ _NS_A_MS: Final = 1_000_000
 
 
 def lags_in(file: SealedFile) -> dict[str, Lags | None]:
-    """The lags of each key of a file of `records`; None where its offsets lie too far apart.
+    """Return the lags of each key of a file of `records`; None where its offsets lie too far apart.
 
     Raises HarnessError, naming the file, if it cannot be read.
     """
@@ -40,7 +40,7 @@ def lags_in(file: SealedFile) -> dict[str, Lags | None]:
 
 
 def figures_of(keys: Mapping[str, Lags | None]) -> dict[str, float]:
-    """The figures of these keys: of all, then of those with the greatest lag."""
+    """Return the figures of these keys: of all, then of those with the greatest lag."""
     measured = {key: found for key, found in keys.items() if found is not None}
     total: Counter[int] = Counter()
     for found in measured.values():
@@ -94,7 +94,7 @@ def _lag_figures(name: str, counts: Counter[int], max_ns: int) -> dict[str, floa
 
 
 def _quantile_ns(counts: Counter[int], share: float) -> float:
-    """The upper bound of the bucket that the quantile falls into."""
+    """Return the upper bound of the bucket that the quantile falls into."""
     reached = 0
     for bucket in sorted(counts):
         reached += counts[bucket]

@@ -1,11 +1,11 @@
-"""D15 real-time-lag: how long after a record was known a consumer still had not been given it.
+"""D15 real-time-lag: the time for which a consumer still had not been given a known record.
 
 A record is *known* from the first acknowledgement or ok read of it, or of any record after it in
-the log: whoever is given that one should have been given this one before. A consumer that goes on
+the log: a reader of that one should have been given this one before. A consumer that goes on
 polling is given the record after its last one next. So for each ok poll of a key, but the first of
 its session (which may begin anywhere), the *lag* is its call minus the time from which its first
 record was known, or 0: when it was called, no poll of that process that had ended had returned the
-record. What a crashed poll took along is nobody's lag: the next ok poll begins after it.
+record. Records that a crashed poll consumed have no lag: the next ok poll begins after them.
 
 It says nothing of records that a consumer was never given: those are lost-write's and
 skipped-poll's.
@@ -60,12 +60,12 @@ class Lags:
 
     @property
     def poll_count(self) -> int:
-        """How many polls were measured."""
+        """The number of polls that were measured."""
         return self.counts.total()
 
 
 def lags(pieces: Callable[[Sequence[str]], Iterable[pa.Table]]) -> Lags | None:
-    """The lags of a key. None if its offsets lie too far apart to be measured.
+    """Return the lags of a key. None if its offsets lie too far apart to be measured.
 
     `pieces`: gives the rows of the key, these columns of RECORDS (or more), in the order of the
     sealed file (by operation, then by place in it); called twice.
@@ -86,7 +86,7 @@ def lags(pieces: Callable[[Sequence[str]], Iterable[pa.Table]]) -> Lags | None:
 
 @dataclass(slots=True)
 class _Known:
-    """From when on each offset was known."""
+    """The times from when on each offset was known."""
 
     first: int = 0
     end: int = 0
@@ -94,7 +94,7 @@ class _Known:
     row_count: int = 0
 
     def learn(self, piece: pa.Table) -> bool:
-        """What the piece tells. False if the offsets are too far apart."""
+        """Take in the piece's known records; return False if the offsets are too far apart."""
         ok = piece.select(["offset", "return_ns"]).filter(pa.array(_located(piece)))
         self.row_count += piece.num_rows
         if ok.num_rows:
@@ -105,11 +105,11 @@ class _Known:
         return True
 
     def spread(self) -> None:
-        """Whoever knows a record knows of those before it."""
+        """Spread the times downwards: to know a record is to know those before it."""
         self.times_ns = np.minimum.accumulate(self.times_ns[::-1])[::-1]
 
     def since_ns(self, offset: _Numbers) -> _Numbers:
-        """From when on these offsets were known, which were all learnt."""
+        """Return from when on these offsets were known, which were all learnt."""
         return self.times_ns[offset - self.first]
 
     def _make_room(self, first: int, end: int) -> bool:
@@ -132,7 +132,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Pollers:
-    """Where each process stands between two pieces."""
+    """The last position of each process between two pieces."""
 
     operation: int = -1
     """The last one of which a record was seen."""
@@ -140,7 +140,7 @@ class _Pollers:
     """The session of the last ok poll of each process."""
 
     def resumed(self, piece: pa.Table) -> tuple[_Numbers, _Numbers]:
-        """(offset of the first record, call) of each ok poll that goes on with a session."""
+        """Return (offset of the first record, call) of each ok poll that goes on with a session."""
         are_polls = codes(piece["f"], tuple(F)) == tuple(F).index(F.POLL)
         polls = piece.select(list(_OF_POLLS)).filter(pa.array(are_polls & _located(piece)))
         operation = polls["operation"].to_numpy()
@@ -162,7 +162,7 @@ class _Pollers:
 
 
 def _located(piece: pa.Table) -> NDArray[np.bool_]:
-    """Which rows are of ok operations, and know their offsets."""
+    """Return a mask of the rows that belong to ok operations and know their offsets."""
     located: NDArray[np.bool_] = codes(piece["outcome"], tuple(Outcome)) == tuple(Outcome).index(
         Outcome.OK
     )

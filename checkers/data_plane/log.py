@@ -1,4 +1,4 @@
-"""The log of a key: which value stands at which offset, as everybody together saw it.
+"""The log of a key: the value at each offset, as all clients together saw it.
 
 The log is built from all polls whatever their outcome (a poller must always see safe data) and from
 sends that must have happened and whose offset is known. Its *entries* are the distinct pairs
@@ -37,23 +37,23 @@ class Log:
 
     @property
     def held_count(self) -> int:
-        """How many offsets hold records."""
+        """The number of offsets that hold records."""
         return int(self.position[-1]) + 1 if len(self) else 0
 
     def positions(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions of these offsets, each of which holds a record."""
+        """Return the positions of these offsets, each of which holds a record."""
         return self.position[np.searchsorted(self.offset, offset)]
 
 
 def build_log(offset: NDArray[np.int64], value: NDArray[np.int64]) -> tuple[Log, NDArray[np.int64]]:
-    """The log of these rows, and for each row the number of its entry."""
+    """Return the log of these rows, and for each row the number of its entry."""
     return _by_table(offset, value) or _by_sorting(offset, value)
 
 
 def _by_table(
     offset: NDArray[np.int64], value: NDArray[np.int64]
 ) -> tuple[Log, NDArray[np.int64]] | None:
-    """The log, if its offsets are dense and no two rows disagree about one of them."""
+    """Return the log, if its offsets are dense and no two rows disagree about one of them."""
     if not len(offset):
         return None
     first = int(offset.min())
@@ -76,7 +76,7 @@ def _by_table(
 def _by_sorting(
     offset: NDArray[np.int64], value: NDArray[np.int64]
 ) -> tuple[Log, NDArray[np.int64]]:
-    """The log of any rows."""
+    """Return the log of any rows."""
     order = np.lexsort((value, offset))
     offsets, values = offset[order], value[order]
     new_offset = np.ones(len(order), dtype=np.bool_)

@@ -8,7 +8,7 @@ Sound because
 - only values that must have happened are required, so that a crashed send is never missed;
 - the place compared is the position in the log, not a time: whatever was concurrent with what, a
   reader that was returned a later record has passed this one;
-- absence proves something only where somebody looked. Where no ok read went over the value's place
+- absence proves something only where a client looked. Where no ok read went over the value's place
   and no complete final read was called after its acknowledgement, the value is unread, perhaps not
   lost (a consumer that resumed behind it after a crash). It is then a doubt, not an anomaly, and
   the key cannot be called valid.
@@ -19,8 +19,8 @@ missing anything. So an acknowledged value is also lost if an ok read returned i
 final read that was called after both the acknowledgement and that read did not (compare D18, which
 asks for no acknowledgement).
 
-It does not see a value whose offset nobody knows, nor one above the bound (D13). Records must not
-be removed by retention or compaction.
+It does not see a value whose offset is unknown, nor one above the bound (D13). Records must not be
+removed by retention or compaction.
 
 Source: Jepsen's Kafka workload (`lost-write`).
 """
@@ -45,11 +45,11 @@ from checkers.setting import FinalRead
 __all__ = ["CHECKS", "lost_writes", "unread_below_doubt"]
 
 _AFTERWARDS: Final = 1 << 62
-"""What was read once comes after what never was."""
+"""The key by which values that were read once sort after values that were never read."""
 
 
 def lost_writes(log: KeyLog) -> Found:
-    """Values at or below the bound that no ok read returned, or that a final read lacks again."""
+    """Find values at or below the bound that no ok read returned, or a final read lacks again."""
     absent = missing(log)
     below = absent.where((absent.offset != UNKNOWN_OFFSET) & (absent.offset <= log.bound))
     proven = looked_over(log, below.offset) | acknowledged_before(log, below.send)
@@ -87,7 +87,7 @@ def lost_writes(log: KeyLog) -> Found:
 
 
 def unread_below_doubt(key: str, count: int) -> str:
-    """Why a key is unknown where so many values were neither read nor looked for."""
+    """Return why a key with `count` values neither read nor looked for is unknown; empty for 0."""
     if not count:
         return ""
     return (
@@ -97,16 +97,16 @@ def unread_below_doubt(key: str, count: int) -> str:
 
 
 def _read_count(log: KeyLog) -> int:
-    """Acknowledged values that were read, and that would have been missed."""
+    """Count acknowledged values that were read and would have been missed."""
     read = log.sends.ok & log.returned
     if not log.final_reads:
-        # Nobody knows where the others stand, so nobody could have said that reading went beyond.
+        # The places of the others are unknown, so reading cannot be said to have gone beyond them.
         read &= log.send_entry >= 0
     return int(np.count_nonzero(read))
 
 
 def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:
-    """(send, read, final read) rows of acknowledged values that were read, and then not any more.
+    """Find (send, read, final read) rows of acknowledged values that were read, later no more.
 
     One a value, by the order of the reads, with the first final read that proves it.
     """
@@ -121,7 +121,7 @@ def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:
 
 
 def _acknowledged(log: KeyLog, values: NDArray[np.int64], *, before_ns: int) -> NDArray[np.int64]:
-    """The send of each of these distinct values, if it was acknowledged before; else -1.
+    """Return the send of each of these distinct values, if it was acknowledged before; else -1.
 
     Strictly: at equal times the acknowledgement and the final read were concurrent.
     """
@@ -152,7 +152,7 @@ def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> P
 
 
 def _reader_of_the_bound(log: KeyLog) -> int:
-    """The first operation that read up to the bound; 0 if none did (then nothing is lost)."""
+    """Return the first operation that read up to the bound; 0 without one (nothing is lost)."""
     if log.around:
         return log.around.reader
     return reader_of(log.bound, log.reads)

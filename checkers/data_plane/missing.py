@@ -1,6 +1,6 @@
-"""Sends that must have happened and that no ok read returned, and who should have met them.
+"""Sends that must have happened but that no ok read returned, and the reads that should have.
 
-What a value's absence proves depends on whether anybody looked where it stands:
+What a value's absence proves depends on whether a client looked where it stands:
 
 - a reader that was returned records on both sides of it, in one unbroken session, went over it;
 - so did a process that assigned itself the key and was returned a record behind it: its first
@@ -31,15 +31,15 @@ class Missing:
     send: NDArray[np.int64]
     """Its row in `KeyLog.sends`."""
     offset: NDArray[np.int64]
-    """Its lowest known one; `UNKNOWN_OFFSET` if nobody knows where it stands."""
+    """Its lowest known offset; `UNKNOWN_OFFSET` without a known one."""
 
     def where(self, kept: NDArray[np.bool_]) -> "Missing":
-        """Those that are kept."""
+        """Return those that are kept."""
         return Missing(send=self.send[kept], offset=self.offset[kept])
 
 
 def missing(log: KeyLog) -> Missing:
-    """All of them."""
+    """Return all of them."""
     send = np.flatnonzero(log.happened & ~log.returned)
     offset = np.where(log.send_entry[send] < 0, UNKNOWN_OFFSET, log.sends.offset[send])
     crashed = ~log.reads.ok & (log.reads.offset != UNKNOWN_OFFSET)
@@ -49,7 +49,7 @@ def missing(log: KeyLog) -> Missing:
 
 
 def acknowledged_before(log: KeyLog, send: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these sends had been acknowledged when the last complete final read was called.
+    """Return which of these sends were acknowledged when the last complete final read was called.
 
     At equal times they were concurrent, so the final read owes nothing.
     """
@@ -60,7 +60,7 @@ def acknowledged_before(log: KeyLog, send: NDArray[np.int64]) -> NDArray[np.bool
 
 
 def looked_over(log: KeyLog, offset: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these offsets some ok read went over or stood on, as this module's head says."""
+    """Return which of these offsets some ok read went over or stood on (module docstring)."""
     if not len(offset):
         return np.zeros(0, dtype=np.bool_)
     spans = log.around.spans if log.around else _spans(log)

@@ -2,14 +2,14 @@
 
 Both look at the entries of the log: the distinct (offset, value) pairs that polls of whatever
 outcome were given and that acknowledgements named. A log is append-only and an offset is never
-given twice, so two values at one offset mean that somebody was shown, or promised, a record that
+given twice, so two values at one offset mean that a client was shown, or promised, a record that
 another log replaced. A value at two offsets was appended twice: a producer without idempotence may
 do that by retrying, and it is then reported as allowed. So may an idempotent one that gave up on a
 send: whether it was appended is unknown, so the client begins a new epoch, in which the broker
 cannot tell what is sent again from what is new. What a process sent is judged only if it gave up on
 nothing.
 
-Sound because every entry comes from a record that somebody was given or from an acknowledgement
+Sound because every entry comes from a record that a client was given or from an acknowledgement
 with its offset; a send that may not have happened adds nothing.
 
 Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 for idempotence.
@@ -36,7 +36,7 @@ _ENTRIES_MAX = 8
 
 
 def inconsistent_offsets(log: KeyLog) -> Found:
-    """Offsets at which two values stand; one anomaly an offset."""
+    """Find offsets at which two values stand; one anomaly an offset."""
     first, count = _groups(log.log.offset)
     cases = _told_twice(log)
     first, count = first[count > 1], count[count > 1]
@@ -68,7 +68,7 @@ def inconsistent_offsets(log: KeyLog) -> Found:
 
 
 def duplicates(log: KeyLog) -> Found:
-    """Values that stand at two offsets or more; one anomaly a value."""
+    """Find values that stand at two offsets or more; one anomaly a value."""
     if not has_repeats(log.log.value):
         return none("duplicate", log.key, cases=_protected_count(log, len(log.log)))
     order = np.argsort(log.log.value, kind="stable")
@@ -105,7 +105,7 @@ def duplicates(log: KeyLog) -> Found:
 
 
 def _told_twice(log: KeyLog) -> int:
-    """Offsets of which two rows or more tell.
+    """Count offsets of which two rows or more tell.
 
     Where a send and a read tell of one entry, these are two. Of the few other entries, the rows
     are counted.
@@ -121,7 +121,7 @@ def _told_twice(log: KeyLog) -> int:
 
 
 def _protected_count(log: KeyLog, value_count: int) -> int:
-    """How many of the values of the log nobody may have appended twice.
+    """Return the number of values of the log that no client may have appended twice.
 
     `value_count`: of the distinct values of the log.
     """
@@ -134,18 +134,18 @@ def _protected_count(log: KeyLog, value_count: int) -> int:
 
 
 def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which values were sent by a process that gave up on a send, of these or others of the key."""
+    """Return a mask of the values sent by a process that gave up on any send of the key."""
     return np.isin(values, log.sends.value[_of_those_who_gave_up(log)])
 
 
 def _of_those_who_gave_up(log: KeyLog) -> NDArray[np.bool_]:
-    """Which sends are of a process that gave up on one of them."""
+    """Return a mask of the sends of processes that gave up on one of their sends."""
     gave_up = log.around.gave_up if log.around else processes_that_gave_up(log.sends)
     return np.isin(log.sends.process, gave_up)
 
 
 def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each run of equal numbers starts, and how long it is."""
+    """Return the start and the length of each run of equal numbers."""
     first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     return first, np.diff(first, append=len(ordered))
 
@@ -166,7 +166,7 @@ class _Witnesses:
         )
 
     def operations(self, entries: list[int]) -> tuple[int, ...]:
-        """Who was promised or given the first few of these entries."""
+        """Return the operations that were promised or given the first few of these entries."""
         few = entries[:_ENTRIES_MAX]
         sends = [self.log.sends.operation[row] for row in self.send[few] if row >= 0]
         reads = [self.log.reads.operation[row] for row in self.read[few] if row >= 0]

@@ -27,18 +27,18 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsPass:
-    """What the pass over the records found."""
+    """The findings of the pass over the records."""
 
     findings: pa.Table
     """FINDINGS, a row a key and check and a row a file."""
     died: Mapping[str, str]
-    """Why a check did not answer at all, by check."""
+    """The reason why a check did not answer at all, by check."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What is the same of every pass."""
+    """The parameters that all passes share."""
 
     session: Session
     small: tuple[SealedFile, ...]
@@ -58,7 +58,7 @@ def records_pass(
     budget_s: float,
     limits: Limits | None = None,
 ) -> RecordsPass:
-    """One pass for all checks; if a job of it dies, one a check, with budgets of its own.
+    """Run one pass for all checks; if a job dies, one per check with budgets of its own.
 
     `files`: of `records`; `budget_s`: of one job.
     """
@@ -81,7 +81,7 @@ def records_pass(
 
 
 def _is_large(file: SealedFile, limits: Limits) -> bool:
-    """Whether some key of it may be; a file that cannot be read says so as a small one."""
+    """Return whether some key may be large; a file that cannot be read counts as a small one."""
     return (row_count(file) or 0) > limits.key_rows
 
 
@@ -109,13 +109,13 @@ def _passed(question: _Question, checks: Mapping[str, KeyCheck]) -> pa.Table:
 
 
 def _silent(answer: Answer[SealedFile, pa.Table]) -> pa.Table:
-    """FINDINGS of a file whose task failed."""
+    """Return FINDINGS of a file whose task failed."""
     row = {"path": answer.task.path, "record_count": 0, "unknown": answer.failure}
     return findings_table([row | {"seconds": answer.seconds}])
 
 
 def _each(question: _Question, checks: Mapping[str, KeyCheck]) -> tuple[pa.Table, dict[str, str]]:
-    """The findings of every check whose own pass answers, and why the others' did not.
+    """Return the findings of every check whose own pass answers, and why the others' did not.
 
     The files and the assumptions of the keys answer in a pass without any check.
     """

@@ -7,11 +7,11 @@ next one resumes at the committed offset: that is reported, and allowed. Under a
 is a new assignment, which forgets where the old one stood.
 
 Sound because
-- a poll that is not ok may have consumed records that nobody wrote down, so that a step over one
+- a poll that is not ok may have consumed records that were not recorded, so that a step over one
   proves nothing (`checkers.data_plane.steps`);
 - a process has one poll open at a time, so that its polls have an order: an assumption that is
   checked first;
-- positions are ranks among the offsets that hold a record somebody knows of: gaps are legal.
+- positions are ranks among the offsets that hold a known record: gaps are legal.
 
 Source: Jepsen's Kafka workload (`nonmonotonic-poll`, `poll-skip`).
 """
@@ -45,17 +45,17 @@ _STEP: Final = (
 
 
 def nonmonotonic_polls(log: KeyLog) -> Found:
-    """Steps between polls that lead back, or stay."""
+    """Find steps between polls that lead back, or stay."""
     return _found("nonmonotonic-poll", log, log.across.where(log.across.delta < 1))
 
 
 def skipped_polls(log: KeyLog) -> Found:
-    """Steps between polls that leave records out."""
+    """Find steps between polls that leave records out."""
     return _found("skipped-poll", log, log.across.where(log.across.delta > 1))
 
 
 def step_proof(steps: Steps, number: int) -> Proof:
-    """The two records of a step, by operation, offset and value."""
+    """Return the two records of a step, by operation, offset and value."""
     before, after = steps.pairs.before, steps.pairs.after
     first, second = int(before.operation[number]), int(after.operation[number])
     proof = Proof.of(
@@ -72,12 +72,12 @@ def step_proof(steps: Steps, number: int) -> Proof:
 
 
 def is_unmeasured(proof: Proof) -> bool:
-    """Whether it is of a step from one segment of a key to another, whose delta is not known."""
+    """Return whether it is about a step between two segments of a key, whose delta is not known."""
     return proof.rule == _STEP
 
 
 def measured(proof: Proof, delta: int) -> Proof:
-    """The proof of a step that leads so far."""
+    """Return the proof of a step that leads so far."""
     if delta > 1:
         return proof.further(
             ", which skips {skipped} records: the delta is {delta}, not 1",
@@ -100,7 +100,7 @@ def _found(check: str, log: KeyLog, steps: Steps) -> Found:
 
 
 def _allowed(log: KeyLog, steps: Steps) -> NDArray[np.int64]:
-    """Broken steps of processes that may have subscribed; an assigning one forgets."""
+    """Return broken steps of processes that may have subscribed; an assigning one forgets."""
     if log.setting.consume == "assign":
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero(~steps.unbroken)

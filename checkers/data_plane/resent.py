@@ -2,10 +2,10 @@
 
 A broker tells what is sent again from what is new by producer id, producer epoch and sequence
 number. A client that begins another epoch, or gets another id, starts its sequences anew, and what
-it then sends again of what it had in flight is new to every broker: whether the first copy was
-appended, nobody can know from the second. So a value that stands twice in one epoch is the
-brokers' doing, and one whose copies all stand in epochs of their own is the client's. The logs
-say which: every batch carries both.
+it then sends again of what it had in flight is new to every broker: the second copy does not show
+whether the first was appended. So the brokers caused a value that stands twice in one epoch, and
+the client caused one whose copies all stand in epochs of their own. The logs say which: every batch
+carries both.
 
 librdkafka begins an epoch, for all its partitions at once, when a batch of one partition is out of
 sequence because the one before it was refused (NOT_ENOUGH_REPLICAS), so the copies may be of
@@ -64,7 +64,7 @@ def with_client_made(
     session: Session,
     budget_s: float,
 ) -> pa.Table:
-    """FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""
+    """Return FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""
     wanted = _accused(findings)
     if not wanted or "replica_records" not in manifest.tables:
         return findings
@@ -75,7 +75,7 @@ def with_client_made(
     answers = run_files(session, files, partial(_copies, wanted=wanted), budget_s=budget_s)
     for answer in answers:
         if answer.failure:
-            # Nobody is excused by what could not be read.
+            # A log that could not be read excuses no broker.
             _LOG.warning("the logs were not asked whose the duplicates are: %s", answer.failure)
             return findings
     copies = [answer.content for answer in answers if answer.content is not None]
@@ -83,7 +83,7 @@ def with_client_made(
 
 
 def client_made(findings: pa.Table, copies: pa.Table) -> pa.Table:
-    """FINDINGS with those duplicates allowed whose copies stand in epochs of their own.
+    """Return FINDINGS with those duplicates allowed whose copies stand in epochs of their own.
 
     `copies`: COPIES of the values accused, of all replicas.
     """
@@ -127,7 +127,7 @@ def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[s
 
 
 def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
-    """The values that are never allowed to be where they are, by key."""
+    """Return the values that are never allowed to be where they are, by key."""
     mine = findings.filter(pc.equal(findings["check"], _NAME))
     values = {
         row["key"]: frozenset(
@@ -139,7 +139,7 @@ def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
 
 
 def _copies(file: SealedFile, *, wanted: Mapping[str, frozenset[int]]) -> pa.Table:
-    """COPIES of these values in a file of `replica_records`, which it reads whole."""
+    """Return COPIES of these values in a file of `replica_records`, which it reads whole."""
     rows = rows_in(file, "replica_records")
     hits = (
         pc.and_(

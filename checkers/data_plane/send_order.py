@@ -25,7 +25,7 @@ __all__ = ["CHECKS", "nonmonotonic_sends"]
 
 
 def nonmonotonic_sends(log: KeyLog) -> Found:
-    """Neighbouring sends of one process whose positions go back."""
+    """Find neighbouring sends of one process whose positions go back."""
     before, after = log.sent_back.before, log.sent_back.after
 
     def proof(number: int) -> Proof:

@@ -1,9 +1,9 @@
-"""From one record that a process was returned, or sent, to its next: what D5 to D8 are made of.
+"""Steps from one record that a process was returned, or sent, to its next: the base of D5 to D8.
 
 A *step* leads from one record that a process was returned to the next one. Its *delta* is the
 difference of their positions in the version order, and 1 is as it should be; a step from or to a
 record whose offset is not known counts as 1 (= fine). Only ok reads make steps: a crashed poll may
-have consumed records that nobody wrote down, so a step that leads over one is *broken*, and so is
+have consumed records that were not recorded, so a step that leads over one is *broken*, and so is
 one between two sessions (the key was given up and taken again in between). A broken step proves
 nothing about the log.
 
@@ -63,7 +63,7 @@ class Pairs:
         return len(self.after)
 
     def where(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Pairs":
-        """The pairs that are kept."""
+        """Return the pairs that are kept."""
         return Pairs(before=self.before.take(kept), after=self.after.take(kept))
 
 
@@ -80,7 +80,7 @@ class Carried:
 
     @staticmethod
     def nothing() -> "Carried":
-        """What comes before the first piece."""
+        """Return the rows carried into the first piece: none."""
         return Carried(polls=no_rows(), finals=no_rows(), sends=no_rows())
 
 
@@ -93,7 +93,7 @@ class Steps:
     unbroken: NDArray[np.bool_]
 
     def where(self, kept: NDArray[np.bool_]) -> "Steps":
-        """The steps that are kept."""
+        """Return the steps that are kept."""
         return Steps(
             pairs=self.pairs.where(kept), delta=self.delta[kept], unbroken=self.unbroken[kept]
         )
@@ -101,7 +101,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCounts:
-    """How many steps are judged, those whose delta is 1 included."""
+    """The counts of judged steps, those whose delta is 1 included."""
 
     inside: int
     across: int
@@ -109,7 +109,7 @@ class StepCounts:
 
     @staticmethod
     def summed(parts: Iterable["StepCounts"]) -> "StepCounts":
-        """Of all these parts, none of which has a step of another."""
+        """Return the sum of these parts, which share no step."""
         all_parts = list(parts)
         return StepCounts(
             inside=sum(part.inside for part in all_parts),
@@ -125,7 +125,7 @@ class ReadSteps:
     inside: Pairs
     """Between neighbours inside one operation."""
     across: Pairs
-    """From the last record of a process's ok poll to the first of its next."""
+    """The steps from the last record of a process's ok poll to the first of its next."""
     inside_count: int
     """Of the judged steps inside an operation …"""
     across_count: int
@@ -139,9 +139,9 @@ class SendSteps:
     """The steps from a process's send to its next."""
 
     back: Pairs
-    """Those whose offsets go back."""
+    """The pairs whose offsets go back."""
     count: int
-    """Of all of them."""
+    """The number of all pairs."""
     last: Rows
     """The last send of each process."""
 
@@ -154,7 +154,7 @@ def read_steps(
     info_polls: Mapping[int, NDArray[np.int64]],
     counted: Range | None = None,
 ) -> ReadSteps:
-    """The odd steps whose second record is among these reads, and how many are judged.
+    """Return the odd steps whose second record is among these reads, and how many are judged.
 
     `final`: which of them are of final reads; `carried`: of the reads before; `counted`: the
     offsets to which those steps lead that are counted, None for all.
@@ -197,7 +197,7 @@ def read_steps(
 
 
 def send_steps(sends: Rows, *, carried: Carried, counted: Range | None = None) -> SendSteps:
-    """The steps to these sends. Only sends that are ok and know their offset count.
+    """Return the steps to these sends. Only sends that are ok and know their offset count.
 
     `counted`: the offsets to which those steps lead that are counted, None for all.
     """
@@ -217,14 +217,14 @@ def send_steps(sends: Rows, *, carried: Carried, counted: Range | None = None) -
 def steps_with(
     pairs: Pairs, *, delta: NDArray[np.int64], info_polls: Mapping[int, NDArray[np.int64]]
 ) -> Steps:
-    """The steps whose delta is not 1; broken ones lead over a crashed poll or between sessions."""
+    """Return steps whose delta is not 1; broken: over a crashed poll or between sessions."""
     odd = delta != 1
     kept = pairs.where(odd)
     return Steps(pairs=kept, delta=delta[odd], unbroken=_unbroken(kept, info_polls))
 
 
 def by_process(process: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How to sort rows by process and leave them in their order otherwise."""
+    """Return indices that sort rows by process and keep their order otherwise."""
     small = len(process) and process.min() >= 0 and process.max() <= np.iinfo(np.int16).max
     # numpy sorts sixteen bits by radix, which is many times quicker.
     return np.argsort(process.astype(np.int16) if small else process, kind="stable")
@@ -235,7 +235,7 @@ def _numbers(kept: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _odd(pairs: Pairs) -> Pairs:
-    """Those whose offsets are known and are not neighbours, by the order of the second row."""
+    """Return pairs whose offsets are known and not neighbours, by the order of the second row."""
     start, end = pairs.before.offset, pairs.after.offset
     odd = np.flatnonzero((end - start != 1) & (start != UNKNOWN_OFFSET) & (end != UNKNOWN_OFFSET))
     return pairs.where(odd[np.argsort(pairs.after.row[odd], kind="stable")])
@@ -252,7 +252,7 @@ def _together(some: Pairs, others: Pairs) -> Pairs:
 def _judged_count(
     pairs: Pairs, *, info_polls: Mapping[int, NDArray[np.int64]], counted: Range | None
 ) -> int:
-    """How many of the steps prove something: those that are unbroken, between known offsets."""
+    """Return how many of the steps prove something: the unbroken ones between known offsets."""
     start, end = pairs.before.offset, pairs.after.offset
     known = (start != UNKNOWN_OFFSET) & (end != UNKNOWN_OFFSET)
     return _count(known & _unbroken(pairs, info_polls), to=end, counted=counted)

@@ -1,10 +1,10 @@
-"""What the rows of a key say as a whole, in little: what judging a part of them must know.
+"""The facts about all rows of a key, in short, that are needed to judge a part of them.
 
 Each of these can be told piece by piece and put together, whatever the pieces are:
 
 - the bound, and the first operation that reached it;
 - the *stretches* of unbroken ok reading, each from its lowest to its highest offset, and from them
-  the offsets that somebody looked over (`checkers.data_plane.missing` says what for). There are as
+  the offsets that a client looked over (`checkers.data_plane.missing` says what for). There are as
   many as there were sessions and crashed polls;
 - the processes that gave up on a send;
 - which operations that ended info have happened, where their own row cannot tell.
@@ -38,7 +38,7 @@ class Spans:
     end: NDArray[np.int64]
 
     def hold(self, offset: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these offsets lie in a range."""
+        """Return a mask of the offsets that lie in a range."""
         place = np.searchsorted(self.start, offset, side="right") - 1
         held: NDArray[np.bool_] = offset <= np.append(self.end, -1)[place]
         return held & (place >= 0)
@@ -53,26 +53,26 @@ class Stretches:
     """The operation; -1 of polls."""
     session: NDArray[np.int64]
     crashed: NDArray[np.int64]
-    """How many polls of the process had crashed before."""
+    """The number of polls of the process that had crashed before."""
     lowest: NDArray[np.int64]
     highest: NDArray[np.int64]
 
     @property
     def owner(self) -> tuple[NDArray[np.int64], ...]:
-        """What is the same all over a stretch."""
+        """The columns that are constant over a stretch."""
         return (self.process, self.final_read, self.session, self.crashed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the rows of a whole key say, for judging some of them."""
+    """The facts about the rows of a whole key that are needed to judge some of them."""
 
     bound: int
     """The highest offset that an ok read returned; `UNKNOWN_OFFSET` if none returned any."""
     reader: int
     """The first operation that did."""
     spans: Spans
-    """What ok reads looked over."""
+    """The offsets that ok reads looked over."""
     gave_up: NDArray[np.int32]
     """Processes."""
     happened: NDArray[np.int64]
@@ -80,18 +80,18 @@ class Surroundings:
 
 
 def bound_of(reads: Rows) -> int:
-    """The highest offset that an ok read returned; `UNKNOWN_OFFSET` if none returned any."""
+    """Return the highest offset that an ok read returned; `UNKNOWN_OFFSET` if none returned any."""
     return int(reads.offset[reads.ok].max(initial=UNKNOWN_OFFSET))
 
 
 def reader_of(bound: int, reads: Rows) -> int:
-    """The first operation among these that read up to the bound; 0 if none did."""
+    """Return the first operation among these that read up to the bound; 0 if none did."""
     at_bound = np.flatnonzero(reads.ok & (reads.offset == bound))
     return int(reads.operation[at_bound[0]]) if len(at_bound) else 0
 
 
 def processes_that_gave_up(sends: Rows) -> NDArray[np.int32]:
-    """Those with a send that ended info, and whose end they saw."""
+    """Return those with a send that ended info, and whose end they saw."""
     gave_up: NDArray[np.int32] = np.unique(
         sends.process[(sends.outcome == INFO) & (sends.return_ns != OPEN_NS)]
     )
@@ -101,7 +101,7 @@ def processes_that_gave_up(sends: Rows) -> NDArray[np.int32]:
 def stretches_read(
     reads: Rows, *, final: NDArray[np.bool_], info_polls: Mapping[int, NDArray[np.int64]]
 ) -> Stretches:
-    """The stretches of these reads; `final`: which of them are of final reads."""
+    """Return the stretches of these reads; `final`: which of them are of final reads."""
     row = np.flatnonzero(reads.ok & (reads.offset != UNKNOWN_OFFSET))
     new = np.diff(reads.operation[row], prepend=-1) != 0
     new |= np.diff(reads.session[row], prepend=-1) != 0
@@ -123,10 +123,10 @@ def stretches_read(
 
 
 def spans_of(parts: Sequence[Stretches], *, assigned: bool) -> Spans:
-    """What the stretches of all pieces looked over.
+    """Return the offsets that the stretches of all pieces looked over.
 
     `assigned`: consumers assigned themselves their keys, so that the first session of each starts
-    at the first offset; a final read does in any case.
+    at the first offset; a final read always does.
     """
     whole = _gathered(
         Stretches(
@@ -141,7 +141,7 @@ def spans_of(parts: Sequence[Stretches], *, assigned: bool) -> Spans:
 
 
 def _gathered(stretches: Stretches) -> Stretches:
-    """One stretch an owner."""
+    """Return one stretch per owner."""
     order = np.lexsort(stretches.owner)
     owner = [column[order] for column in stretches.owner]
     first = np.flatnonzero(_changes(owner))
@@ -171,7 +171,7 @@ def _crashed_before(
     operation: NDArray[np.int64],
     info_polls: Mapping[int, NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """How many polls of the same process had crashed before each operation."""
+    """Return how many polls of the same process had crashed before each operation."""
     count = np.zeros(len(process), dtype=np.int64)
     for one, polls in info_polls.items():
         mine = process == one
@@ -180,7 +180,7 @@ def _crashed_before(
 
 
 def _changes(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Where a new combination starts in these sorted parallel columns."""
+    """Return a mask of where a new combination starts in these sorted parallel columns."""
     parts = [np.diff(column, prepend=column[:1] - 1) != 0 for column in columns]
     changed: NDArray[np.bool_] = np.logical_or.reduce(parts)
     return changed

@@ -33,7 +33,7 @@ __all__ = ["CHECKS", "unread_doubt", "unseen"]
 
 
 def unseen(log: KeyLog) -> Found:
-    """Acknowledged values above the bound that the complete final read did not return."""
+    """Find acknowledged values above the bound that the complete final read did not return."""
     if not log.final_reads:
         count = int(np.count_nonzero(log.sends.ok))
         doubt = unread_doubt(log.key, count)
@@ -72,7 +72,7 @@ def unseen(log: KeyLog) -> Found:
 
 
 def unread_doubt(key: str, count: int) -> str:
-    """Why a key with so many acknowledged sends and no complete final read is unknown."""
+    """Return why a key with `count` acknowledged sends and no complete final read is unknown."""
     return f"{key} has {count} acknowledged sends and no complete final read" if count else ""
 
 

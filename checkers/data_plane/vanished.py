@@ -33,7 +33,7 @@ __all__ = ["CHECKS", "vanished", "vanished_before"]
 
 
 def vanished(log: KeyLog) -> Found:
-    """Values that an ok read returned and that a later complete final read did not."""
+    """Find values that an ok read returned and that a later complete final read did not."""
     # One anomaly a value, proven by the first final read that lacks it.
     first: dict[int, tuple[int, FinalRead]] = {}
     for final_read in log.final_reads:
@@ -64,7 +64,7 @@ def vanished(log: KeyLog) -> Found:
 
 
 def _shown_before(log: KeyLog) -> int:
-    """Records of the log that an ok read had returned before the last complete final read.
+    """Count records that an ok read had returned before the last complete final read.
 
     Of those whose offset no read knows, values.
     """
@@ -82,7 +82,7 @@ def _shown_before(log: KeyLog) -> int:
 
 
 def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
-    """A read row of each value that was returned before `final_read` was called and not by it."""
+    """Return a read row of each value returned before `final_read` was called and not by it."""
     reads = log.reads
     first, end = np.searchsorted(reads.operation, [final_read.operation, final_read.operation + 1])
     suspect = np.append(log.entry_returned, log.unlocated)

@@ -1,4 +1,4 @@
-"""What all checks take for granted about the operations, checked on their sums.
+"""The assumptions of all checks about the operations, checked on their sums.
 
 A broken assumption is unknown. So is every check that rests on it (`catalogue`, `rests_on`): what
 it found proves nothing. A file of records that cannot be read is different: its keys are not

@@ -1,6 +1,6 @@
-"""What came of each kind of fault that a run was asked for, and who was served meanwhile.
+"""The effects of each kind of fault that a run was asked for, and the clients served meanwhile.
 
-The ground `fault-effects` carries it as figures, so that a verdict has it, and whoever shows the
+The ground `fault-effects` carries it as figures, so that a verdict has it; code that shows the
 verdict reads it back from there (`kinds_in`).
 """
 
@@ -39,14 +39,14 @@ class FaultKind:
 
 
 def kind_of_row(row: Mapping[str, object]) -> str:
-    """The kind of a row of FAULTS; of a run that did not record it, what was done."""
+    """Return the kind of a row of FAULTS; of a run that did not record it, what was done."""
     return str(row["kind"] or row["fault"])
 
 
 def kinds_of_run(
     manifest: Manifest, faults: pa.Table, summary: HistorySummary | None
 ) -> tuple[FaultKind, ...]:
-    """The kinds that were asked for, in that order, then any other that the run had."""
+    """Return the kinds that were asked for, in that order, then any other that the run had."""
     rows = faults.to_pylist()
     begun = Counter(map(kind_of_row, rows))
     effective = Counter(kind_of_row(row) for row in rows if row["effect_ns"] is not None)
@@ -63,12 +63,12 @@ def kinds_of_run(
 
 
 def figures_of(kinds: Iterable[FaultKind]) -> dict[str, float]:
-    """As figures of a check: `kill_begun_count`, `kill_effect_count` and so on."""
+    """Return the figures of a check: `kill_begun_count`, `kill_effect_count` and so on."""
     return dict(pair for kind in kinds for pair in _figures(kind))
 
 
 def kinds_in(verdict: Verdict) -> tuple[FaultKind, ...]:
-    """The kinds that a verdict tells of; none if it is of another version or an open history."""
+    """Return the kinds that a verdict tells; none for other versions and open histories."""
     figures = next((one.figures for one in verdict.checks if one.check == "fault-effects"), {})
     return tuple(
         FaultKind(

@@ -1,4 +1,4 @@
-"""Whether enough was done, and enough went wrong, for a verdict to mean something; and figures.
+"""The grounds of a verdict: enough was done, and enough went wrong, to mean something; and figures.
 
 A cluster that does nothing breaks no promise, and faults that did nothing prove nothing. A run
 without any fault (a control) has its grounds in sends, polls and final reads alone.
@@ -7,11 +7,11 @@ Faults are asked for by kind (`nemesis.verbs.registry`), and are judged by kind:
 
 - of all the kinds that a run was asked for, one at least took effect, and each that the scenario
   demands;
-- a step of a play took effect, for it is there because something rests on it. A fault that was
-  drawn may meet nothing: a delay on a link on which nobody speaks is counted, and spoils nothing;
+- a step of a play took effect, for it is there because something depends on it. A fault that was
+  drawn may meet nothing: a delay on an idle link is counted, and spoils nothing;
 - during each kind that took effect, from an effect to its heal being seen, a send that was called
-  was acknowledged, and a poll returned records. Where nobody can be served by design (the only
-  replica is down), the scenario says during which kinds somebody has to be.
+  was acknowledged, and a poll returned records. Where no client can be served by design (the only
+  replica is down), the scenario says during which kinds clients must be served.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ _QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
-    """When each fault that took effect was in effect, in the order of the table."""
+    """Return when each fault that took effect was in effect, in the order of the table."""
     return tuple(
         FaultWindow(
             fault=row["index"],
@@ -54,7 +54,7 @@ def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
 
 
 def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
-    """Whether the run went as planned, to its end; what did not, else.
+    """Check that the run went as planned to its end; otherwise the reason says what did not.
 
     `samples` tell of clients whose recording was found cut short when it was sealed.
     """
@@ -69,7 +69,7 @@ def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
 def run_grounds(
     summary: HistorySummary | None, *, why_no_summary: str, faults: pa.Table, manifest: Manifest
 ) -> tuple[CheckResult, ...]:
-    """Statistics, fault effects and evidence, from the sums of the operations."""
+    """Return statistics, fault effects and evidence, from the sums of the operations."""
     kinds = kinds_of_run(manifest, faults, summary)
     effects = replace(
         _result("fault-effects", _without_effect(manifest, kinds, faults)),
@@ -90,7 +90,7 @@ def run_grounds(
 
 
 def _without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Table) -> str:
-    """What of the faults that were asked for did not happen, and had to."""
+    """Return in words which required faults had no effect; empty if all had one."""
     effective = {one.kind for one in kinds if one.effect_count}
     if manifest.asked_faults and not effective:
         asked = ", ".join(manifest.asked_faults)
@@ -114,7 +114,7 @@ def _unseen(faults: pa.Table) -> str:
 
 
 def _to_be_served(manifest: Manifest, kinds: Iterable[FaultKind]) -> tuple[FaultKind, ...]:
-    """The kinds during which clients have to be served."""
+    """Return the kinds during which clients have to be served."""
     effective = (one for one in kinds if one.effect_count)
     named = manifest.served_faults
     return tuple(one for one in effective if named is None or one.kind in named)
@@ -123,7 +123,7 @@ def _to_be_served(manifest: Manifest, kinds: Iterable[FaultKind]) -> tuple[Fault
 def _evidence(
     summary: HistorySummary, kinds: Iterable[FaultKind]
 ) -> Iterator[tuple[str, int | None]]:
-    """What a verdict needs, in words that say it is not there, and how much of it is there."""
+    """Yield each need of a verdict: the words for its absence, and how much of it there is."""
     yield "no send was acknowledged", _count(summary, F.SEND)
     yield "no ok poll returned a record", _count(summary, F.POLL, nonempty=True)
     yield "no final read is complete", len(summary.final_reads)
@@ -136,7 +136,7 @@ def _evidence(
 
 
 def _count(summary: HistorySummary, f: F, *, nonempty: bool = False) -> int:
-    """Ok operations of all times."""
+    """Count ok operations of all times."""
     return sum(
         count
         for called, count in summary.counts.items()
@@ -154,7 +154,7 @@ def _figures(summary: HistorySummary, *, fault_count: int) -> Iterator[tuple[str
     yield from sorted(_counted(summary).items())
     for (f, error), count in sorted(summary.errors.items()):
         yield f"{_word(f)}_error_{error}_count", count
-    # Nobody has thought about what these prove; their operations are info until somebody does.
+    # The meaning of these errors is not registered yet; until it is, their operations are info.
     known = {entry.name for entry in registry().values()}
     unexpected = (count for (_, error), count in summary.errors.items() if error not in known)
     yield "unexpected_errors_count", sum(unexpected)
@@ -165,7 +165,7 @@ def _figures(summary: HistorySummary, *, fault_count: int) -> Iterator[tuple[str
 
 
 def _counted(summary: HistorySummary) -> Mapping[str, int]:
-    """Counts by kind, outcome and time; polls that returned nothing are counted beside."""
+    """Return counts by kind, outcome and time; polls that returned nothing count separately."""
     figures: dict[str, int] = {}
     for called, count in summary.counts.items():
         if called.time not in _TIMES and not _is_early_fault(called.time):
@@ -178,12 +178,12 @@ def _counted(summary: HistorySummary) -> Mapping[str, int]:
 
 
 def _is_early_fault(time: str) -> bool:
-    """Whether it is the number of a fault, and one of the first; kinds have figures elsewhere."""
+    """Return whether it is the number of one of the first faults; kinds have figures elsewhere."""
     return time.isdecimal() and int(time) < _FAULT_FIGURES_MAX
 
 
 def _latencies(buckets: Mapping[int, int]) -> Iterator[tuple[str, float]]:
-    """Quantiles, as the upper bound of the bucket that each falls into."""
+    """Yield quantiles, as the upper bound of the bucket that each falls into."""
     total = sum(buckets.values())
     for name, share in _QUANTILES.items() if total else ():
         reached = 0

@@ -30,13 +30,13 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySummary:
-    """What the operations of a run come to."""
+    """The summary of a run's operations."""
 
     row_count: int
     gap: str
-    """Where the indices are not 0, 1, 2, …; empty if they are."""
+    """The place where the indices are not 0, 1, 2, …; empty if they are."""
     overlap: str
-    """Which process had two polls open at a time; empty if none had."""
+    """The process that had two polls open at a time; empty without one."""
     counts: Mapping[Called, int]
     errors: Mapping[tuple[F, str], int]
     latencies: Mapping[F, Mapping[int, int]]

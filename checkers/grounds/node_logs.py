@@ -1,4 +1,4 @@
-"""G4 healthy-processes, G5 fatal-fault, G6 unreadable-disk: what the logs of nodes say of them.
+"""G4 healthy-processes, G5 fatal-fault, G6 unreadable-disk: three checks of the nodes' logs.
 
 A log is prose; what was recorded of it are the few lines that nothing else writes
 (`history.cluster_schema.LOG_FINDINGS`).
@@ -11,7 +11,7 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 - *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
   are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
   formatted: neither may bring that about. Every other change of its disk may.
-- *healthy-processes*: a JVM ran out of memory, or crashed by itself. That says more of the heap it
+- *healthy-processes*: a JVM ran out of memory, or crashed on its own. That says more of the heap it
   was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
   unknown.
 
@@ -52,11 +52,11 @@ _SOUND: Final = frozenset({"cut_power", "wipe"})
 _SICK: Final = ("out-of-memory", "jvm-crash")
 
 Row = Mapping[str, Any]
-"""Of LOG_FINDINGS."""
+"""A row of LOG_FINDINGS."""
 
 
 def fatal_faults(tables: Tables, seen: View) -> Judged:
-    """Fatal faults, by node. Reads `log_findings` and `faults`."""
+    """Find fatal faults, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=DISK_FAULTS)
     refused = _targets(tables, faults=DISK_REFUSALS)
     controllers = seen.facts.controllers
@@ -66,26 +66,26 @@ def fatal_faults(tables: Tables, seen: View) -> Judged:
 
 
 def unreadable_disks(tables: Tables, seen: View) -> Judged:
-    """Disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
+    """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
     for node, proofs in _proofs(tables, seen.facts, findings=_UNREADABLE):
         yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
 
 
 def sick_processes(tables: Tables, seen: View) -> Judged:
-    """JVMs out of memory or crashed, by node. Reads `log_findings`."""
+    """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, proofs in _proofs(tables, seen.facts, findings=_SICK):
         yield node, _found(HEALTHY, node, proofs, allowed=False)
 
 
 def _found(check: str, node: str, proofs: list[Proof], *, allowed: bool) -> Found:
-    """A node is one case, whatever its log says."""
+    """Return the findings of a node, which is one case, whatever its log says."""
     legal = len(proofs) if allowed else 0
     return spelled(check, node, proofs, cases=1, allowed_count=legal)
 
 
 def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:
-    """The nodes that one of these faults was done to."""
+    """Return the nodes that one of these faults was done to."""
     return {
         node
         for row in tables["faults"].select(["fault", "targets"]).to_pylist()
@@ -97,7 +97,7 @@ def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:
 def _proofs(
     tables: Tables, facts: Facts, *, findings: tuple[str, ...]
 ) -> Iterator[tuple[str, list[Proof]]]:
-    """Of each node, in order."""
+    """Yield for each node, in order, its findings."""
     found: dict[str, list[Proof]] = {node: [] for node in facts.node_ids}
     for row in tables["log_findings"].to_pylist():
         if row["finding"] in findings:

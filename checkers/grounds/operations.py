@@ -1,4 +1,4 @@
-"""One file of operations in one small row: what assumptions, grounds and figures need of it.
+"""The summary of one file of operations in one small row, for assumptions, grounds and figures.
 
 Operations are many, and what crosses their files is little: counts, a histogram, the first call
 and last return of each process, the final reads, the polls that crashed. So each file is summed up
@@ -6,9 +6,9 @@ where it lies, and `checkers.grounds.history_summary` puts the sums together.
 
 An operation belongs to the time at which it was *called*: before the first effect of a fault,
 during some fault (from its effect to its heal), between faults, or after the last heal; and it is
-counted beside for each fault and each kind of fault during which it was called. To its kind a fault
-lasts a second at least: a restarted node may be back before any client has called. Latencies go
-into buckets that are 1.1 % wide, so that quantiles of a run can be told from the sum of files.
+counted separately for each fault and each kind of fault during which it was called. To its kind a
+fault lasts a second at least: a restarted node may be back before any client has called. Latencies
+go into buckets that are 1.1 % wide, so that quantiles of a run can be told from the sum of files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,7 +112,7 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultWindow:
-    """When a fault was in effect; a fault that never healed ends at `OPEN_NS`."""
+    """The time when a fault was in effect; a fault that never healed ends at `OPEN_NS`."""
 
     fault: int
     """Its index."""
@@ -133,14 +133,14 @@ class _Operations:
 
 
 def during_kind(kind: str) -> str:
-    """The `time` of what was called during any fault of a kind."""
+    """Return the `time` of what was called during any fault of a kind."""
     return f"during {kind}"
 
 
 def summary_of_operations(
     path: str, operations: pa.Table, *, windows: Sequence[FaultWindow]
 ) -> pa.Table:
-    """One row of `SUMMARY` for a file's rows of OPERATIONS (`COLUMNS` of it, in file order)."""
+    """Return one row of `SUMMARY` for a file's OPERATIONS (its `COLUMNS`, in file order)."""
     ops = _Operations(
         index=operations.column("index").to_numpy(),
         process=operations.column("process").to_numpy(),
@@ -186,7 +186,7 @@ def _counts(ops: _Operations, windows: Sequence[FaultWindow]) -> Iterator[dict[s
 def _by_time(
     called: NDArray[np.int64], windows: Sequence[FaultWindow], union: Sequence[FaultWindow]
 ) -> Iterator[tuple[str, int]]:
-    """How many of these ascending times lie before, during, between and after the faults."""
+    """Yield how many of these ascending times lie before, during, between and after the faults."""
     if not union:
         yield "before", len(called)
         return
@@ -214,7 +214,7 @@ def _within(called: NDArray[np.int64], window: FaultWindow) -> int:
 
 
 def _union(windows: Sequence[FaultWindow]) -> list[FaultWindow]:
-    """The times at which any fault was in effect, as disjoint windows in order."""
+    """Return the times at which any fault was in effect, as disjoint windows in order."""
     union: list[FaultWindow] = []
     for window in sorted(windows, key=lambda one: one.effect_ns):
         if union and window.effect_ns <= union[-1].end_ns:

@@ -1,13 +1,13 @@
-"""G7 recordings: what the run set out to record of its cluster is there.
+"""G7 recordings: the tables that the run set out to record of its cluster are filled.
 
 A table that is empty judges nothing, and what judges nothing finds nothing wrong. Most checks would
-say so themselves (not judged), but a run whose tape was lost, or whose disks nobody read, is not
+say so themselves (not judged), but a run whose tape was lost, or whose disks were not read, is not
 what it was meant to be: it is unknown.
 
 Asked of the tables that a run which came to its end always fills, if it set out to: a cluster that
-lives sends frames, writes its metadata log, shows its metadata and has somebody lead its quorum,
-and its disks and settings can be read afterwards. Not asked of what a run may do without: what
-clients ask for beside their sends and polls, and lines of trouble in logs.
+lives sends frames, writes its metadata log, shows its metadata and has a leader of its quorum, and
+its disks and settings can be read afterwards. Not asked of what a run may do without: what clients
+ask for besides their sends and polls, and lines of trouble in logs.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ _FILLED: Final[Mapping[str, str]] = {
 
 
 def recordings(run: RunDirectory, manifest: Manifest) -> CheckResult:
-    """Whether each table that has to hold something does; nothing is asked of a run cut short."""
+    """Check that each table that must hold rows does; a run cut short is exempt."""
     wanted = [] if manifest.end_ns is None else [one for one in _FILLED if one in manifest.recorded]
     empty = [name for name in wanted if _row_count(run, manifest, name) == 0]
     return CheckResult(
@@ -49,7 +49,7 @@ def recordings(run: RunDirectory, manifest: Manifest) -> CheckResult:
 
 
 def _row_count(run: RunDirectory, manifest: Manifest, name: str) -> int | None:
-    """None: some of it cannot be read, which the checks that need it say."""
+    """Return the row count; None if some rows cannot be read (the checks on them say so)."""
     buckets = range(RECORD_BUCKET_COUNT if name == "replica_records" else 1)
     counts = [row_count(cluster_file(run, manifest, name, bucket=bucket)) for bucket in buckets]
     known = [count for count in counts if count is not None]

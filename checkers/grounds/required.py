@@ -15,7 +15,7 @@ _NAME: Final = "required-checks"
 def required(
     manifest: Manifest, results: Mapping[str, CheckResult], entry_of: Callable[[str], Entry]
 ) -> CheckResult:
-    """The answer: each check that the scenario demands was asked, judged something, and can fail.
+    """Check that each demanded check was asked, judged something, and can fail.
 
     `entry_of`: the entry of a check, by name.
     """

@@ -1,1 +1,1 @@
-"""Brokers as they come and go: whose id it is, and who may run."""
+"""Checks of brokers as they come and go: their ids, and their right to run."""

@@ -37,7 +37,7 @@ NAME: Final = "duplicate-id"
 
 
 def duplicate_ids(tables: Tables, seen: View) -> Judged:
-    """Registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
+    """Find registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
     if doubt:
@@ -72,7 +72,7 @@ def _judged(
 
 
 def _successions(broker: BrokerHistory) -> Iterator[tuple[BrokerVersion, BrokerVersion]]:
-    """Each version but the first, with the one before it.
+    """Yield each version but the first, with the one before it.
 
     Or with the one before that, where the decision of a registration first fenced the old one.
     """
@@ -82,7 +82,7 @@ def _successions(broker: BrokerHistory) -> Iterator[tuple[BrokerVersion, BrokerV
 
 
 def _replaced(before: BrokerVersion, version: BrokerVersion) -> bool:
-    """Whether another incarnation took the place of an unfenced one."""
+    """Return whether another incarnation took the place of an unfenced one."""
     registered = version.registration_offset == version.metadata_offset
     other = version.incarnation_id != before.incarnation_id
     return registered and other and before.eligible and not version.snapshot

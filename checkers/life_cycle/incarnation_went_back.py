@@ -26,7 +26,7 @@ NAME: Final = "incarnation-went-back"
 
 
 def incarnations_that_went_back(_: Tables, seen: View) -> Judged:
-    """Registrations out of the past, by broker. Reads `metadata_log`."""
+    """Find registrations out of the past, by broker. Reads `metadata_log`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -31,7 +31,7 @@ NAME: Final = "refused-but-running"
 
 
 def refused_but_running(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """What refused incarnations did, by node. Reads `wire`."""
+    """Yield the findings on what refused incarnations did, by node. Reads `wire`."""
     registrations = _by_source(tables["wire"], "BrokerRegistration")
     works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
     for node in sorted(registrations):

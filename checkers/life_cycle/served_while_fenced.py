@@ -46,10 +46,10 @@ NAME: Final = "served-while-fenced"
 
 _SLACK_NS: Final = 250_000_000
 _DRIFT_SHARE: Final = 100
-"""Of a lease, by how much a broker's clock may run behind."""
+"""The divisor of a lease that gives how far a broker's clock may run behind."""
 _HEARTBEAT: Final = "BrokerHeartbeat"
 _ANSWERS: Final = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE")
-"""What a broker shows of its metadata; other errors may be the client's own, of no answer."""
+"""The answers by which a broker shows its metadata; other errors may be the client's own."""
 
 
 class _Read(NamedTuple):
@@ -62,7 +62,7 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """From when on a broker may not serve, and the request whose answer says so."""
+    """The time from when on a broker may not serve, and the request whose answer says so."""
 
     time_ns: int
     rpc: Rpc
@@ -70,7 +70,7 @@ class _End:
 
 
 def served_while_fenced(tables: Tables, seen: View) -> Judged:
-    """Reads that a fenced broker answered, by broker.
+    """Find reads that a fenced broker answered, by broker.
 
     Reads `describes`, `wire` and `node_settings`.
     """
@@ -86,7 +86,7 @@ def served_while_fenced(tables: Tables, seen: View) -> Judged:
 
 
 def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
-    """The reads that each broker answered, in the order of their calls."""
+    """Return the reads that each broker answered, in the order of their calls."""
     columns = ["node", "call_ns", "return_ns", "read"]
     answered = describes.filter(pc.is_in(describes["error"], pa.array(_ANSWERS)))
     found: dict[str, list[_Read]] = {}
@@ -97,7 +97,7 @@ def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
 
 
 def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
-    """What each broker was answered without an error, in the order in which it was passed on."""
+    """Return each broker's answers without an error, in the order in which they were passed on."""
     found: dict[str, list[Rpc]] = {}
     for rpc in rpcs(wire, _HEARTBEAT, "BrokerRegistration"):
         if rpc.ok and rpc.returned_ns is not None:
@@ -116,7 +116,7 @@ class _Leases:
     lease_ns: int
     _returned_ns: list[int] = field(init=False)
     _newest: list[Rpc] = field(init=False)
-    """By place: of those up to it, the one that was asked last."""
+    """The newest contact by place: of those up to it, the one that was asked last."""
     _newest_beats: list[Rpc | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -126,11 +126,11 @@ class _Leases:
         self._newest_beats = list(accumulate(beats, _newer_of_any))
 
     def is_known(self, read: _Read) -> bool:
-        """Whether anything had been answered to the broker before the read returned."""
+        """Return whether anything had been answered to the broker before the read returned."""
         return bool(bisect_left(self._returned_ns, read.return_ns))
 
     def end_for(self, read: _Read) -> _End | None:
-        """When the right to serve had surely ended, if that was before the read was called."""
+        """Return when the right to serve had surely ended before the read was called, or None."""
         known = bisect_left(self._returned_ns, read.return_ns)
         if not known:
             return None
@@ -169,7 +169,7 @@ def _newer_of_any(one: Rpc | None, other: Rpc | None) -> Rpc | None:
 
 
 def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proof | None]:
-    """An answer a read of which it is known how long the broker might serve."""
+    """Judge each read of which it is known how long the broker might serve."""
     awake_ns: dict[int, int] = {}
     for read in filter(leases.is_known, reads):
         end = leases.end_for(read)

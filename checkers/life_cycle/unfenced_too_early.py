@@ -35,11 +35,11 @@ __all__ = ["CHECKS", "NAME", "unfenced_too_early"]
 NAME: Final = "unfenced-too-early"
 
 _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
-"""Those that were passed on, by (broker id, broker epoch), in the order of their arrival."""
+"""The heartbeats that were passed on, by (broker id, broker epoch), in order of arrival."""
 
 
 def unfenced_too_early(tables: Tables, seen: View) -> Judged:
-    """Unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
+    """Find unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -91,7 +91,7 @@ def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: Vi
 
 
 def _told_so_ns(told: Sequence[Rpc]) -> int:
-    """When a controller first called this registration unfenced; OPEN_NS if none did."""
+    """Return when a controller first called this registration unfenced; OPEN_NS if none did."""
     answers = (one.answered_ns for one in told if one.ok and one.answered("fenced") is False)
     return min((time_ns for time_ns in answers if time_ns is not None), default=OPEN_NS)
 

@@ -8,7 +8,7 @@ log count as they are bounded (`Facts`), so that a leadership which began or end
 is not told of; and a log that ends before the answer says nothing of its time.
 
 A registration that was never unfenced is left out: it may stand for partitions that the incarnation
-before it led, until the controller comes to fence that one.
+before it led, until the controller fences that one.
 
 Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBrokerState`.
 """
@@ -30,11 +30,11 @@ __all__ = ["CHECKS", "NAME", "unsafe_shutdowns"]
 NAME: Final = "unsafe-shutdown"
 
 _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
-"""From when to when, surely; of which partition; by which version."""
+"""The sure span of a leadership (from, until), its partition and its version."""
 
 
 def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
-    """Brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
+    """Find brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -50,7 +50,7 @@ def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
 
 
 def _may_go(rpc: Rpc, log_end_ns: int) -> bool:
-    """Whether the broker was told that it may, at a time that the log tells of."""
+    """Return whether the broker was told that it may go, at a time that the log covers."""
     if not rpc.ok or not rpc.answered("shutting_down") or rpc.reached_ns is None:
         return False
     return rpc.answered_ns is not None and rpc.answered_ns <= log_end_ns
@@ -65,7 +65,7 @@ def _was_unfenced(rpc: Rpc, seen: View) -> bool:
 
 
 def _leads(seen: View) -> dict[int, list[_Lead]]:
-    """The leaderships of each broker id, each as long as nothing of its partition changes."""
+    """Return the leaderships of each broker id, each until something of its partition changes."""
     facts = seen.facts
     log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
     found: dict[int, list[_Lead]] = {}

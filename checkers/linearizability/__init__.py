@@ -1,1 +1,1 @@
-"""Whether histories of plain objects are linearizable, key by key."""
+"""The check that histories of plain objects are linearizable, key by key."""

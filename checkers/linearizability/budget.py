@@ -1,4 +1,4 @@
-"""How much time and memory the judgement of one key may cost, and what is left of it.
+"""The time and memory that the judgement of one key may cost, and the part that is left.
 
 A search can be exponential in the operations that are open at once. It asks its meter as it goes,
 and reaching the bound is an answer: this key is unknown, and no other.
@@ -13,12 +13,12 @@ __all__ = ["Budget", "Meter", "OverBudgetError"]
 
 
 class OverBudgetError(Exception):
-    """What ran out, and how much of it there was: the doubt about a key, in words."""
+    """The budget that ran out and its size: the doubt about a key, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Of one key."""
+    """The budget of one key."""
 
     seconds: float
     bytes: int
@@ -26,7 +26,7 @@ class Budget:
 
 @dataclass(slots=True, kw_only=True)
 class Meter:
-    """What is spent of a budget. The clock is handed in, so that a test can move it."""
+    """The part of a budget that is spent. The clock is handed in, so that a test can move it."""
 
     budget: Budget
     deadline: float
@@ -35,7 +35,7 @@ class Meter:
 
     @classmethod
     def started(cls, budget: Budget, *, clock: Callable[[], float] = perf_counter) -> Self:
-        """A meter whose time runs from now."""
+        """Return a meter whose time runs from now."""
         return cls(budget=budget, deadline=clock() + budget.seconds, clock=clock)
 
     @property

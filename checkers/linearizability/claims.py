@@ -1,4 +1,4 @@
-"""What operations on a versioned register or a log claim, as arrays: both models in one form.
+"""The claims of operations on a versioned register or a log, as arrays: both models in one form.
 
 A *version* counts the changes of an object, and version k appears at the moment t_k. Version 0 is
 there from the beginning. Of a register it is the version that clients see; the append that gets
@@ -39,16 +39,16 @@ __all__ = [
 NEVER: Final = int(np.iinfo(np.int64).max)
 """The moment of what does not happen."""
 ENDLESS: Final = NEVER - 1
-"""The return of what happened at some time after its call, and nobody knows when."""
+"""The return of an operation that took effect at some unknown time after its call."""
 ALWAYS: Final = int(np.iinfo(np.int64).min)
 """The moment of what has been there from the beginning."""
 NOTHING: Final = ALWAYS
 """Stands for null: no value, no version."""
 UNTOLD: Final = ALWAYS + 1
-"""The value of a version that nobody showed."""
+"""The value of a version that no operation showed."""
 
 COLUMNS: Final = ("f", "call_ns", "return_ns", "outcome", "error", "expected", "version", "value")
-"""Of MODEL_OPERATIONS: what the claims are made of."""
+"""The columns of MODEL_OPERATIONS from which claims are made."""
 
 _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 _KINDS: Final = len(_OUTCOMES)
@@ -75,7 +75,7 @@ class ModelRows:
         return len(self.kind)
 
     def slice(self, first: int, count: int) -> "ModelRows":
-        """So many of them from this place on, or as many as there are; nothing is copied."""
+        """Return up to `count` of the rows from this place on; nothing is copied."""
         part = slice(first, first + count)
         return ModelRows(
             kind=self.kind[part],
@@ -101,7 +101,7 @@ class Changes:
         return len(self.version)
 
     def take(self, which: NDArray[np.bool_]) -> "Changes":
-        """Those under the mask."""
+        """Return those under the mask."""
         return Changes(
             version=self.version[which],
             call=self.call[which],
@@ -112,12 +112,12 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What operations say; of those that crashed, what they may have done."""
+    """The claims of operations; for those that crashed, what they may have done."""
 
     made: tuple[Changes, ...]
-    """By operations that are ok."""
+    """The versions made by ok operations."""
     shown: Changes
-    """By reads that are ok."""
+    """The versions shown by ok reads."""
     held: bool
     """A read shows that its version was the last one; if not, only that it was there."""
     absent: Changes
@@ -129,15 +129,15 @@ class Claims:
     crashed_writes: Changes
     """`version` is 0: they can have made any. They have no end."""
     jumps: tuple[Int64s, Int64s]
-    """What an ok `cas` made, and what it expected: not one less."""
+    """The versions that an ok `cas` made, and those it expected, where these are not one less."""
     doubt: str
-    """Why some operations could not be understood, or nothing."""
+    """The reason why some operations could not be understood; empty without one."""
 
 
 def model_rows(rows: pa.Table, model: Model) -> ModelRows:
-    """The operations of one key, of whatever part of it, of `COLUMNS` of MODEL_OPERATIONS.
+    """Return the operations of any part of one key, from `COLUMNS` of MODEL_OPERATIONS.
 
-    Words may be dictionary-encoded. Raises ValueError for a word that is none of the model's.
+    Words may be dictionary-encoded. Raises ValueError for a word that is not the model's.
     """
     kind = codes(rows.column("f"), FS[model]) * np.int8(_KINDS)
     kind += codes(rows.column("outcome"), tuple(_OUTCOMES))
@@ -153,7 +153,7 @@ def model_rows(rows: pa.Table, model: Model) -> ModelRows:
 
 
 def claims_of(rows: ModelRows, model: Model) -> Claims:
-    """What these operations claim."""
+    """Return the claims of these operations."""
     return _of_log(rows) if model is Model.LOG else _of_register(rows)
 
 
@@ -218,7 +218,7 @@ def _chosen(rows: ModelRows, f: int, outcome: int) -> NDArray[np.intp]:
 def _changes(
     rows: ModelRows, which: NDArray[np.intp], version: Int64s, doubts: list[str]
 ) -> Changes:
-    """These rows, but those without a version or with an end before the call."""
+    """Return these rows, but those without a version or with an end before the call."""
     changes = Changes(
         version=version, call=rows.call[which], end=rows.end[which], value=rows.value[which]
     )

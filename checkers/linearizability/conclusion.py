@@ -1,4 +1,4 @@
-"""Slabs of one key put together: what none of them can see alone.
+"""Slabs of one key put together: the faults that no single slab can see.
 
 Between two slabs, a bound of the one contradicts a bound of the other exactly if the latest lower
 bound of all earlier versions is after the earliest upper bound of the later ones. What refusals
@@ -22,7 +22,7 @@ __all__ = ["Conclusion", "Run", "concluded", "entries"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What is wrong with a key."""
+    """The faults of a key."""
 
     faults: tuple[Fault, ...]
     """Not all, if there are many."""
@@ -34,28 +34,28 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a slab answered."""
+    """The answer of a slab."""
 
     summary: Summary
     entry: Entry = NO_ENTRY
-    """In the light of this."""
+    """The entry under which the slab was summed up."""
     steady_from: int
-    """With an entry from then on, nothing changes: of its first run."""
+    """The moment from which on an entry changes nothing, by the slab's first run."""
     again_count: int = 0
-    """How often it was asked again."""
+    """The number of times it was asked again."""
 
     @staticmethod
     def first(summary: Summary) -> "Run":
-        """Of the first time."""
+        """Return the run of a slab's first answer."""
         return Run(summary=summary, steady_from=max(summary.steady_from, summary.first_lower))
 
     def again(self, summary: Summary, entry: Entry) -> "Run":
-        """Of a later time."""
+        """Return the run of a later answer."""
         return replace(self, summary=summary, entry=entry, again_count=self.again_count + 1)
 
 
 def entries(runs: Sequence[Run]) -> Mapping[int, Entry]:
-    """The slabs, by place, that have to be asked again, and with which entry; none: it is over.
+    """Return the slabs, by place, to ask again, and with which entry; empty when it is over.
 
     runs: of all slabs of a key, in the order of their versions. A slab behind one that has to be
     asked again is asked along with it, but only once: so each slab is asked three times at most,
@@ -74,7 +74,7 @@ def entries(runs: Sequence[Run]) -> Mapping[int, Entry]:
 
 
 def concluded(summaries: Sequence[Summary]) -> Conclusion:
-    """What is wrong with the key of these slabs, which are all that it has, by version."""
+    """Return the faults of the key, by version, from the summaries of all its slabs."""
     across = list(_across(summaries))
     nobody, nobody_count = _nobody(summaries)
     faults = [fault for summary in summaries for fault in summary.faults]
@@ -87,7 +87,7 @@ def concluded(summaries: Sequence[Summary]) -> Conclusion:
 
 
 def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
-    """Contradictions between slabs, each lower bound once: with the first later slab."""
+    """Find contradictions between slabs, each lower bound once: with the first later slab."""
     lower = told = ALWAYS
     for summary in summaries:
         if lower > summary.upper and lower != told:
@@ -103,7 +103,7 @@ def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
 
 
 def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
-    """Versions that were there, and that nobody can have made."""
+    """Return the faults of versions that existed but that no operation can have made."""
     unmade = _unmade(summaries)
     unmade = unmade.take((unmade.latest < NEVER) & (unmade.swap > unmade.latest))
     if not len(unmade.first):
@@ -133,7 +133,7 @@ def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
 
 
 def _unmade(summaries: Sequence[Summary]) -> Unmade:
-    """Of all slabs, in the light of all later ones and of the entries."""
+    """Return the unmade versions of all slabs, given all later slabs and the entries."""
     later, parts = NEVER, []
     for place in range(len(summaries) - 1, -1, -1):
         summary = summaries[place]

@@ -56,7 +56,7 @@ class Proofs:
 
 
 def counter_of(columns: Columns) -> Counter:
-    """Reads and adds of anything but 0, which changes nothing and fits everywhere."""
+    """Return reads and adds of anything but 0, which changes nothing and fits everywhere."""
     read = np.flatnonzero(columns.f == _READ)
     add = np.flatnonzero((columns.f != _READ) & (columns.value != 0))
     return Counter(
@@ -73,11 +73,11 @@ def counter_of(columns: Columns) -> Counter:
 
 
 def are_alike(whole: Counter) -> bool:
-    """Whether all adds are the same number, or there are none."""
+    """Return whether all adds are the same number; True without adds."""
     return not len(whole.delta) or bool(np.all(whole.delta == whole.delta[0]))
 
 
 def single(whole: Counter, place: np.int64) -> Operation:
-    """The operation at a place in the columns."""
+    """Return the operation at a place in the columns."""
     (operation,) = operations_of(whole.columns.take(np.array([place])), MODEL)
     return operation

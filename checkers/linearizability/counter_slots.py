@@ -45,7 +45,7 @@ _BEGINNING: Final = -OPEN_NS
 
 
 def overdue(whole: Counter) -> Proofs | None:
-    """Equal adds that find no place between the reads that were before and after them.
+    """Find equal adds that find no place between the reads that were before and after them.
 
     What is found within bounds, never goes back and is a multiple of the step is assumed.
     """
@@ -68,7 +68,7 @@ def overdue(whole: Counter) -> Proofs | None:
 
 
 def _first_missed(release: Numbers, deadline: Numbers, last: int) -> int | None:
-    """The deadline of a job that gets no slot in time; one above `last` is none."""
+    """Return the deadline, up to `last`, of a job that gets no slot in time; None without one."""
     jobs = list(zip(*(column.tolist() for column in _by(release, deadline)), strict=True))
     waiting: list[int] = []
     position = 0
@@ -90,7 +90,7 @@ def _by(release: Numbers, deadline: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _of_missed(whole: Counter, counts: Numbers, slot: int) -> Proof:
-    """Two reads, the later one called after the adds of this deadline, with too many in between."""
+    """Return the proof: two reads, the later after this deadline's adds, too many in between."""
     low = np.flatnonzero(counts <= slot)
     later = int(low[np.argmax(whole.read_call[low])])
     over = np.flatnonzero(whole.add_end < whole.read_call[later])

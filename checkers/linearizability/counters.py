@@ -1,15 +1,15 @@
-"""Whether operations on a counter are linearizable: exact sweeps, else a search.
+"""The check that operations on a counter are linearizable: exact sweeps, else a search.
 
-*Bounds* hold for adds of any sign. A read found at least what the adds that had returned before its
-call come to, with all negative ones that may have taken effect by its return, and at most the same
-with all positive ones. Where no add is negative (or none positive), a read that was called after
-another one returned found no less (no more). These sweeps are prefix sums, O(n log n), and what
-they find is wrong.
+*Bounds* hold for adds of any sign. A read found at least the sum of the adds that had returned
+before its call and of all negative ones that may have taken effect by its return, and at most the
+same with all positive ones. Where no add is negative (or none positive), a read that was called
+after another one returned found no less (no more). These sweeps are prefix sums, O(n log n), and
+what they find is wrong.
 
 What they let pass is right where all adds are the same number and each of them finds its place
 between the reads (`checkers.linearizability.counter_slots`). It need not be right elsewhere: two
-adds of 2 never come to 3. Which sums a few adds can make is the subset sum problem, so in general
-this is NP-complete, and a search decides (`checkers.linearizability.searched`).
+adds of 2 never make 3. Which sums a few adds can make is the subset sum problem, so in general this
+is NP-complete, and a search decides (`checkers.linearizability.searched`).
 
 Source: linearizability, Herlihy and Wing 1990; the sweeps are ours, and tested against trying every
 order.
@@ -40,7 +40,7 @@ __all__ = ["counter"]
 
 
 def counter(key: str, rows: pa.Table, budget: Budget) -> Found:
-    """What is wrong with the operations of one counter: `KeyKernel`."""
+    """Find what is wrong with the operations of one counter: `KeyKernel`."""
     columns = columns_of(rows, MODEL)
     whole = counter_of(columns)
     proofs = _beyond(whole) or _went_back(whole) or _off_the_step(whole) or overdue(whole)
@@ -53,7 +53,7 @@ def counter(key: str, rows: pa.Table, budget: Budget) -> Found:
 
 
 def _beyond(whole: Counter) -> Proofs | None:
-    """Reads of less or more than the adds can come to."""
+    """Find reads of less or more than the adds can sum to."""
     up, down = np.maximum(whole.delta, 0), np.minimum(whole.delta, 0)
     least = _ended(whole, up) + _called(whole, down)
     most = _ended(whole, down) + _called(whole, up)
@@ -83,21 +83,21 @@ def _beyond(whole: Counter) -> Proofs | None:
 
 
 def _ended(whole: Counter, figures: Numbers) -> Numbers:
-    """For each read, the sum over the adds that had returned before its call."""
+    """Return for each read, the sum over the adds that had returned before its call."""
     order = np.argsort(whole.add_end, kind="stable")
     sums = np.append(0, np.cumsum(figures[order]))
     return sums[np.searchsorted(whole.add_end[order], whole.read_call, side="left")]
 
 
 def _called(whole: Counter, figures: Numbers) -> Numbers:
-    """For each read, the sum over the adds that were called by its return."""
+    """Return for each read, the sum over the adds that were called by its return."""
     order = np.argsort(whole.add_call, kind="stable")
     sums = np.append(0, np.cumsum(figures[order]))
     return sums[np.searchsorted(whole.add_call[order], whole.read_end, side="right")]
 
 
 def _went_back(whole: Counter) -> Proofs | None:
-    """Reads of less than one before them where no add is negative, of more where all are."""
+    """Find reads of less than one before them where no add is negative, of more where all are."""
     sign = _sign(whole)
     if not sign:
         return None
@@ -128,14 +128,14 @@ def _went_back(whole: Counter) -> Proofs | None:
 
 
 def _sign(whole: Counter) -> int:
-    """That of all adds; 0 if there are both, 1 if there is none."""
+    """Return the sign of all adds; 0 if there are both, 1 without adds."""
     if not np.any(whole.delta < 0):
         return 1
     return 0 if np.any(whole.delta > 0) else -1
 
 
 def _off_the_step(whole: Counter) -> Proofs | None:
-    """Reads of what no number of equal adds comes to."""
+    """Find reads whose answer is no multiple of the equal adds."""
     if not are_alike(whole) or not len(whole.delta):
         return None
     step = int(whole.delta[0])

@@ -1,7 +1,7 @@
-"""What is wrong with versions, and which operations would prove it.
+"""The faults of versions, and the operations that would prove them.
 
-A fault is found on bounds, which do not say whose they are. It names what its operations claim;
-`witnesses` finds them.
+A fault is found on bounds, which do not name their operations. It names the claims of its
+operations; `witnesses` finds the operations.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["NO_ENTRY", "Entry", "Fault", "Kind", "Rule", "Witness"]
 
 
 class Rule(StrEnum):
-    """What can be wrong."""
+    """The rule that a fault breaks."""
 
     TIMES = "times"
     MADE_TWICE = "made-twice"
@@ -25,22 +25,22 @@ class Rule(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a witness, an operation that is part of a proof, claims."""
+    """The claim of a witness, which is an operation that is part of a proof."""
 
     NOT_BEFORE = "not-before"
-    """That `version` did not appear before `number`, by a version up to it."""
+    """`version` did not appear before `number`; claimed by a version up to it."""
     BY = "by"
-    """That `version` had appeared by `number`, by a version from it on."""
+    """`version` had appeared by `number`; claimed by a version from it on."""
     REFUSED = "refused"
-    """That if `version` - 1 appeared before the call, `version` had by `number`: its return."""
+    """If `version` - 1 appeared before the call, `version` had by `number`, its return."""
     MADE = "made"
-    """That it made `version`."""
+    """The operation made `version`."""
     VALUE = "value"
-    """That `version` has the value `number`."""
+    """`version` has the value `number`."""
     JUMPED = "jumped"
-    """That it made `version`, expecting `number`."""
+    """The operation made `version`, expecting `number`."""
     SAW = "saw"
-    """That there is `version`."""
+    """`version` exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ def _whole(outlines: Sequence[Outline], unreadable: Sequence[str]) -> CheckResul
 
 
 def _counted(result: CheckResult) -> CheckResult:
-    """Says of how many keys there is an answer, where some have none."""
+    """Return the result; if some keys have no answer, its reason says how many have one."""
     count, unknown = (int(result.figures[name]) for name in ("keys_count", "keys_unknown_count"))
     if not unknown:
         return result

@@ -46,4 +46,4 @@ KERNELS: Final[Mapping[Model, KeyKernel]] = {
     Model.SET: grow_only_set,
     Model.COUNTER: counter,
 }
-"""Of every model whose keys are objects of their own; lists are judged across keys."""
+"""The kernel of every model whose keys are separate objects; lists are judged across keys."""

@@ -1,16 +1,16 @@
-"""Who can have made the versions that no ok operation made: a matching, by sorting.
+"""The possible makers of versions that no ok operation made: a matching, by sorting.
 
-What is known of such a version: the moment at which it had appeared at the latest (of the latest
-schedule), and its value, if somebody read it. A crashed write can have made it if it was called by
+Two things are known of such a version: the latest moment at which it had appeared (in the latest
+schedule), and its value, if a client read it. A crashed write can have made it if it was called by
 then and wrote that value; each made one version at most. (A crashed `cas` can have made but one,
 and is no loss to any other: those come first, and do not get here.)
 
 The latest moments ascend with the versions, so what could have made an earlier version could have
 made a later one, if the value fits. Such a matching is one of parentheses: calls open, latest
-moments close, by time. Versions of known values are served first, each class of one value by
-itself, and take the latest calls that do; this leaves the earliest calls, which are the most useful
-ones, for versions of unknown value, which take any. (Exact, because the sets of writes that can be
-left over form a matroid, of which this is the basis with the earliest calls.)
+moments close, by time. Versions of known values are served first, each class of one value
+separately, and take the latest calls that do; this leaves the earliest calls, which are the most
+useful ones, for versions of unknown value, which take any. (Exact, because the sets of writes that
+can be left over form a matroid, of which this is the basis with the earliest calls.)
 """
 
 from dataclasses import dataclass
@@ -32,15 +32,15 @@ class Unmade:
     count: Int64s
     """Versions of the run; 1 where the value is known."""
     latest: Int64s
-    """When they had appeared, at the latest."""
+    """The latest moments at which they appeared."""
     value: Int64s
     told: NDArray[np.bool_]
     """The value is known."""
     swap: Int64s
-    """The earliest call of a crashed `cas` that can have made it, NEVER if there is none."""
+    """The earliest call of a crashed `cas` that can have made it; NEVER without one."""
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Unmade":
-        """Those under the mask."""
+        """Return those under the mask."""
         return Unmade(
             first=self.first[which],
             count=self.count[which],
@@ -52,7 +52,7 @@ class Unmade:
 
 
 def unexplained(unmade: Unmade, *, call: Int64s, value: Int64s) -> tuple[NDArray[np.bool_], int]:
-    """Which runs have a version that no crashed write is left for, and how many versions have none.
+    """Return which runs lack a crashed write for some version, and how many versions lack one.
 
     `call`, `value`: of each crashed write.
     """
@@ -69,7 +69,7 @@ def unexplained(unmade: Unmade, *, call: Int64s, value: Int64s) -> tuple[NDArray
 def _of_values(
     latest: Int64s, needed: Int64s, *, call: Int64s, value: Int64s
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which versions of known values get no write, and which writes are left over."""
+    """Return which versions of known values get no write, and which writes are left over."""
     wanted = np.flatnonzero(np.isin(value, needed))
     left = np.ones(len(call), dtype=np.bool_)
     closes = np.repeat([False, True], [len(wanted), len(latest)])
@@ -95,7 +95,7 @@ def _of_values(
 
 
 def _of_any(latest: Int64s, count: Int64s, *, call: Int64s) -> tuple[NDArray[np.bool_], int]:
-    """Which runs of versions of unknown value get too few writes, and how many versions none."""
+    """Return which runs of unknown value get too few writes, and how many versions get none."""
     if not len(latest):
         return np.zeros(0, dtype=np.bool_), 0
     closes = np.repeat([False, True], [len(call), len(latest)])

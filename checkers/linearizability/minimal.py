@@ -23,7 +23,7 @@ __all__ = ["minimal"]
 
 
 def minimal(rows: pa.Table, *, is_wrong: Callable[[pa.Table], bool], budget: Budget) -> pa.Table:
-    """A part of `rows`, in their order, for which `is_wrong` holds, as it does for `rows`.
+    """Return a part of `rows`, in their order, for which `is_wrong` holds, as it does for `rows`.
 
     1-minimal unless the budget ran out before; then the smallest part found until then. `is_wrong`
     may raise OverBudgetError itself, which counts as not wrong: what is kept is always proven.
@@ -54,7 +54,7 @@ def _without_a_piece(
     is_wrong: Callable[[pa.Table], bool],
     meter: Meter,
 ) -> NDArray[np.int64] | None:
-    """What is kept without the last of these pieces that can be spared, or None."""
+    """Return the rest without the last of these pieces that can be spared; None if none can."""
     for piece in reversed(np.array_split(kept, piece_count)):
         meter.check()
         rest = np.setdiff1d(kept, piece, assume_unique=True)

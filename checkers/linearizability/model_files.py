@@ -1,4 +1,4 @@
-"""How the rows of open histories reach the kernels: which row groups hold which keys, and reading.
+"""The reader of open histories for the kernels: which row groups hold which keys, and their rows.
 
 A large key has row groups of its own and is read by many tasks; its file is verified by one of
 them, and the others are not to be believed before it is. What the driver looks at is Parquet's
@@ -37,7 +37,7 @@ class KeyGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What a file has, by its statistics."""
+    """The content of a file by its statistics."""
 
     file: SealedFile
     keys: tuple[KeyGroups, ...]
@@ -54,7 +54,7 @@ def verify(file: SealedFile) -> None:
 
 
 def outline(file: SealedFile) -> Outline:
-    """What the file has. Raises HarnessError, naming the file, if it cannot be read."""
+    """Return the content of the file. Raises HarnessError, naming it, if it cannot be read."""
     with opened(_unverified(file), _TABLE) as parquet:
         groups = [_Group(parquet, number) for number in range(parquet.num_row_groups)]
         keys: list[KeyGroups] = []
@@ -78,7 +78,7 @@ def outline(file: SealedFile) -> Outline:
 def rows_of_groups(
     file: SealedFile, groups: Sequence[int], columns: Sequence[str]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Each of these row groups with its number, words dictionary-encoded.
+    """Yield each of these row groups with its number, words dictionary-encoded.
 
     Memory holds one. Raises HarnessError, naming the file, if it cannot be read.
     """
@@ -90,7 +90,7 @@ def rows_of_groups(
 def keys_of_group(
     file: SealedFile, group: int, columns: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Each key of a row group that holds several, with all its rows.
+    """Yield each key of a row group that holds several, with all its rows.
 
     `columns` include the key. Raises HarnessError, naming the file, if it cannot be read.
     """
@@ -100,7 +100,7 @@ def keys_of_group(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The statistics of a row group; where there are none, what is in it is read."""
+    """The statistics of a row group; without statistics its rows are read."""
 
     parquet: Any
     number: int
@@ -121,7 +121,7 @@ class _Group:
         )
 
     def bounds(self, name: str) -> tuple[Any, Any]:
-        """The least and the greatest of a column, None if all of it is null."""
+        """Return the least and the greatest of a column, None if all of it is null."""
         place = self.parquet.schema_arrow.get_field_index(name)
         found = self.parquet.metadata.row_group(self.number).column(place).statistics
         if found is not None and found.has_min_max:

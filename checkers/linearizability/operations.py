@@ -1,9 +1,9 @@
 """The rows of one key as numpy arrays, and as operations that a sequential model can take.
 
-What an operation owes, by its outcome:
+The effect that an operation must have had, by its outcome:
 
 - ok: it took effect at one moment between call and return, both included (MUST);
-- info: it may have, at any moment after its call (MAY); a read that nobody saw says nothing;
+- info: it may have, at any moment after its call (MAY); a read without an answer says nothing;
 - fail of a `cas` without an error: it was refused at one moment in between (REFUSED);
 - any other fail: it did not take effect, and says nothing (NOTHING).
 
@@ -43,7 +43,7 @@ FS: Final[Mapping[Model, tuple[str, ...]]] = {
     Model.SET: ("read", "add"),
     Model.COUNTER: ("read", "add"),
 }
-"""What the operations of a model are called; the place of a word is its code, 0 being a read."""
+"""The names of a model's operations; the place of a name is its code, 0 being a read."""
 
 _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 _OWED: Final[Mapping[Model, Mapping[str, tuple[str, ...]]]] = {
@@ -55,14 +55,14 @@ _OWED: Final[Mapping[Model, Mapping[str, tuple[str, ...]]]] = {
 }
 """Columns that an operation cannot be understood without."""
 _ANSWERS: Final = {Model.SET: "values", Model.COUNTER: "value"}
-"""Where a read that is ok has its answer; null: it was never learned."""
+"""The column with the answer of an ok read; null: the answer was never learned."""
 
 _TOLD: Final = ("read", "cas")
 """Operations that are told what is there, or whether it was what they expected."""
 
 
 class Effect(IntEnum):
-    """What an operation owes an order of all of them."""
+    """The effect that an operation has on an order of all operations."""
 
     NOTHING = 0
     MUST = 1
@@ -94,7 +94,7 @@ class Columns:
         return len(self.index)
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "Columns":
-        """These operations, by mask or by place."""
+        """Return these operations, by mask or by place."""
         return Columns(
             index=self.index[which],
             f=self.f[which],
@@ -129,9 +129,9 @@ class Operation:
 
 
 def columns_of(rows: pa.Table, model: Model) -> Columns:
-    """What the rows of one key say, those that say nothing left out.
+    """Return the operations of one key, without those that say nothing.
 
-    Raises ValueError, naming the operation, if one is none of the model.
+    Raises ValueError, naming the operation, if one is not of the model.
     """
     f = codes(rows.column("f"), FS[model])
     outcome = codes(rows.column("outcome"), tuple(_OUTCOMES))
@@ -158,14 +158,14 @@ def columns_of(rows: pa.Table, model: Model) -> Columns:
 
 
 def answer_count(columns: Columns, model: Model) -> int:
-    """How many of them were told something that can be wrong: reads, and `cas` made or refused."""
+    """Return how many got an answer that can be wrong: reads, and `cas` made or refused."""
     words = [place for place, word in enumerate(FS[model]) if word in _TOLD]
     told = np.isin(columns.f, words) & (columns.effect != Effect.MAY)
     return int(np.count_nonzero(told))
 
 
 def operations_of(columns: Columns, model: Model) -> list[Operation]:
-    """The same operations one by one, for a search."""
+    """Return the same operations one by one, for a search."""
     names = ("expected", "version", "value", "values")
     rows = columns.rows.select(names).take(pa.array(columns.row))
     listed = [rows.column(name).to_pylist() for name in names]

@@ -16,7 +16,7 @@ _Row = Mapping[str, Any]
 
 
 def proof_of(fault: Fault, found: Found, model: Model) -> Proof:
-    """The proof of a fault by the operations that were found of it."""
+    """Return the proof of a fault by the operations that were found of it."""
     rows = list(_rows(fault, found))
     return Proof.of(
         "{detail}",
@@ -35,7 +35,7 @@ def _rows(fault: Fault, found: Found) -> Iterator[_Row]:
 
 
 def _values(fault: Fault, model: Model) -> tuple[int, ...]:
-    """The two that were compared: moments in ns, values, or versions."""
+    """Return the two that were compared: moments in ns, values, or versions."""
     first, last = fault.witnesses[0], fault.witnesses[-1]
     if fault.rule is Rule.TIMES:
         return (first.number, last.number)

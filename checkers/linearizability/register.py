@@ -1,11 +1,11 @@
-"""Whether operations on a register are linearizable: zones where values are unique, else a search.
+"""The check that operations on a register are linearizable: zones for unique values, else a search.
 
-Where each value is written once and nobody swaps, a value with its write and its reads is a
+Where each value is written once and no client swaps, a value with its write and its reads is a
 *cluster*. Let `first` be the earliest return in it and `last` the latest call. No read returned
 before its write was called. Then:
 
-- where `first` < `last`, the value was there from `first` to `last`: somebody had seen or written
-  it by the one, and somebody found it at the other or later (a *forward zone*);
+- where `first` < `last`, the value was there from `first` to `last`: a client had seen or written
+  it by `first`, and a client found it at `last` or later (a *forward zone*);
 - else all of the cluster can be at one moment, any from `last` to `first` (a *backward zone*).
 
 The operations are linearizable exactly if no two forward zones overlap and no backward zone lies
@@ -14,11 +14,11 @@ inside a forward one; zones that only touch at one moment do neither, as interva
 *Enough*: put the write of each forward zone at its `first` and its reads from there on; a backward
 zone can be put, whole, at some moment that is inside no forward zone.
 
-The value that nobody wrote (null) has a write before everything. A write that crashed must have
-happened if its value was read, and has no return of its own, so that the reads alone set `first`;
-one that nobody read owes nothing. One sort, O(n log n).
+The unwritten value (null) has a write before everything. A write that crashed must have happened if
+its value was read, and has no return of its own, so that the reads alone set `first`; one whose
+value was not read owes nothing. One sort, O(n log n).
 
-Where a value is written twice, null is written or somebody swaps, a search decides
+Where a value is written twice, null is written or a client swaps, a search decides
 (`checkers.linearizability.searched`); the problem is NP-complete then.
 
 Source: Gibbons and Korach 1997, "Testing shared memories", 4.1.
@@ -53,14 +53,14 @@ __all__ = ["register"]
 _MODEL: Final = Model.REGISTER
 _READ, _WRITE = (FS[_MODEL].index(word) for word in ("read", "write"))
 _BEFORE: Final = -OPEN_NS
-"""When the value that nobody wrote was written."""
+"""The moment at which the unwritten value (null) counts as written."""
 _NONE: Final = -1
 
 Places = NDArray[np.int64]
 
 
 def register(key: str, rows: pa.Table, budget: Budget) -> Found:
-    """What is wrong with the operations of one register: `KeyKernel`."""
+    """Find what is wrong with the operations of one register: `KeyKernel`."""
     columns = columns_of(rows, _MODEL)
     unwritten = _unwritten_reads(columns)
     if len(unwritten):
@@ -77,7 +77,7 @@ def register(key: str, rows: pa.Table, budget: Budget) -> Found:
 
 
 def _unwritten_reads(columns: Columns) -> Places:
-    """Reads of a value that no operation can have written, by place."""
+    """Find reads of a value that no operation can have written, by place."""
     changes = (columns.f != _READ) & (columns.effect != Effect.REFUSED) & columns.has_value
     reads = np.flatnonzero((columns.f == _READ) & columns.has_value)
     return reads[~np.isin(columns.value[reads], columns.value[changes])]
@@ -95,7 +95,7 @@ def _of_unwritten(columns: Columns, place: int) -> Proof:
 
 
 def _has_unique_values(columns: Columns) -> bool:
-    """Whether each value is written once, by a plain write, and none of them is null."""
+    """Return whether each value is written once, by a plain write, and none of them is null."""
     changes = columns.f != _READ
     if np.any(columns.f[changes] != _WRITE) or not np.all(columns.has_value[changes]):
         return False
@@ -105,9 +105,9 @@ def _has_unique_values(columns: Columns) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Zones:
-    """Clusters as parallel arrays; operations by place, `_NONE` where there is none.
+    """The clusters as parallel arrays; operations by place, `_NONE` without an operation.
 
-    Cluster 0 is that of the value that nobody wrote.
+    Cluster 0 is that of the unwritten value (null).
     """
 
     write: Places
@@ -166,13 +166,13 @@ def _zones(columns: Columns) -> _Zones:
 
 
 def _forward(zones: _Zones) -> Places:
-    """Forward zones, by `first`."""
+    """Return forward zones, by `first`."""
     forward = np.flatnonzero(zones.first < zones.last)
     return forward[np.argsort(zones.first[forward], kind="stable")]
 
 
 def _overlaps(zones: _Zones) -> NDArray[np.int64]:
-    """Pairs of neighbouring forward zones that overlap: if any two do, two neighbours do."""
+    """Find pairs of neighbouring forward zones that overlap: if any two do, two neighbours do."""
     forward = _forward(zones)
     before, after = forward[:-1], forward[1:]
     overlap = zones.first[after] < zones.last[before]
@@ -180,7 +180,7 @@ def _overlaps(zones: _Zones) -> NDArray[np.int64]:
 
 
 def _enclosed(zones: _Zones) -> NDArray[np.int64]:
-    """Pairs of a forward zone and a backward one inside it."""
+    """Find pairs of a forward zone and a backward one inside it."""
     forward = _forward(zones)
     backward = np.flatnonzero(zones.first >= zones.last)
     if not len(forward):
@@ -212,7 +212,7 @@ def _of_early(columns: Columns, zones: _Zones, number: int) -> Proof:
 
 
 def _of_pair(columns: Columns, zones: _Zones, holding: int, other: int) -> Proof:
-    """Two values of which neither leaves room for the other."""
+    """Return the proof: two values of which neither leaves room for the other."""
     held = _value(columns, zones, holding)
     moved = _value(columns, zones, other)
     places = [
@@ -234,7 +234,7 @@ def _of_pair(columns: Columns, zones: _Zones, holding: int, other: int) -> Proof
 
 
 def _span(columns: Columns, zones: _Zones, cluster: int) -> str:
-    """When the value of a cluster was there."""
+    """Return in words when the value of a cluster was present."""
     first, last = int(zones.first[cluster]), int(zones.last[cluster])
     (until,) = _operations(columns, int(zones.last_by[cluster]))
     if first == _BEFORE:

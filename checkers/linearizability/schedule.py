@@ -28,7 +28,7 @@ Int64s = NDArray[np.int64]
 def unsettled(
     latest: Int64s, earliest: Int64s, *, expected: Int64s, call: Int64s, end: Int64s
 ) -> NDArray[np.bool_]:
-    """Which refusals may still lower a moment.
+    """Return a mask of the refusals that may still lower a moment.
 
     `latest`, `earliest`: bounds of the moments of the versions from 0 on, ascending; refusals as
     parallel arrays, `expected` from 0 to the last version but one.
@@ -71,7 +71,7 @@ def _follow(latest: Int64s, expected: Int64s, call: Int64s, end: Int64s) -> None
 def _next_nodes(
     latest: Int64s, versions: Int64s, expected: Int64s, call: Int64s, end: Int64s
 ) -> Int64s:
-    """The node that each node leads to."""
+    """Return the node that each node leads to."""
     count, sink = len(expected), len(expected) + len(versions)
     version = np.concatenate([expected + 1, versions])
     moment = np.concatenate([end, latest[versions]])
@@ -90,10 +90,10 @@ def _next_nodes(
 def _first_to_return(
     group: Int64s, call: Int64s, end: Int64s, *, place: Int64s, moment: Int64s
 ) -> Int64s:
-    """Of the refusals of the same group that were called after a moment, the first to return.
+    """Return, of the refusals of a group that were called after a moment, the first to return.
 
     `group`, `call`, `end`: of each refusal; `place`, `moment`: the group and moment of each
-    question. -1 where there is none.
+    question. The answer is -1 without such a refusal.
     """
     count = len(group)
     by_end = np.argsort(end, kind="stable")
@@ -113,7 +113,7 @@ def _first_to_return(
 
 
 def _reached(after: Int64s, heads: Int64s) -> Int64s:
-    """The nodes on the paths that begin at `heads`; the last node, and only that, leads nowhere."""
+    """Return the nodes on the paths from `heads`; only the last node leads nowhere."""
     # These take a while, and the catalogue imports this module.
     from scipy.sparse import csr_array  # noqa: PLC0415
     from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415

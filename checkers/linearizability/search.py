@@ -1,4 +1,4 @@
-"""Whether some order explains every answer: a search through all orders, for any model.
+"""The search for an order that explains every answer, through all orders, for any model.
 
 Wing and Gong's search as Lowe made it. Calls and returns stand in a list, by time. An operation can
 come next if its call stands before the first return that is left; it is then taken out of the list
@@ -44,13 +44,13 @@ __all__ = ["Stuck", "stuck"]
 _TICK: Final = 1000
 """Steps between two looks at the meter."""
 _CONFIGURATION_BYTES: Final = 400
-"""Of one that was seen, beside its state: measured, rounded up."""
+"""The memory of one visited configuration, without its state: measured, rounded up."""
 _STATES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stuck:
-    """Why no order explains the operations."""
+    """The reason why no order explains the operations."""
 
     operation: Operation
     """No order gets past its return."""
@@ -68,7 +68,7 @@ _Move = tuple[int, State, int]
 
 @dataclass(slots=True)
 class _Progress:
-    """How far any order came: the place of a return, and the states there."""
+    """The furthest point that any order reached: the place of a return, and the states there."""
 
     place: tuple[int, int, int] = (-1, -1, -1)
     operation: Operation | None = None
@@ -83,7 +83,7 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """What all pieces share."""
+    """The state that all pieces share."""
 
     pieces: Sequence[Sequence[Operation]]
     optional: Sequence[Sequence[tuple[int, Operation]]]
@@ -99,7 +99,7 @@ class _Frame:
 
     choices: Iterator[_Move]
     taken: tuple[int, ...]
-    """What was taken to come here, in order."""
+    """The operations taken to come here, in order."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class _Ends:
     exhausted: bool
 
     def pop(self) -> _Configuration | None:
-        """The next one, or None if there is none."""
+        """Return the next configuration; None if all are exhausted."""
         if self.found:
             return self.found.popleft()
         end = next((one for one in self.more if one is not None), None)
@@ -126,7 +126,7 @@ def stuck(
     start: State,
     meter: Meter,
 ) -> Stuck | None:
-    """Why no order explains these operations from the state `start` on, or None if one does.
+    """Return why no order explains these operations from the state `start` on; None if one does.
 
     Operations are by call. Raises OverBudgetError if the meter runs out first.
     """
@@ -156,7 +156,7 @@ def _optional(operations: Sequence[Operation]) -> list[list[tuple[int, Operation
 
 
 def _explained(search: _Search, start: State) -> bool:
-    """Whether the last piece has an end: depth first over the pieces."""
+    """Return whether the last piece has an end: depth first over the pieces."""
     tried: defaultdict[int, set[_Configuration]] = defaultdict(set)
     ahead = [(0, _Ends(deque([(start, 0)]), iter(()), exhausted=True))]
     while ahead:
@@ -178,7 +178,7 @@ def _explained(search: _Search, start: State) -> bool:
 
 
 def _first_ends(search: _Search, number: int, start: _Configuration) -> _Ends:
-    """The ends of a piece: all of them if they are found soon, else one by one."""
+    """Return the ends of a piece: all of them if they are found soon, else one by one."""
     more = _ends(search, number, start)
     found: deque[_Configuration] = deque()
     for end in more:
@@ -210,7 +210,7 @@ class _Seen:
         self._meter.held_bytes -= self._bytes
 
     def is_new(self, configuration: tuple[int, int, State, int]) -> bool:
-        """Whether it was never reached before. Raises OverBudgetError."""
+        """Return whether it was never reached before. Raises OverBudgetError."""
         self.step_count += 1
         if self.step_count % _TICK == 0:
             self._meter.check()
@@ -224,7 +224,7 @@ class _Seen:
 
 
 def _ends(search: _Search, number: int, start: _Configuration) -> Iterator[_Configuration | None]:
-    """Each end of a piece once, and now and then None, so that the caller can stop waiting."""
+    """Yield each end of a piece once, and None now and then, so that the caller can stop."""
     timeline = Timeline(search.pieces[number])
     frames: list[_Frame] = []
     move: _Move | None = (-1, *start)
@@ -264,7 +264,7 @@ def _settled(timeline: Timeline, state: State, step: Step) -> list[int]:
 def _choices(
     search: _Search, timeline: Timeline, ready: Sequence[int], state: State, used: int
 ) -> Iterator[_Move]:
-    """What can come next: first of all what has to come before the first return."""
+    """Yield the moves that can come next; those that must precede the first return come first."""
     moves = [
         (number, after, used)
         for number in ready
@@ -289,7 +289,7 @@ def _fits_any(search: _Search, state: State, waiting: Sequence[Operation]) -> bo
 
 
 def _next_move(timeline: Timeline, frames: list[_Frame]) -> _Move | None:
-    """The next choice that is left; what led only to the ends of choices is put back."""
+    """Return the next choice that is left; what led only to the ends of choices is put back."""
     while frames:
         move = next(frames[-1].choices, None)
         if move is not None:

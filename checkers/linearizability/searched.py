@@ -1,6 +1,6 @@
 """The kernel of any model: search; where nothing fits, the smallest part that still fits no order.
 
-How a part of a history can prove anything of the whole. What is left out is not taken for undone:
+A part of a history can prove something about the whole: what is left out is not taken for undone.
 
 - what comes first and had returned is summed up as a state of which nothing is known
   (`checkers.linearizability.sequential.UNKNOWN`);
@@ -45,13 +45,13 @@ __all__ = ["CHECK", "searched"]
 CHECK: Final = "nonlinearizable"
 
 _OPERATION_BYTES: Final = 700
-"""Of an operation, its place in the list and what is kept of it: measured, rounded up."""
+"""The memory of an operation, its place in the list and its record: measured, rounded up."""
 _ALWAYS: Final = -OPEN_NS
 _WINDOW_FIRST: Final = 4
 _PROOF_SECONDS: Final = 20.0
 """For making a proof small; what is wrong is known by then."""
 _TRIAL_SHARE: Final = 20
-"""What one trial may cost: this part of the time for the proof."""
+"""The divisor of the proof's time that gives the budget of one trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class _Part:
 
 
 def searched(key: str, columns: Columns, *, model: Model, budget: Budget) -> Found:
-    """What a search finds of the operations of one key: one contradiction, or none, or a doubt."""
+    """Search the operations of one key: the answer is one contradiction, none, or a doubt."""
     if len(columns) * _OPERATION_BYTES > budget.bytes:
         doubt = f"a search of the {len(columns)} operations of {key} needs more than "
         doubt += f"{budget.bytes >> 20} MiB"
@@ -96,7 +96,7 @@ def _contradiction(part: _Part, *, model: Model, meter: Meter) -> Stuck | None:
 
 
 def _useful(operations: Sequence[Operation], model: Model) -> Sequence[Operation]:
-    """Without what may have happened and could help nothing.
+    """Return the operations without those that may have happened but could not help.
 
     In a register, a value that is never read nor expected only stands in the way, except of a
     refusal; of a counter, 0 changes nothing.
@@ -114,7 +114,7 @@ def _useful(operations: Sequence[Operation], model: Model) -> Sequence[Operation
 def _narrowed(
     operations: Sequence[Operation], latest: int, *, model: Model, budget: Budget
 ) -> _Part:
-    """The smallest part that was found to fit no order; `latest`: a return that none gets past."""
+    """Return the smallest part found to fit no order; `latest`: a return that none gets past."""
     spare = Meter.started(replace(budget, seconds=min(budget.seconds, _PROOF_SECONDS)))
     part = _window(_until(operations, latest), model=model, meter=spare)
     by_index = {one.index: one for one in part.kept}
@@ -135,7 +135,7 @@ def _trial(budget: Budget) -> Budget:
 
 
 def _until(operations: Sequence[Operation], latest: int) -> list[Operation]:
-    """What was called by then; what was open then may or may not have taken effect."""
+    """Return the operations called by then; those open then may or may not have taken effect."""
     called = [one for one in operations if one.call <= latest]
     over = [one for one in called if one.end <= latest or one.effect is Effect.MAY]
     is_open = [one for one in called if one.end > latest and one.effect is Effect.MUST]
@@ -144,7 +144,7 @@ def _until(operations: Sequence[Operation], latest: int) -> list[Operation]:
 
 
 def _window(operations: Sequence[Operation], *, model: Model, meter: Meter) -> _Part:
-    """The last few operations that fit no order, whatever was there before."""
+    """Return the last few operations that fit no order, whatever was there before."""
     must = [one for one in operations if one.effect is not Effect.MAY]
     may = tuple(one for one in operations if one.effect is Effect.MAY)
     count = _WINDOW_FIRST
@@ -171,7 +171,7 @@ def _is_wrong_in_time(part: _Part, *, model: Model, meter: Meter) -> bool:
 
 
 def _without(part: _Part, kept: Sequence[Operation]) -> _Part:
-    """A part of a part."""
+    """Return a part of a part."""
     rest = set(part.kept).difference(kept)
     others = [_left_out(one, call=_ALWAYS) for one in part.kept if one in rest and not one.passive]
     return replace(part, kept=tuple(kept), optional=(*part.optional, *others))
@@ -182,7 +182,7 @@ def _left_out(operation: Operation, *, call: int) -> Operation:
 
 
 def _proof(part: _Part, why: Stuck, *, model: Model) -> Proof:
-    """The operations of a part, and the answer that fits no state there can have been.
+    """Return the operations of a part, and the answer that fits no state there can have been.
 
     The states are those of the whole history; the part alone would allow others.
     """
@@ -206,7 +206,7 @@ def _states(why: Stuck, model: Model) -> str:
 
 
 def _wanted(operation: Operation, model: Model) -> str:
-    """What must have been there for its answer."""
+    """Return in words the state that the answer requires."""
     if operation.effect is Effect.REFUSED:
         return "anything else"
     if model is Model.REGISTER:
@@ -215,7 +215,7 @@ def _wanted(operation: Operation, model: Model) -> str:
 
 
 def _numbers(wrong: Operation, why: Stuck, model: Model) -> Iterator[int]:
-    """What was answered or expected, and what there can have been instead."""
+    """Yield what was answered or expected, and then the values possible instead."""
     answered = wrong.expected if wrong.f == "cas" else wrong.value
     if answered is not None:
         yield answered

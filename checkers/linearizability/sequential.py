@@ -1,4 +1,4 @@
-"""What each object does when nobody disturbs it: one operation after the other.
+"""The sequential behaviour of each object: one operation after the other.
 
 A state is a hashable value, never None. `step` takes an operation as having taken effect and gives
 the state after it, or None where the object would have answered otherwise. Which operations there
@@ -39,8 +39,9 @@ class Sequential:
     shown: Callable[[Any], str]
     """A state in words, for a proof."""
     answers_first: bool = False
-    """A search does well to go first where an answer fits that somebody waits for: many orders of
-    adds lead to one sum, and few sums are right. (Of a register, that spends writes too early.)"""
+    """The search first tries answers that fit and that a client waits for: many orders of adds lead
+    to one sum, and few sums are right. (For a register, that would spend writes too early.)
+    """
 
 
 def _register(state: Any, operation: Operation) -> State | None:

@@ -1,4 +1,4 @@
-"""What is wrong with the operations of a set, spelled out."""
+"""The proofs of what is wrong with the operations of a set."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ __all__ = ["Story", "of_apart", "of_strange"]
 
 
 def of_strange(columns: Columns, place: int, value: int) -> Proof:
-    """The read at this place returned a value that nobody can have added."""
+    """Return the proof that the read at this place returned a value that was never added."""
     (read,) = _operations(columns, place)
     return Proof.of(
         "{cited} returned {value}, which no operation can have added",
@@ -24,7 +24,7 @@ def of_strange(columns: Columns, place: int, value: int) -> Proof:
 
 
 def of_apart(columns: Columns, elements: Elements, reads: Reads, number: int) -> Proof:
-    """This read, and one of as few elements or fewer, of which neither contains the other."""
+    """Return the proof: this read, and one as small or smaller, neither containing the other."""
     mine = reads.elements(number)
     earlier = np.flatnonzero(elements.size <= reads.size[number])
     lacking = int(np.setdiff1d(earlier, mine)[0])
@@ -52,7 +52,7 @@ class Story:
     things: Things
 
     def of(self, *, early: int, awaited: int) -> Proof:
-        """`early` was over before `awaited` began, which has to take effect before it."""
+        """Return the proof: `early` was over before `awaited`, which must precede it, began."""
         lost, needed = self.things.element[early], self.things.element[awaited]
         read, earlier_read = self.things.read[early], self.things.read[awaited]
         if lost < 0 and needed < 0:

@@ -38,17 +38,17 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """What can be in the set, as parallel arrays, by value."""
+    """The possible elements of the set, as parallel arrays, by value."""
 
     value: Numbers
     call: Numbers
     """The earliest of its adds."""
     called_by: Places
     end: Numbers
-    """The earliest return of an add that must have happened; OPEN_NS if there is none."""
+    """The earliest return of an add that must have happened; OPEN_NS without one."""
     ended_by: Places
     size: Numbers
-    """Of the smallest set that was read with it; `UNREAD` if none was."""
+    """The size of the smallest set that was read with it; `UNREAD` if none was."""
     read_by: Numbers
     """Such a read, by number."""
 
@@ -60,12 +60,12 @@ class Reads:
     place: Places
     size: Numbers
     start: Numbers
-    """Where what it found begins in `found`; one more at the end."""
+    """The start of each read's elements in `found`; one more entry at the end."""
     found: Numbers
     """Elements, by number, in no order."""
 
     def elements(self, number: int) -> Numbers:
-        """What one read found."""
+        """Return the elements that one read found."""
         return self.found[self.start[number] : self.start[number + 1]]
 
 
@@ -78,13 +78,13 @@ class Things:
     call: Numbers
     end: Numbers
     element: Numbers
-    """By number; -1 of a read."""
+    """The number of the element; -1 for a read."""
     read: Numbers
-    """By number; -1 of an element."""
+    """The number of the read; -1 for an element."""
 
 
 def values_read(columns: Columns) -> tuple[Numbers, Numbers]:
-    """Every value of every read, with the number of the read."""
+    """Return every value of every read, with the number of the read."""
     places = np.flatnonzero(columns.f == _READ)
     lists = columns.rows.column("values").take(pa.array(columns.row[places]))
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
@@ -93,7 +93,7 @@ def values_read(columns: Columns) -> tuple[Numbers, Numbers]:
 
 
 def added_of(columns: Columns) -> Elements:
-    """What can have been added, as yet unread."""
+    """Return the elements that can have been added, not yet matched with reads."""
     adds = np.flatnonzero(columns.f != _READ)
     value, number = np.unique(columns.value[adds], return_inverse=True)
     must = columns.effect[adds] == Effect.MUST
@@ -111,7 +111,7 @@ def added_of(columns: Columns) -> Elements:
 
 
 def _least(number: Numbers, figure: Numbers, by: Numbers, count: int) -> tuple[Numbers, Numbers]:
-    """The least figure of each number, and whose it is; OPEN_NS and -1 where there is none."""
+    """Return the least figure of each number and its row in `by`; OPEN_NS and -1 without one."""
     least = np.full(count, OPEN_NS)
     np.minimum.at(least, number, figure)
     whose = np.full(count, -1)
@@ -121,7 +121,7 @@ def _least(number: Numbers, figure: Numbers, by: Numbers, count: int) -> tuple[N
 
 
 def reads_of(columns: Columns, read: Numbers, element: Numbers, element_count: int) -> Reads:
-    """Reads with what they found: `element` was found by the read of number `read`."""
+    """Return reads with what they found: `element` was found by the read of number `read`."""
     place = np.flatnonzero(columns.f == _READ)
     pairs = read * max(element_count, 1) + element
     if np.any(pairs[1:] <= pairs[:-1]):
@@ -133,14 +133,14 @@ def reads_of(columns: Columns, read: Numbers, element: Numbers, element_count: i
 
 
 def elements_read(added: Elements, reads: Reads) -> Elements:
-    """With the smallest set that each was read in."""
+    """Return the elements with the smallest set that each was read in."""
     number = np.repeat(np.arange(len(reads.size)), reads.size)
     size, read_by = _least(reads.found, reads.size[number], number, len(added.value))
     return replace(added, size=np.where(read_by < 0, UNREAD, size), read_by=read_by)
 
 
 def things_of(columns: Columns, elements: Elements, reads: Reads) -> Things:
-    """Reads, and the elements that owe something, by group."""
+    """Return reads, and the elements that owe something, by group."""
     owing = np.flatnonzero((elements.size != UNREAD) | (elements.end != OPEN_NS))
     size = elements.size[owing]
     group = np.append(2 * reads.size + 1, np.where(size == UNREAD, UNREAD, 2 * size))

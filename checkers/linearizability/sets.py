@@ -1,4 +1,4 @@
-"""Whether operations on a set that only grows, read whole, are linearizable: exactly, no search.
+"""The check that operations on a grow-only set, read whole, are linearizable: exact, no search.
 
 Reads in the order in which they take effect contain each other. So what they found has to be a
 chain, and then the chain *is* their order: all reads of a smaller set come before those of a larger
@@ -6,12 +6,12 @@ one. An element first comes into the set after the last read without it and befo
 with it. So everything stands in groups whose order is known:
 
     adds of what the smallest set has · reads of it · adds of what the next one has more · reads …
-    … reads of the largest set · adds of what nobody read
+    … reads of the largest set · adds of unread elements
 
 An element has one moment, at which its first add takes effect. It is not before the earliest call
 of its adds, nor after the earliest return of those that must have happened; any moment in between
 will do, as the other adds of it can follow at once or later. A read has one in its interval. Adds
-that may have happened, of elements that nobody read, owe nothing.
+that may have happened, of unread elements, owe nothing.
 
 So each thing has a closed interval, and the groups an order. The operations are linearizable
 exactly if everything can take effect as early as the groups allow: no thing's interval ends before
@@ -48,7 +48,7 @@ __all__ = ["grow_only_set"]
 
 
 def grow_only_set(key: str, rows: pa.Table, _budget: Budget) -> Found:
-    """What is wrong with the operations of one set: `KeyKernel`. It needs no budget."""
+    """Find what is wrong with the operations of one set: `KeyKernel`. It needs no budget."""
     columns = columns_of(rows, MODEL)
     reads_of_values, values = values_read(columns)
     added = added_of(columns)
@@ -78,13 +78,13 @@ def grow_only_set(key: str, rows: pa.Table, _budget: Budget) -> Found:
 
 
 def _apart(elements: Elements, reads: Reads) -> Numbers:
-    """Reads that lack something which a set no larger than theirs had."""
+    """Find reads that lack something which a set no larger than theirs had."""
     known = np.searchsorted(np.sort(elements.size), reads.size, side="right")
     return np.flatnonzero(known != reads.size)
 
 
 def _late(things: Things) -> tuple[Numbers, Numbers]:
-    """Things that were over before one of an earlier group began, and that one."""
+    """Find things that were over before one of an earlier group began, and that one."""
     if not len(things.group):
         return things.group, things.group
     reach = np.maximum.accumulate(things.call)

@@ -1,4 +1,4 @@
-"""What the operations on a range of versions say, summed up so that ranges can be put together.
+"""The claims of operations on a range of versions, summed up so that ranges can be put together.
 
 A slab takes the operations piece by piece, in any order, and keeps an array a bound: memory grows
 with its versions, and with the refusals that are not settled yet, not with the operations. Its
@@ -35,33 +35,33 @@ from checkers.linearizability.schedule import lowered, unsettled
 __all__ = ["FAULTS_MAX", "Slab", "Summary"]
 
 FAULTS_MAX: Final = 100
-"""Of each rule and slab: how many are told; all are counted."""
+"""The most faults told of each rule and slab; all are counted."""
 _LINKS_MAX: Final = 50
-"""Of a chain of refusals: how many are told."""
+"""The most refusals told of a chain."""
 _REFUSALS_MAX: Final = 1 << 22
-"""That wait before they are settled as far as they can be."""
+"""The most refusals that wait before they are settled as far as they can be."""
 _ONE: Final = np.int32(1)
-"""Of the type that it is added to: numpy's loop for a plain number takes fifty times as long."""
+"""One, typed as its summand: numpy's loop for a plain number takes fifty times as long."""
 
 Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a slab says. Bounds are of its own operations, NEVER and ALWAYS where there are none."""
+    """The summary of a slab. Bounds are of its own operations; NEVER and ALWAYS without any."""
 
     first: int
     """Its versions: from this one …"""
     end: int
     """… to the one before this one."""
     upper: int
-    """By then some version of it had appeared."""
+    """The moment by which some version of it had appeared."""
     lower: int
     """Some version, up to `end`, did not appear before."""
     first_lower: int
     """The first version did not appear before."""
     steady_from: int
-    """With an entry from then on, all but the moment of the first version is as without."""
+    """The moment from which on an entry changes no moment but that of the first version."""
     exit: Entry
     unmade: Unmade
     """`latest` in the light of this slab alone."""
@@ -70,7 +70,7 @@ class Summary:
     faults: tuple[Fault, ...]
     fault_count: int
     case_count: int
-    """Of the answers that were taken: each names a version, so no other slab counts it."""
+    """The number of answers taken: each names a version, so no other slab counts it."""
     doubt: str
 
 
@@ -116,7 +116,7 @@ class Slab:
             self._own(claims)
 
     def summary(self, entry: Entry = NO_ENTRY) -> Summary:
-        """What all that was taken says, in the light of `entry`. More can be taken afterwards."""
+        """Return the summary of all that was taken, given `entry`. More can be taken afterwards."""
         earliest = np.maximum.accumulate(self._lower)
         bounds = np.minimum.accumulate(self._upper[::-1])[::-1].copy()
         upper = int(bounds[0])
@@ -148,7 +148,7 @@ class Slab:
         )
 
     def _counted(self, answers: Changes) -> Changes:
-        """Those of its versions; they are cases."""
+        """Return the answers about its versions; they are cases."""
         mine = self._inside(answers)
         self._case_count += len(mine)
         return mine
@@ -252,7 +252,7 @@ class Slab:
     def _times(
         self, earliest: Int64s, latest: Int64s, bounds: Int64s, entry: Entry
     ) -> tuple[list[Fault], int]:
-        """Versions that appeared before they can have, a fault a stretch of them."""
+        """Find versions that appeared before they can have, a fault a stretch of them."""
         wrong = np.concatenate([[False], latest < earliest])
         starts = np.flatnonzero(wrong[1:] & ~wrong[:-1])
         faults = [
@@ -274,7 +274,7 @@ class Slab:
     def _chain(
         self, place: int, latest: Int64s, bounds: Int64s, entry: Entry
     ) -> tuple[Witness, ...]:
-        """Why the moment of a version is no later: the refusals that lowered it, then a bound."""
+        """Return why a version's moment is no later: the refusals that lowered it, then a bound."""
         links: list[Witness] = []
         while place > 0 and latest[place] < bounds[place] and len(links) < _LINKS_MAX:
             links.append(
@@ -297,7 +297,7 @@ class Slab:
         )
 
     def _unmade(self, latest: Int64s) -> Unmade:
-        """Versions that no ok operation made; neighbours that are alike as one run."""
+        """Find versions that no ok operation made; neighbours that are alike as one run."""
         place = np.flatnonzero(self._made[:-1] == 0)
         moment, value, swap = latest[place], self._value[place], self._swapped()[place]
         told = value != UNTOLD
@@ -322,7 +322,7 @@ class Slab:
         )
 
     def _swapped(self) -> Int64s:
-        """The earliest call of a crashed `cas` that can have made each version."""
+        """Return the earliest call of a crashed `cas` that can have made each version."""
         calls = np.full(len(self._made), NEVER)
         for swaps in self._swaps:
             place = swaps.version - self._first

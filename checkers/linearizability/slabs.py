@@ -29,7 +29,7 @@ class Part:
     """A row group with rows of one key only."""
 
     group: int
-    """By number."""
+    """The number of the row group."""
     row_count: int
     low: int
     """No operation in it is about an earlier version, as `claims` counts them; …"""
@@ -44,7 +44,7 @@ class Cut:
     first: int
     end: int
     limit: int
-    """Of all versions of the key: its operations."""
+    """The limit on all versions of the key: the number of its operations."""
     owned: tuple[int, ...]
     """Row groups whose operations on no version it counts."""
     groups: tuple[int, ...]
@@ -52,7 +52,7 @@ class Cut:
 
 
 def end_of(parts: Sequence[Part]) -> int:
-    """The `versioned.extent` of a key."""
+    """Return the `versioned.extent` of a key."""
     highest = max((part.high for part in parts), default=0)
     return extent(highest, sum(part.row_count for part in parts))
 
@@ -60,7 +60,7 @@ def end_of(parts: Sequence[Part]) -> int:
 def cuts(
     parts: Sequence[Part], *, rows: int = SLAB_ROWS, versions: int = SLAB_VERSIONS
 ) -> tuple[Cut, ...]:
-    """The slabs of a key, by version: all versions that can matter, each in one slab."""
+    """Return the slabs of a key, by version: all versions that can matter, each in one slab."""
     limit = sum(part.row_count for part in parts)
     left = {part.group for part in parts}
     found = []

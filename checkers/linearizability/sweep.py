@@ -31,10 +31,11 @@ __all__ = ["Sweep"]
 
 _KEY_SECONDS_MAX: Final = 60.0
 _KEY_SHARE: Final = 0.25
-"""Of the budget of a job, for a key that is searched: others of its task want to be judged, too."""
+"""The share of a job's budget for a searched key: the task has other keys to judge."""
 _TASKS_A_CORE: Final = 4
-"""Where a kernel's time follows from its rows. A task costs a tenth of a second, as much as judging
-a million operations; a few a core are enough for cores that are not equally fast."""
+"""The tasks per core where a kernel's time follows from its rows. A task costs a tenth of a second,
+as much as judging a million operations; a few a core suit cores that are not equally fast.
+"""
 
 
 _Answer = Answer[Piece, Any]
@@ -48,14 +49,14 @@ class Sweep:
     model: Model
     outlines: Sequence[Outline]
     budget_s: float
-    """Of one job."""
+    """The budget of one job."""
     slab_rows: int = SLAB_ROWS
     kernels: Mapping[Model, KeyKernel] = field(default_factory=lambda: KERNELS)
     unreadable: dict[str, None] = field(default_factory=dict)
-    """Why some files could not be read, or are not what was sealed."""
+    """The reasons why some files could not be read, or are not what was sealed."""
 
     def findings(self) -> pa.Table:
-        """FINDINGS, a row a key; `unreadable` is complete afterwards."""
+        """Return FINDINGS, a row a key; `unreadable` is complete afterwards."""
         pieces: list[Piece] = [Verify(file=one.file) for one in self.outlines if one.file.digest]
         slabs: dict[str, list[Sum]] = {}
         for one in self.outlines:
@@ -97,7 +98,7 @@ class Sweep:
     def _of_slabs(
         self, key: str, slabs: Sequence[Sum], answers: Sequence[_Answer]
     ) -> dict[str, Any]:
-        """The row of FINDINGS of a key in slabs."""
+        """Return the row of FINDINGS of a key in slabs."""
         seconds = sum(answer.seconds for answer in answers)
         unknown = next((answer.failure for answer in answers if answer.failure), "")
         runs = [] if unknown else [Run.first(answer.result) for answer in answers]
@@ -128,7 +129,7 @@ class Sweep:
         return merged(part for answer in found for part in answer.result)
 
     def _answers(self, pieces: Sequence[Piece]) -> list[_Answer]:
-        """The answers of these pieces, in their order."""
+        """Return the answers of these pieces, in their order."""
         size = sum(byte_count(file) for file in {piece.file for piece in pieces})
         workers = worth(self.session, size)
         if self.model in VERSIONED:
@@ -142,7 +143,7 @@ class Sweep:
         ]
 
     def _keys_apart(self, piece: Keys, answer: _Answer) -> _Answer:
-        """The answer of keys whose task died, by halves; of one, that it is unknown."""
+        """Return the answer of keys whose task died, by halves; of one, that it is unknown."""
         names = _names(piece)
         if len(names) == 1:
             row = unknown_row(NAME, f"{names[0]}: {answer.failure}", seconds=0.0)
@@ -164,7 +165,7 @@ def _row_count(piece: Piece) -> int:
 
 
 def _names(piece: Keys) -> list[str]:
-    """The keys of a piece; of a row group with several, only the column of the keys is read."""
+    """Return the keys of a piece; of a row group with several, only the key column is read."""
     if piece.groups.key is not None:
         return [piece.groups.key]
     try:

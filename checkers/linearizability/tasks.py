@@ -1,4 +1,4 @@
-"""What the tasks of a judgement of open histories do: one piece of work at a time, each by itself.
+"""The tasks that judge open histories: each does one piece of work at a time, independently.
 
 A piece is a file to verify, keys to judge whole, a slab of a large key to sum up, or row groups to
 look through for witnesses. Memory holds one key where a kernel wants its rows together; else a row
@@ -62,9 +62,9 @@ class Keys:
     file: SealedFile
     groups: KeyGroups
     first: int = 0
-    """Of the keys of a row group with several: from this one, by number, …"""
+    """In a row group with several keys: the number of the first key to judge."""
     end: int | None = None
-    """… to the one before this one, or all."""
+    """The number after the last key to judge; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ Piece = Verify | Keys | Sum | Search
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is done of each piece."""
+    """The work that is done on each piece."""
 
     model: Model
     seconds: float
@@ -117,7 +117,7 @@ class Work:
         return slab.summary(piece.entry)
 
     def _of_keys(self, piece: Keys) -> Iterator[dict[str, Any]]:
-        """Rows of FINDINGS, of each key."""
+        """Yield rows of FINDINGS, of each key."""
         key = piece.groups.key
         if key is not None:
             yield _row(key, partial(self._of_key, key, piece))
@@ -156,7 +156,7 @@ class Work:
 
 
 def _row(key: str, judged: "partial[Found]") -> dict[str, Any]:
-    """A row of FINDINGS but its path; whatever the judgement raises, this key alone is unknown."""
+    """Return a row of FINDINGS but its path; an error of the judgement leaves this key unknown."""
     started = perf_counter()
     try:
         row = found_row(NAME, judged())

@@ -15,7 +15,7 @@ _HEAD: Final = 0
 
 
 def pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """These operations, which are by call, cut wherever all have returned before the next call."""
+    """Return these operations, ordered by call, cut wherever all returned before the next call."""
     cut: list[list[Operation]] = []
     latest_end = 0
     for one in operations:
@@ -50,7 +50,7 @@ class Timeline:
             (self._returns if is_return else self._calls)[number] = entry
 
     def open(self) -> list[int]:
-        """The operations that can be next: those called before the first return that is left.
+        """Return the operations that can be next: those called before the first remaining return.
 
         The one of that return comes first. Empty once all are taken.
         """
@@ -80,7 +80,7 @@ class Timeline:
 
 
 def _slot_bits(moments: Sequence[tuple[int, bool, int]], count: int) -> list[int]:
-    """The bit of each operation; no two that are open at once have the same."""
+    """Return the bit of each operation; no two that are open at once have the same."""
     bits = [0] * count
     free: list[int] = []
     slot_count = 0

@@ -6,32 +6,32 @@ operation is a condition on these moments:
 
 - an ok read of version k in [call, end]: t_k ≤ end and t_{k+1} ≥ call, and k has the value it read;
 - an ok read of a log that found version k: t_k ≤ end, and the value; one that did not: t_k ≥ call;
-- an ok write, `cas` or append that made version k: call ≤ t_k ≤ end, the value, and nobody else
-  made k; an ok `cas` made the version after the one it expected;
+- an ok write, `cas` or append that made version k: call ≤ t_k ≤ end, the value, and no other
+  operation made k; an ok `cas` made the version after the one it expected;
 - a `cas` that was refused, expecting e: t_e ≥ call or t_{e+1} ≤ end, for e did not hold at some
   moment in between (of an e that never appears, that holds);
 - a crashed `cas` expecting e may have made e + 1, at its call or later; a crashed write or append
   may have made any one version, at its call or later; crashed reads and failures with an error say
   nothing;
 - a version that appeared was made: by an ok operation, or by one that crashed and wrote its value.
-  Version 0 was made by nobody and has no value.
+  Version 0 has no maker and no value.
 
 **Why one schedule is enough.** All conditions but the last are closed under taking the later of two
 schedules, moment by moment: bounds are, and if of two schedules that keep a refusal one has t_e ≥
 call, so has the later one; if neither has, both have t_{e+1} ≤ end, and so does the later one. So
 if there are any schedules that keep the upper bounds and the refusals there is a latest one
-(`schedule` finds it), and every lower bound can be kept exactly if the latest schedule keeps it.
-A crashed operation that made version k is one more lower bound of t_k. So the last condition
-can be met exactly if crashed operations can be found for the versions that need them such that each
-was called by the latest moment of its version (`makers`). A version after the last one that
-anybody saw needs a maker only if its latest moment is a moment at all: if a refusal is not
-explained without it. Hence: the operations are linearizable exactly if no value or maker
-contradicts another, the latest schedule keeps all lower bounds, and there is such a matching.
+(`schedule` finds it), and every lower bound can be kept exactly if the latest schedule keeps it. A
+crashed operation that made version k is one more lower bound of t_k. So the last condition can be
+met exactly if crashed operations can be found for the versions that need them such that each was
+called by the latest moment of its version (`makers`). A version after the last one that a client
+saw needs a maker only if its latest moment is a moment at all: if a refusal is not explained
+without it. Hence: the operations are linearizable exactly if no value or maker contradicts another,
+the latest schedule keeps all lower bounds, and there is such a matching.
 
 **Price.** O(n) for n operations, with a sort of those refusals and crashed operations that nothing
 simpler settles. Memory is that of the versions. A key can be cut into ranges of versions, which
 exchange a few numbers (`slab`, `conclusion`). The order of two operations of one process is that of
-their intervals, as everybody's.
+their intervals, as for different processes.
 
 Source: linearizability, Herlihy and Wing 1990; the reduction to one moment a version, and the
 latest schedule, are ours, and are tested against trying all orders.
@@ -74,9 +74,9 @@ VERSIONED: Final = frozenset((Model.VERSIONED_REGISTER, Model.LOG))
 
 
 def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
-    """What is wrong with the operations of one key, MODEL_OPERATIONS in any order, in memory.
+    """Find what is wrong with the operations of one key, MODEL_OPERATIONS in any order, in memory.
 
-    Raises ValueError if a word is none of the model's.
+    Raises ValueError if a word is not the model's.
     """
     conclusion = conclusion_of(rows, model)
     witnesses = witnesses_of(conclusion)
@@ -85,7 +85,7 @@ def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
 
 
 def conclusion_of(rows: pa.Table, model: Model) -> Conclusion:
-    """What is wrong with the operations of one key, without saying whose fault it is."""
+    """Return the faults of the operations of one key, without the operations that prove them."""
     slab = Slab(0, extent(_highest_in(rows), rows.num_rows), limit=rows.num_rows)
     taken(slab, rows, model)
     return concluded([slab.summary()])
@@ -99,7 +99,7 @@ def taken(slab: Slab, rows: pa.Table, model: Model, *, owned: bool = True) -> No
 
 
 def extent(highest: int, operation_count: int) -> int:
-    """The end of the versions that can matter, if none above `highest` is named in any row.
+    """Return the end of the versions that can matter, if none above `highest` is named in any row.
 
     Each version but the first takes an operation to make it. One more is needed, for a refusal of
     the highest to lower.
@@ -108,7 +108,7 @@ def extent(highest: int, operation_count: int) -> int:
 
 
 def found_of(key: str, conclusion: Conclusion, model: Model, *, sighted: Sighted) -> Found:
-    """The proofs of what is wrong; `sighted`: what was found of `witnesses_of` it."""
+    """Return the proofs of what is wrong; `sighted`: what was found of `witnesses_of` it."""
     proofs = [proof_of(fault, sighted, model) for fault in conclusion.faults]
     told = found(
         NAME,
@@ -122,12 +122,12 @@ def found_of(key: str, conclusion: Conclusion, model: Model, *, sighted: Sighted
 
 
 def witnesses_of(conclusion: Conclusion) -> tuple[Witness, ...]:
-    """All that have to be found for the proofs."""
+    """Return all witnesses that have to be found for the proofs."""
     return tuple(dict.fromkeys(one for fault in conclusion.faults for one in fault.witnesses))
 
 
 def _highest_in(rows: pa.Table) -> int:
-    """No higher version is named, nor made by who expects one.
+    """Return a bound: no higher version is named, nor made by an operation that expects one.
 
     What lies beneath a null counts, too: not to look for nulls takes a third of the time, and to
     have room for versions that are not there changes no answer.
@@ -137,6 +137,6 @@ def _highest_in(rows: pa.Table) -> int:
 
 
 def _beneath(chunk: pa.Array) -> NDArray[np.int64]:
-    """The numbers as they lie in memory, whether or not they are null."""
+    """Return the numbers as they lie in memory, whether or not they are null."""
     memory = chunk.buffers()[1]
     return np.frombuffer(memory, dtype=np.int64, offset=8 * chunk.offset, count=len(chunk))

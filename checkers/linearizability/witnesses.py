@@ -22,18 +22,18 @@ from history.models import Model
 __all__ = ["SOUGHT_COLUMNS", "Found", "merged", "sought"]
 
 SOUGHT_COLUMNS: Final = ("index", "process", *COLUMNS)
-"""Of MODEL_OPERATIONS: what is read to find and to show witnesses."""
+"""The columns of MODEL_OPERATIONS that are read to find and to show witnesses."""
 
 _KEPT: Final = 2
-"""Of one witness: a version made twice has two."""
+"""The most operations kept for one witness: a version made twice has two."""
 
 Found = Mapping[Witness, tuple[tuple[int, Mapping[str, Any]], ...]]
-"""How far off each operation found is, and its row; the nearest first."""
+"""The operations found for each witness: the distance of each, and its row; the nearest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Roles:
-    """What each operation does to versions, counted as in `claims`."""
+    """The effect of each operation on versions, counted as in `claims`."""
 
     rows: ModelRows
     version: NDArray[np.int64]
@@ -45,7 +45,7 @@ class _Roles:
 
 
 def sought(rows: pa.Table, model: Model, witnesses: Iterable[Witness]) -> Found:
-    """Those of the witnesses that are among these rows: `SOUGHT_COLUMNS` of MODEL_OPERATIONS."""
+    """Return the witnesses that are among these rows: `SOUGHT_COLUMNS` of MODEL_OPERATIONS."""
     roles = _roles(model_rows(rows, model), model)
     found = {}
     for witness in witnesses:
@@ -59,7 +59,7 @@ def sought(rows: pa.Table, model: Model, witnesses: Iterable[Witness]) -> Found:
 
 
 def merged(parts: Iterable[Found]) -> Found:
-    """What was found in several places."""
+    """Return the witnesses that were found in several places as one result."""
     found: dict[Witness, tuple[tuple[int, Mapping[str, Any]], ...]] = {}
     for part in parts:
         for witness, rows in part.items():
@@ -98,7 +98,7 @@ def _roles(rows: ModelRows, model: Model) -> _Roles:
 
 
 def _matching(roles: _Roles, witness: Witness) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which operations are this witness, and how far off each is."""
+    """Return which operations are this witness, and the distance of each."""
     rows, version, number = roles.rows, roles.version, witness.number
     there = (roles.made | roles.shown) & (version != NOTHING)
     if witness.kind is Kind.NOT_BEFORE:

@@ -11,17 +11,17 @@ _ELEMENTS_MAX: Final = 6
 
 
 def shown(value: int | None) -> str:
-    """A value; null is nothing."""
+    """Return a value as text; null is "nothing"."""
     return "nothing" if value is None else str(value)
 
 
 def cited(operation: Operation, model: Model) -> str:
-    """An operation by its index, and in words."""
+    """Return an operation by its index, and in words."""
     return f"operation {operation.index}, {in_words(operation, model)},"
 
 
 def in_words(operation: Operation, model: Model) -> str:
-    """What was called, and what it answered, if anybody knows."""
+    """Return the call in words, with its answer if that is known."""
     answer = _answer(operation, model)
     call = f"{operation.f}({_arguments(operation, model)})"
     return f"{call} -> {answer}" if answer else call

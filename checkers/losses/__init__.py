@@ -1,1 +1,1 @@
-"""Loss forensics: what became of lost records, and how."""
+"""Loss forensics: the fate of lost records, and its causes."""

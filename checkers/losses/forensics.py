@@ -1,4 +1,4 @@
-"""What became of lost records, and how: `forensics.json`, beside the verdict.
+"""The fate of lost records and its causes: `forensics.json`, stored with the verdict.
 
 A *loss* is a stretch of offsets of one key that went together: the same fate, and the same election
 that did without them. Of each it says who acknowledged the records and under which ISR, how the
@@ -47,14 +47,14 @@ _FORMAT_VERSION: Final = 1
 
 
 class Fate(StrEnum):
-    """Where a lost value is."""
+    """The place of a lost value."""
 
     LOST = "lost"
     """On no replica's disk."""
     UNREACHABLE = "unreachable"
     """On the disk of a replica, but not in the log of the partition's leader."""
     UNREAD = "unread"
-    """In the leader's log: it is there, and nobody was given it."""
+    """The value is in the leader's log, but no reader was given it."""
     UNCERTAIN = "uncertain"
     """On no disk that could be read whole; some could not."""
 
@@ -66,11 +66,11 @@ class Acknowledgement:
     leader: int
     leader_epoch: int
     broker_epoch: int | None
-    """Of the leader."""
+    """The broker epoch of the leader."""
     isr: tuple[int, ...]
     partition_epoch: int
     metadata_offset: int
-    """Of the version."""
+    """The metadata offset of the version."""
     first_offset: int
     last_offset: int
     count: int
@@ -85,9 +85,9 @@ class EarlyRead:
     leader: int
     isr: tuple[int, ...]
     metadata_offset: int
-    """Of the version of the partition."""
+    """The metadata offset of the partition's version."""
     min_isr: int
-    """What the topic asks for."""
+    """The topic's `min.insync.replicas`."""
     count: int
     first_ns: int
     last_ns: int
@@ -95,7 +95,7 @@ class EarlyRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """How the broker that was elected had last come into the ISR."""
+    """The way in which the elected broker had last joined the ISR."""
 
     broker_id: int
     metadata_offset: int
@@ -108,9 +108,9 @@ class Join:
     stale: bool
     """It joined on the word of an earlier incarnation: stale-epoch-join, or unfetched-epoch."""
     judged_epoch: int | None
-    """Of a stale join, the broker epoch on which the leader judged it in sync, if it is known."""
+    """The broker epoch on which the leader judged a stale join in sync, if it is known."""
     registration_offset: int | None
-    """Of its registration in force when it joined."""
+    """The offset of its registration in force when it joined."""
     registered_epoch: int | None
     registered_ns: int | None
 
@@ -124,7 +124,7 @@ class Election:
     metadata_offset: int
     time_ns: int
     log_end_offset: int
-    """Of the elected broker, when it was elected."""
+    """The log end offset of the elected broker when it was elected."""
     unclean: bool
 
 
@@ -149,7 +149,7 @@ class ReplicaState:
     leader_epochs: tuple[tuple[int, int], ...]
     """(leader epoch, the offset it starts at)."""
     held_count: int
-    """Of the loss's values."""
+    """The number of the loss's values that it holds."""
     damage: str | None
 
 
@@ -180,10 +180,10 @@ class Loss:
     key: str
     fate: Fate
     checks: tuple[str, ...]
-    """Those that reported any of the values."""
+    """The checks that reported any of the values."""
     count: int
     first_offset: int | None
-    """None: nobody knows where they stood."""
+    """The first offset; None if the offsets of the values are not known."""
     last_offset: int | None
     values: tuple[int, ...]
     """The first few."""
@@ -196,8 +196,9 @@ class Loss:
     truncations: tuple[Truncation, ...] = ()
     replicas: tuple[ReplicaState, ...] = ()
     metadata: tuple[MetadataNote, ...] = ()
-    """What the log says of the partition and its brokers, from the last version under which the
-    records were acknowledged to the election."""
+    """The log's notes on the partition and its brokers, from the last version under which the
+    records were acknowledged to the election.
+    """
     faults: tuple[FaultAlive, ...] = ()
     sentence: str = ""
 
@@ -210,9 +211,9 @@ class Forensics:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Anomalies by check, those that are not spelled out included."""
     losses: tuple[Loss, ...] = ()
-    """By key and offset."""
+    """The losses by key and offset."""
     troubles: tuple[str, ...] = ()
-    """Why some key could not be looked into."""
+    """The reasons why some keys could not be examined."""
 
 
 def write_forensics(path: Path, forensics: Forensics) -> None:
@@ -222,7 +223,7 @@ def write_forensics(path: Path, forensics: Forensics) -> None:
 
 
 def read_forensics(path: Path) -> Forensics | None:
-    """The forensics at `path`; None if there are none, as where nothing was lost.
+    """Return the forensics at `path`; None without a file, as where nothing was lost.
 
     Raises HarnessError if the file is torn or of another format.
     """
@@ -245,7 +246,7 @@ def read_forensics(path: Path) -> Forensics | None:
 
 
 def parsed(kind: Any, content: Any) -> Any:
-    """`content`, as JSON gave it, as a value of this type of the module."""
+    """Return `content`, as JSON gave it, as a value of this type of the module."""
     if get_origin(kind) in (Union, UnionType):
         return None if content is None else parsed(_other_than_none(kind), content)
     if get_origin(kind) is tuple:

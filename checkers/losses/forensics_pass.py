@@ -29,7 +29,7 @@ _TABLES: Final = (*_NEEDED, "wire", "records", "faults", "node_settings")
 def loss_forensics(
     question: Question, verdict: Verdict, anomalies: Mapping[str, pa.Table]
 ) -> Forensics | None:
-    """What became of the values that the verdict's anomalies name as lost; None if there are none.
+    """Return the fate of the values that the anomalies name as lost; None without a lost value.
 
     `anomalies`: ANOMALIES by check.
     """
@@ -63,7 +63,7 @@ def _lost_values(anomalies: Mapping[str, pa.Table]) -> Iterator[LostValues]:
 def _stories(
     lost: tuple[LostValues, ...], question: Question
 ) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
-    """By key: what became of its values, or why that cannot be told."""
+    """Return the losses of all keys, and why those of some keys cannot be told."""
     tasks = [
         _Task(
             lost=values,

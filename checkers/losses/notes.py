@@ -1,4 +1,4 @@
-"""What the metadata log says of a partition and of the brokers of its replicas, in words."""
+"""The metadata log's statements on a partition and on the brokers of its replicas, in words."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _NOTES_MAX: Final = 100
 def notes_between(
     history: PartitionHistory, seen: View, first_offset: int, last_offset: int
 ) -> tuple[MetadataNote, ...]:
-    """The records from `first_offset` to `last_offset` about the partition and its brokers."""
+    """Return the records between these offsets about the partition and its brokers."""
     replicas = {one for version in history.versions for one in version.replicas}
     brokers = [seen.brokers[one] for one in sorted(replicas) if one in seen.brokers]
     notes = [

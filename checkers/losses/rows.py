@@ -1,7 +1,7 @@
 """The lost values of a key as arrays: where each stood, and what became of it.
 
 - The version under which a value was acknowledged is the one in force when its send returned: the
-  likeliest, by the clocks as they are. Forensics accuse nobody.
+  likeliest, by the clocks as they are. Forensics are no verdict.
 - A leader starts its epoch at the end of its own log, and every log keeps where each epoch starts
   (leader-epoch-checkpoint). So of the epochs after that of the acknowledgement, the first one that
   starts at or below the value's offset, on the disk of the last leader, did without the value.
@@ -39,27 +39,27 @@ class LostValues:
 
     key: str
     checks: Mapping[int, tuple[str, ...]]
-    """Those that miss it, by value."""
+    """The checks that miss it, by value."""
     offsets: Mapping[int, int]
-    """Where a check says that a value stood."""
+    """The offset of each value, as told by a check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is known of a key."""
+    """The evidence on one key."""
 
     lost: LostValues
     tables: Tables
     seen: View
     logs: Sequence[ReplicaLog]
     history: PartitionHistory | None
-    """Of the last topic of that name; None if the metadata log has none."""
+    """The history of the last topic of that name; None if the metadata log has no such topic."""
     requests: Requests
     """The AlterPartition requests about it."""
     stale: Sequence[StaleJoin]
     """The stale joins of its ISR."""
     unfetched: Sequence[ProposedJoin]
-    """Those that were proposed under an epoch of no Fetch."""
+    """The joins that were proposed under an epoch of no Fetch."""
 
     @property
     def last_leader(self) -> str | None:
@@ -90,23 +90,23 @@ class Rows:
     fate: NDArray[np.int64]
 
     def take(self, places: NDArray[np.int64]) -> "Rows":
-        """These, by place."""
+        """Return these, by place."""
         return Rows(**{name: getattr(self, name)[places] for name in self.__slots__})
 
     def stories(self) -> Iterator["Rows"]:
-        """Those that share fate and election."""
+        """Yield those that share fate and election."""
         group = np.stack([self.fate, self.election], axis=1)
         for one in np.unique(group, axis=0):
             yield self.take(np.flatnonzero(np.all(group == one, axis=1)))
 
     @property
     def shared_fate(self) -> Fate:
-        """Of one story."""
+        """The fate that all rows of one story share."""
         return _FATES[int(self.fate[0])]
 
 
 def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
-    """The case of these values."""
+    """Return the case of these values."""
     histories = [one for one in seen.histories() if one.key == lost.key][-1:]
     requests = requests_by_partition(tables["wire"], seen.partitions)
     places = [(one.topic_id, one.partition) for one in histories]
@@ -126,7 +126,7 @@ def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
 
 
 def lost_rows(case: Case) -> Rows:
-    """The values with what is known of each."""
+    """Return the values with what is known of each."""
     sent = _sent(case)
     value = sent["value"].to_numpy()
     known = pc.fill_null(sent["offset"], UNKNOWN).to_numpy()

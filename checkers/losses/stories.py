@@ -1,4 +1,4 @@
-"""How the lost records of one key were lost, out of the tables of its cluster.
+"""The stories of one key's lost records, told from the tables of its cluster.
 
 Values that share fate, election and neighbourhood are one loss: a thousand records that one
 truncation took are one story, with a range of offsets. `losses.rows` says how the election is
@@ -42,11 +42,11 @@ __all__ = ["losses"]
 
 _VALUES_MAX: Final = 10
 _GAP_MAX: Final = 1000
-"""Offsets in between that are markers, or records of others that nobody misses."""
+"""The largest gap of offsets inside one loss: markers, or records of others that are not lost."""
 
 
 def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
-    """The losses of one key, by offset.
+    """Return the losses of one key, by offset.
 
     Reads `metadata_log`, `wire`, `replicas`, `faults`, `node_settings`, and of the key's bucket
     `records` and `replica_records`.
@@ -81,7 +81,7 @@ def _loss(case: Case, rows: Rows) -> Loss:
 
 
 def _told(loss: Loss, rows: Rows, case: Case, history: PartitionHistory) -> Loss:
-    """The loss with all that the metadata log adds."""
+    """Return the loss with all that the metadata log adds."""
     acknowledged = tuple(_acknowledgements(rows, case, history))
     election = _election(int(rows.election[0]), case, history)
     told = replace(
@@ -137,7 +137,7 @@ def _acknowledgements(
 
 
 def _early_reads(rows: Rows, case: Case, history: PartitionHistory) -> Iterator[EarlyRead]:
-    """What of it consumers had read while too few replicas held it."""
+    """Yield the lost values that consumers had read while too few replicas held them."""
     reads = first_reads(case.lost.key, case.tables["records"])
     mine = reads.take(np.isin(reads.value, rows.value))
     wanted = min_isr(history.topic, case.tables["node_settings"], case.seen)
@@ -174,7 +174,7 @@ def _join(
     case: Case,
     history: PartitionHistory,
 ) -> Join | None:
-    """The last time between acknowledgement and election that the elected broker came in."""
+    """Return the last time between acknowledgement and election that the elected broker came in."""
     since = acknowledged[0].metadata_offset if acknowledged else 0
     joined: PartitionVersion | None = None
     for before, version in history.steps():
@@ -213,7 +213,7 @@ def _described(version: PartitionVersion, broker_id: int, case: Case) -> Join:
 
 
 def _unfetched(case: Case, request: Rpc | None, broker_id: int) -> ProposedJoin | None:
-    """The join that this request proposed, under an epoch of no Fetch, perhaps sent again."""
+    """Return the join that this request proposed under an epoch of no Fetch, or a repeat of it."""
     if request is None:
         return None
     expected = request.of("partition_epoch")
@@ -233,7 +233,7 @@ def _truncations(
     election: Election | None,
     case: Case,
 ) -> Iterator[Truncation]:
-    """Who had records by the ISRs under which they were acknowledged, and has them no more."""
+    """Yield the brokers that acknowledged records as ISR members and no longer have them."""
     nodes = case.seen.facts.nodes()
     for replica in loss.replicas:
         mine = [one for one in acknowledged if replica.node in map(nodes.get, one.isr)]
@@ -247,7 +247,7 @@ def _truncations(
 
 
 def _disk_fault(node: str, case: Case, *, since_ns: int) -> str | None:
-    """The first fault after that moment that changed the node's disk."""
+    """Return the first fault after that moment that changed the node's disk."""
     for row in case.tables["faults"].to_pylist():
         if row["fault"] in DISK_FAULTS and node in row["targets"] and row["begin_ns"] >= since_ns:
             return str(row["fault"])

@@ -12,7 +12,7 @@ _NS_A_SECOND: Final = 1_000_000_000
 
 
 def sentence_of(loss: Loss) -> str:
-    """What happened, in one sentence, as far as it is known."""
+    """Return what happened in one sentence, as far as it is known."""
     parts = [_acknowledged(loss), *map(_read, loss.early_reads)]
     parts += [
         f"{_broker(one)} lost its disk ({one.fault})" for one in loss.truncations if one.fault
@@ -72,7 +72,7 @@ def _elected(election: Election) -> str:
 
 
 def _ends(loss: Loss) -> list[int]:
-    """What was truncated to, each once."""
+    """Return the distinct offsets that logs were truncated to."""
     return sorted({one.to_offset for one in loss.truncations if one.to_offset is not None})
 
 

@@ -1,4 +1,4 @@
-"""What the metadata log says of every broker: registrations, fencing, controlled shutdown.
+"""The state of every broker by the metadata log: registrations, fencing, controlled shutdown.
 
 A RegisterBrokerRecord replaces what was known of a broker; its broker epoch is the offset it was
 written at. BrokerRegistrationChangeRecords change what they name.
@@ -22,7 +22,7 @@ class BrokerVersion:
     registered: bool
     """False once it was unregistered."""
     registration_offset: int
-    """Of the registration it goes back to."""
+    """The metadata offset of the registration that it goes back to."""
     broker_epoch: int
     incarnation_id: str | None
     fenced: bool
@@ -31,7 +31,7 @@ class BrokerVersion:
 
     @property
     def eligible(self) -> bool:
-        """Whether it may join an ISR (KIP-841)."""
+        """Return whether it may join an ISR (KIP-841)."""
         return self.registered and not self.fenced and not self.in_controlled_shutdown
 
 
@@ -43,16 +43,16 @@ class BrokerHistory:
     versions: list[BrokerVersion] = field(default_factory=list)
 
     def before(self, metadata_offset: int) -> BrokerVersion | None:
-        """As it was just before this offset; None if nothing is known."""
+        """Return the state just before this offset; None if nothing is known."""
         place = bisect_left(self.versions, metadata_offset, key=lambda one: one.metadata_offset)
         return self.versions[place - 1] if place else None
 
     def registrations(self) -> tuple[BrokerVersion, ...]:
-        """The versions that a registration began."""
+        """Return the versions that a registration began."""
         return tuple(one for one in self.versions if one.metadata_offset == one.registration_offset)
 
     def fenced_by_registration(self, place: int) -> BrokerVersion | None:
-        """The registration whose own decision fenced the one before it; None: it was no such.
+        """Return the registration whose own decision fenced the one before it, or None.
 
         A controller may write down that the old registration is fenced, and the new one then: both
         have one timestamp. `place`: of the version that is fenced.
@@ -65,7 +65,7 @@ class BrokerHistory:
         return made if anew and made.timestamp_ms == self.versions[place].timestamp_ms else None
 
     def first_of_incarnation(self, version: BrokerVersion) -> BrokerVersion:
-        """The first registration of the incarnation that holds `version`: it may register again."""
+        """Return the first registration of `version`'s incarnation, which may register again."""
         first = version
         for one in reversed(self.registrations()):
             if one.registration_offset > version.registration_offset:
@@ -78,7 +78,7 @@ class BrokerHistory:
 
 
 def broker_histories(records: Iterable[MetadataRecord]) -> Mapping[int, BrokerHistory]:
-    """The history of each broker id, out of a log in its order."""
+    """Return the history of each broker id, out of a log in its order."""
     histories: dict[int, BrokerHistory] = {}
     for record in records:
         if record.broker_id is None:

@@ -1,4 +1,4 @@
-"""What followers' Fetches told their leaders, by the tape: broker epochs, partition by partition.
+"""The broker epochs that followers' Fetches told their leaders, by partition, read from the tape.
 
 The tape has every Fetch between brokers that tells something new on its connection (`wire` in
 `history/cluster_schema.py`). So the first one of a partition under a broker epoch to be passed on
@@ -44,7 +44,7 @@ class Told:
     """A Fetch that reached the leader, or may have."""
 
     reached_ns: int
-    """When it was passed on: it arrived no earlier."""
+    """The time when it was passed on: it arrived no earlier."""
     frame: int
     broker_epoch: int | None
     """None: it could not be decoded."""
@@ -52,21 +52,21 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerFetches:
-    """What was told, by link and partition."""
+    """The broker epochs that were told, by link and partition."""
 
     links: frozenset[_Link]
-    """Those on the tape at all; none of a tape that is older than the Fetches on it."""
+    """The links on the tape; empty for a tape older than the recording of Fetches."""
     _by_place: Mapping[tuple[_Link, _Place | None], tuple[Told, ...]]
     """None as place: of every partition."""
     _connections: Mapping[_Link, tuple["_Connection", ...]]
 
     def told(self, link: _Link, place: _Place) -> tuple[Told, ...]:
-        """The Fetches of this partition that tell something, in the order of their passing."""
+        """Return the Fetches of this partition that tell something, in the order of passing."""
         named, of_all = (self._by_place.get((link, one), ()) for one in (place, None))
         return tuple(sorted((*named, *of_all), key=lambda told: (told.reached_ns, told.frame)))
 
     def heard_ns(self, link: _Link, *, since_ns: int) -> int | None:
-        """When a Fetch was first passed on of a connection that began to fetch since then."""
+        """Return when a Fetch was first passed on of those connections that began since then."""
         later = (one for one in self._connections.get(link, ()) if one.began_ns >= since_ns)
         return min((one.heard_ns for one in later if one.heard_ns is not None), default=None)
 
@@ -76,9 +76,9 @@ class _Connection:
     """A follower's to its leader."""
 
     began_ns: int
-    """When its first Fetch arrived."""
+    """The time when its first Fetch arrived."""
     heard_ns: int | None = None
-    """When the first one was passed on."""
+    """The time when its first Fetch was passed on."""
 
     def hear(self, forwarded_ns: int | None) -> None:
         """A Fetch was passed on at that time, if ever."""
@@ -115,7 +115,7 @@ def follower_fetches(wire: pa.Table) -> FollowerFetches:
 
 
 def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Place | None]:
-    """Of which partitions a row tells. `begun`: sessions, by connection and broker epoch."""
+    """Yield the partitions that a row tells of. `begun`: sessions by connection, broker epoch."""
     session = (row["connection"], row["broker_epoch"])
     if row["broker_epoch"] is None:
         yield None
@@ -129,7 +129,7 @@ def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Pl
 
 
 def _is_older(wire: pa.Table) -> bool:
-    """Whether it is of a run before the Fetches of followers were recorded: none has a session."""
+    """Return whether the run predates the recording of followers' Fetches: none has a session."""
     sessions = wire.filter(
         pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     )["session_epoch"]
@@ -137,7 +137,7 @@ def _is_older(wire: pa.Table) -> bool:
 
 
 def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of Fetches between brokers, in the order of their arrival."""
+    """Yield the rows of Fetches between brokers, in the order of their arrival."""
     requests = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     mine = wire.filter(requests).select(list(_COLUMNS))
     for row in mine.sort_by([("frame", "ascending")]).to_pylist():

@@ -1,4 +1,4 @@
-"""Which of several versions was surely in force all through a time.
+"""The search for the one of several versions that was surely in force throughout a time.
 
 The timestamp of a version is a moment between two bounds (`Facts.earliest_ns`, `Facts.latest_ns`).
 Clocks of several controllers may differ: a version is in force after all earlier ones.
@@ -29,14 +29,14 @@ class InForce:
     def all_through(
         self, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The place of the version that was in force from the one to the other, or UNSURE."""
+        """Return the place of the version in force from the one to the other, or UNSURE."""
         place = np.searchsorted(self.surely_ns, from_ns, side="right") - 1
         sure: NDArray[np.int64] = np.where(self.perhaps_ns[place + 1] > until_ns, place, UNSURE)
         return sure
 
 
 def in_force(timestamps_ms: Iterable[int], facts: Facts) -> InForce:
-    """Of versions with these timestamps, in their order."""
+    """Return when versions with these timestamps, in their order, were in force."""
     stamps = list(timestamps_ms)
     surely = [facts.latest_ns(stamp) for stamp in stamps]
     perhaps = [*(facts.earliest_ns(stamp) for stamp in stamps), OPEN_NS]

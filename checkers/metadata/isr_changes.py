@@ -1,8 +1,8 @@
-"""AlterPartition requests beside the versions of their partitions: who asked for which version.
+"""AlterPartition requests matched with partition versions: who asked for which version.
 
 A request names the partition epoch that it expects, and can make the next one only. It made a
-version for certain if it was answered without an error by that version's epoch. Of requests whose
-answer nobody saw it can only be said that they may have.
+version for certain if it was answered without an error by that version's epoch. A request whose
+answer no client saw may have made a version or not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Proposals:
     sure: tuple[Rpc, ...]
     """Answered by this version's epoch. More than one is an anomaly of its own."""
     possible: tuple[Rpc, ...]
-    """Not answered as far as anybody saw, or with an error that proves nothing."""
+    """The requests without a known answer, or with an error that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Requests:
 
     all: tuple[Rpc, ...]
     expecting: Mapping[int, tuple[Rpc, ...]]
-    """By the partition epoch that they expect."""
+    """The requests by the partition epoch that they expect."""
 
     def __iter__(self) -> Iterator[Rpc]:
         return iter(self.all)
@@ -55,7 +55,7 @@ NO_REQUESTS: Final = Requests((), {})
 def requests_by_partition(
     wire: pa.Table, histories: Mapping[tuple[str, int], PartitionHistory]
 ) -> Mapping[tuple[str, int], Requests]:
-    """The AlterPartition items on the tape by (topic id, partition), in the order of arrival.
+    """Return the AlterPartition items on the tape by (topic id, partition), by arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
     """
@@ -83,7 +83,7 @@ def _indexed(requests: Sequence[Rpc]) -> Requests:
 
 
 def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
-    """The requests that made this version or may have."""
+    """Return the requests that made this version or may have."""
     expecting = [
         rpc
         for rpc in requests.expecting.get(version.partition_epoch - 1, ())
@@ -94,7 +94,7 @@ def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
         rpc
         for rpc in expecting
         if not rpc.ok
-        # The answer to a copy that the proxy made is nobody's to see.
+        # No client sees the answer to a copy that the proxy made.
         and (rpc.error not in _DEFINITE or rpc.of("action") == "duplicated")
         and set(rpc.of("isr") or ()) == set(version.isr)
     ]
@@ -102,7 +102,7 @@ def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
 
 
 def made(rpc: Rpc) -> int | None:
-    """The partition epoch that a request surely made; None if it made none, or nobody knows."""
+    """Return the partition epoch that a request surely made; None if it made none or in doubt."""
     if not rpc.ok:
         return None
     epoch = rpc.answered("partition_epoch")

@@ -7,8 +7,8 @@ so among any majority of logs the most up-to-date one, by (epoch of its last rec
 holds everything committed. That log is taken, cut to what a majority of the voters holds record by
 record; beyond that nothing is sure to have been decided. With one controller this is its whole log.
 
-Where fewer controllers than a majority left a log there is none of record: what the others hold may
-have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
+Where fewer controllers than a majority left a log, no log of record exists: what the others hold
+may have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
 voter that never was one can only shorten the log of record, not put anything false into it.
 
 A copy may begin with a snapshot where an older part was deleted. If another node that agrees with
@@ -35,7 +35,7 @@ __all__ = ["LogOfRecord", "log_of_record", "majority_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOfRecord:
-    """What the quorum decided, as far as it is known."""
+    """The decisions of the quorum, as far as they are known."""
 
     records: tuple[MetadataRecord, ...]
     """A snapshot's first, if it begins with one; then by offset. None if there is a doubt."""
@@ -44,23 +44,23 @@ class LogOfRecord:
     end_offset: int = 0
     """The first offset that is not sure to have been decided."""
     end_timestamp_ms: int = 0
-    """Of the last record, those included that say nothing: the log tells of the time until here."""
+    """The timestamp of the last record, of any type: the log tells of the time until here."""
     doubt: str = ""
-    """Why there is no log of record, or nothing."""
+    """The reason why there is no log of record; empty if there is one."""
 
     @property
     def begins_with_snapshot(self) -> bool:
-        """Whether what was before some offset is known only in sum."""
+        """Return whether the state before some offset is known only as a snapshot."""
         return bool(self.records) and self.records[0].snapshot
 
 
 def majority_of(facts: Facts) -> int:
-    """How many voters decide."""
+    """Return the number of voters that is a majority."""
     return len(facts.controllers) // 2 + 1
 
 
 def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
-    """The log of record out of METADATA_LOG of all nodes."""
+    """Return the log of record out of METADATA_LOG of all nodes."""
     copies = _copies(metadata_log)
     voters = {node: copies[node] for node in facts.controllers if node in copies}
     majority = majority_of(facts)
@@ -85,7 +85,7 @@ def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
 
 
 def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
-    """Of the last record. A clock that was put wrong may have been ahead of what it tells of."""
+    """Return the last record's timestamp. A wrong clock may have been ahead of the true time."""
     if not facts.skews:
         return pc.max(rows["timestamp_ms"]).as_py() or 0
     return max(map(facts.first_ms, pc.unique(rows["timestamp_ms"]).to_pylist()), default=0)
@@ -103,16 +103,16 @@ class _Copy:
 
     @property
     def first_offset(self) -> int:
-        """Of the log behind the snapshot; without one, of the log."""
+        """The first offset of the log behind the snapshot; without a snapshot, of the log."""
         return int(self.offset[0]) if len(self.offset) else np.iinfo(np.int64).max
 
     @property
     def last(self) -> tuple[int, int]:
-        """What elections compare."""
+        """Return the pair that elections compare: the epoch and the offset of the last record."""
         return (int(self.epoch[-1]), int(self.offset[-1])) if len(self.offset) else (-1, -1)
 
     def has(self, other: "_Copy") -> NDArray[Any]:
-        """Which records of the other one this one has, too."""
+        """Return a mask of the other copy's records that this copy has, too."""
         if not len(self.offset):
             return np.zeros(len(other.offset), dtype=np.bool_)
         place = np.minimum(np.searchsorted(self.offset, other.offset), len(self.offset) - 1)
@@ -126,7 +126,7 @@ class _Copy:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether it begins with one."""
+        """Return whether it begins with a snapshot."""
         return bool(self.rows.num_rows > len(self.offset))
 
 
@@ -149,7 +149,7 @@ def _copy(rows: pa.Table) -> _Copy:
 
 
 def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
-    """The first offset of a record that fewer voters than a majority hold."""
+    """Return the first offset of a record that fewer voters than a majority hold."""
     holders = np.sum([copy.has(chosen) for copy in voters], axis=0)
     held = np.append(holders >= majority, False)
     count = int(np.argmin(held))
@@ -157,7 +157,7 @@ def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> in
 
 
 def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> pa.Table:
-    """Its rows, with the older part that another copy still has put in front."""
+    """Return its rows, with the older part that another copy still has put in front."""
     oldest = min(copies, key=lambda copy: copy.first_offset)
     overlap = (oldest.offset >= chosen.first_offset) & chosen.has(oldest)
     # One record in common at one offset and epoch: by Raft, all that came before is the same.

@@ -1,4 +1,4 @@
-"""What the metadata log says of every partition, version by version.
+"""The state of every partition by the metadata log, version by version.
 
 A PartitionRecord states a partition whole. Each PartitionChangeRecord after it changes what it
 names and makes the next version: the partition epoch grows by one, and the leader epoch by one if
@@ -31,7 +31,7 @@ _RECOVERING: Final = 1
 
 
 class Cause(StrEnum):
-    """Which record made a version."""
+    """The kind of record that made a version."""
 
     SNAPSHOT = "snapshot"
     """None that is still there: what was before is known only in sum."""
@@ -50,7 +50,7 @@ class PartitionVersion:
     cause: Cause
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
-    """Of `replicas`, those that a reassignment under way has put there."""
+    """The `replicas` that a reassignment under way has added."""
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
@@ -62,7 +62,7 @@ class PartitionVersion:
 
     @property
     def isr_text(self) -> str:
-        """As Kafka's tools write it."""
+        """The ISR as Kafka's tools write it."""
         return f"[{', '.join(map(str, self.isr))}]"
 
 
@@ -75,7 +75,7 @@ class PartitionHistory:
     partition: int
     versions: list[PartitionVersion] = field(default_factory=list)
     deleted_ms: int | None = None
-    """When its topic was deleted."""
+    """The time when its topic was deleted."""
 
     @property
     def key(self) -> str:
@@ -84,37 +84,37 @@ class PartitionHistory:
 
     @property
     def deleted(self) -> bool:
-        """Whether its topic is gone in the end."""
+        """Return whether its topic had been deleted by the end."""
         return self.deleted_ms is not None
 
     @property
     def last(self) -> PartitionVersion:
-        """As it is in the end."""
+        """The version in the end."""
         return self.versions[-1]
 
     @property
     def elected_uncleanly(self) -> bool:
-        """Whether some election was recorded as unclean, so that records may be lost."""
+        """Return whether some election was recorded as unclean, so that records may be lost."""
         return any(version.recovering for version in self.versions)
 
     def steps(self) -> Iterator[tuple[PartitionVersion, PartitionVersion]]:
-        """Each version but the first, with the one before it."""
+        """Return each version but the first, with the one before it."""
         return zip(self.versions, self.versions[1:], strict=False)
 
     def by_epoch(self) -> Mapping[int, int]:
-        """The place of the version with each partition epoch; of several, the last one's."""
+        """Return the place of the version with each partition epoch; of several, the last one's."""
         return {version.partition_epoch: place for place, version in enumerate(self.versions)}
 
 
 def key_of(topic: str | None, partition: int | None) -> str:
-    """The key of a topic-partition."""
+    """Return the key of a topic-partition."""
     return f"{topic}-{partition}"
 
 
 def partition_histories(
     records: Iterable[MetadataRecord],
 ) -> Mapping[tuple[str, int], PartitionHistory]:
-    """The history of each (topic id, partition), out of a log in its order."""
+    """Return the history of each (topic id, partition), out of a log in its order."""
     names: dict[str, str] = {}
     histories: dict[tuple[str, int], PartitionHistory] = {}
     removed_ms: dict[str, int] = {}

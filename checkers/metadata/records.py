@@ -58,7 +58,7 @@ class MetadataRecord:
 
 
 def records_in(metadata_log: pa.Table) -> Iterator[MetadataRecord]:
-    """The rows of METADATA_LOG that say something, in their order."""
+    """Yield the rows of METADATA_LOG that say something, in their order."""
     kept = metadata_log.filter(pc.invert(pc.is_in(metadata_log["type"], pa.array(_NOTHING))))
     for row in kept.select(list(_COLUMNS)).to_pylist():
         yield MetadataRecord(**dict(_values(row.items())))

@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
     *("lowest_acknowledged_offset", "metadata_version"),
 )
-"""What checks ask of a request or an answer."""
+"""The columns of requests and answers that checks read."""
 
 _Row = Mapping[str, Any]
 _Ids = tuple[str, int, int]
@@ -46,9 +46,9 @@ class Rpc:
     target: str
     connection: int
     asked_ns: int
-    """When the request had arrived at the proxy: it was sent no later."""
+    """The time when the request had arrived at the proxy: it was sent no later."""
     reached_ns: int | None
-    """When it was passed on; None: it never reached the target."""
+    """The time when it was passed on; None: it never reached the target."""
     request: _Row
     """The row of `wire`."""
     response: _Row | None
@@ -66,12 +66,12 @@ class Rpc:
 
     @property
     def answered_ns(self) -> int | None:
-        """When the response had arrived at the proxy: it was sent no later, so decided earlier."""
+        """The time when the response reached the proxy: sent no later, so decided earlier."""
         return None if self.response is None else int(self.response["time_ns"])
 
     @property
     def returned_ns(self) -> int | None:
-        """When the response was passed on to the one who asked; None: it never was."""
+        """The time when the response was passed on to the requesting node; None: it never was."""
         return None if self.response is None else self.response["forwarded_ns"]
 
     @property
@@ -80,16 +80,16 @@ class Rpc:
         return self.error == "NONE"
 
     def of(self, column: str) -> Any:
-        """A column of the request."""
+        """Return a column of the request."""
         return self.request[column]
 
     def answered(self, column: str) -> Any:
-        """A column of the response; None if there is none."""
+        """Return a column of the response; None without a response."""
         return None if self.response is None else self.response[column]
 
 
 def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
-    """The requests of these APIs, item by item, in the order of their arrival."""
+    """Yield the requests of these APIs, item by item, in the order of their arrival."""
     mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
     rows = mine.select(list(_COLUMNS)).to_pylist()
     answers: dict[_Ids, list[_Row]] = {}
@@ -107,12 +107,12 @@ def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
 
 
 def _ids(row: _Row) -> _Ids:
-    """What a request and its response have in common."""
+    """Return the fields that a request and its response have in common."""
     return row["api"], row["connection"], row["correlation_id"]
 
 
 def _of_this(request: _Row, asked_ns: Sequence[int], candidates: Iterable[_Row]) -> Iterable[_Row]:
-    """Those of these ids' answers that came after the request, and before the next one of them.
+    """Return these ids' answers that came after the request and before their next request.
 
     One that the proxy duplicated is on the tape twice at one time: both have all the answers.
     """
@@ -126,7 +126,7 @@ def _in_order(rows: Iterable[_Row]) -> list[_Row]:
 
 
 def _answer(request: _Row, candidates: Iterable[_Row]) -> _Row | None:
-    """The item that speaks of the same partition; else the one that speaks of none."""
+    """Return the item that speaks of the same partition; else the one that speaks of none."""
     whole = None
     for row in candidates:
         if row["partition"] is None:

@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 _SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
-"""Of Kafka, and of KIP-631 as it was first written; nobody sets both."""
+"""The settings of Kafka, and of KIP-631 as first written; a node sets at most one of them."""
 _DEFAULT_MS: Final = 9000
-"""Of every release from 3.0 on."""
+"""The default of every release from 3.0 on."""
 _NS_A_MILLISECOND: Final = 1_000_000
 
 
@@ -53,9 +53,9 @@ class Term:
     node: str
     begin_offset: int
     begin_ns: int
-    """When it surely had begun."""
+    """The time when it surely had begun."""
     begin_earliest_ns: int
-    """When it surely had not begun yet."""
+    """The last time when it surely had not begun yet."""
     written_ms: NDArray[np.int64]
     """The timestamps of its records, in order: it lived then."""
 
@@ -67,7 +67,7 @@ class Contacts:
     heartbeats: tuple[Rpc, ...]
 
     def last_before(self, time_ns: int) -> Rpc | None:
-        """The latest that reached the controller of those that it had accepted by then, surely."""
+        """Return the last to reach the controller of those heartbeats surely accepted by then."""
         done = [
             rpc
             for rpc in self.heartbeats
@@ -76,7 +76,7 @@ class Contacts:
         return max(done, key=lambda rpc: rpc.reached_ns or 0, default=None)
 
     def asked(self, wish: str, *, from_ns: int, until_ns: int) -> bool:
-        """Whether one that asked for it (`fenced`, `shutting_down`) was under way between these."""
+        """Return whether a heartbeat that asked for `wish` was under way between these times."""
         return any(
             rpc.of(wish) and rpc.reached_ns is not None
             for rpc in self.heartbeats
@@ -84,7 +84,7 @@ class Contacts:
         )
 
     def silences(self, *, from_ns: int, until_ns: int) -> Iterator["Silence"]:
-        """The times between contacts, and until the end, in which there can have been none.
+        """Yield the times between contacts, and until the end, in which there can have been none.
 
         One that reached the controller and was not answered may have been taken at any time: what
         follows it is no silence until an answered one.
@@ -117,12 +117,12 @@ class Silence:
 
     @property
     def length_ns(self) -> int:
-        """How long it lasted."""
+        """The length of the session in ns."""
         return self.end_ns - self.begin_ns
 
 
 def terms_of(log: LogOfRecord, facts: Facts) -> tuple[Term, ...]:
-    """The terms that the log of record tells of, in order."""
+    """Return the terms that the log of record tells of, in order."""
     rows = log.rows.filter(pc.invert(log.rows["snapshot"]))
     elected = rows.filter(pc.equal(rows["type"], LEADER_CHANGE))
     epochs = rows["controller_epoch"].to_numpy()
@@ -142,13 +142,13 @@ def terms_of(log: LogOfRecord, facts: Facts) -> tuple[Term, ...]:
 
 
 def term_at(terms: Sequence[Term], metadata_offset: int) -> Term | None:
-    """The term in which a record was written; None if it began before the log does."""
+    """Return the term in which a record was written; None if it began before the log does."""
     place = bisect_right(terms, metadata_offset, key=lambda term: term.begin_offset)
     return terms[place - 1] if place else None
 
 
 def term_of_node(terms: Sequence[Term], node: str, time_ns: int) -> Term | None:
-    """The last of a node's terms that surely had begun by then, be it deposed or not; or None."""
+    """Return the last of a node's terms that surely had begun by then, deposed or not; or None."""
     return max(
         (term for term in terms if term.node == node and term.begin_ns <= time_ns),
         key=lambda term: term.begin_offset,
@@ -157,7 +157,7 @@ def term_of_node(terms: Sequence[Term], node: str, time_ns: int) -> Term | None:
 
 
 def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
-    """The heartbeats on the tape by broker id, broker epoch and the node that they were sent to."""
+    """Return the heartbeats on the tape by broker id, broker epoch and target node."""
     found: dict[tuple[int, int, str], list[Rpc]] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
         if rpc.of("broker_id") is not None and rpc.of("broker_epoch") is not None:
@@ -167,7 +167,7 @@ def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
 
 
 def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:
-    """The session time-out that each node keeps, by node; of those whose settings are known."""
+    """Return the session time-out that each node keeps, by node, where settings are known."""
     nodes = pc.unique(node_settings["node"]).to_pylist()
     found = dict.fromkeys(nodes, _DEFAULT_MS * _NS_A_MILLISECOND)
     stated = node_settings.filter(pc.is_in(node_settings["name"], pa.array(_SETTINGS)))

@@ -29,11 +29,11 @@ class Broker:
     incarnation_id: str | None
     fenced: bool
     stopping: bool
-    """In controlled shutdown."""
+    """The broker is in controlled shutdown."""
 
     @property
     def active(self) -> bool:
-        """Whether it may be made a leader (KIP-841)."""
+        """Return whether it may be made a leader (KIP-841)."""
         return not self.fenced and not self.stopping
 
 
@@ -53,7 +53,7 @@ class Partition:
 
 @dataclass(slots=True, kw_only=True)
 class MetadataState:
-    """What the records so far add up to."""
+    """The state that the records so far add up to."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
@@ -68,16 +68,16 @@ class MetadataState:
     """It came out of ZooKeeper, whose epochs it goes on with."""
 
     def level(self, feature: str) -> int | None:
-        """The level of a feature; None if none was stated."""
+        """Return the level of a feature; None if none was stated."""
         return self.feature_levels.get(feature)
 
     def key_of(self, record: MetadataRecord) -> str:
-        """The topic-partition that a record is about."""
+        """Return the topic-partition that a record is about."""
         topic = self.topics.get(record.topic_id or "", record.topic or record.topic_id or "?")
         return f"{topic}-{record.partition}"
 
     def partition_of(self, record: MetadataRecord) -> Partition | None:
-        """The partition that a record is about, as it is before it."""
+        """Return the partition that a record is about, as it is before it."""
         if record.topic_id is None or record.partition is None:
             return None
         return self.partitions.get((record.topic_id, record.partition))
@@ -89,7 +89,7 @@ class MetadataState:
 
 
 def applied(before: Partition, record: MetadataRecord) -> Partition:
-    """A partition after a PartitionChangeRecord: what it does not name stays."""
+    """Return a partition after a PartitionChangeRecord: what it does not name stays."""
     recovery = record.leader_recovery_state
     return replace(
         before,

@@ -1,10 +1,10 @@
-"""What the checks of the control plane start from: the log of record, replayed.
+"""The common basis of the control-plane checks: the log of record, replayed.
 
 A check of it judges nothing where there is no log of record: it answers with that doubt.
 
 Every check asks for the same view of the same table, and to replay the log of a long night takes
-seconds. So a view is built once by whoever asks several checks (`checkers.table_pass`), and given
-to each.
+seconds. So the caller of several checks (`checkers.table_pass`) builds a view once and gives it to
+each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class View:
 
     facts: Facts
     metadata_log: pa.Table
-    """Replayed when it is first asked for; nobody changes it."""
+    """The table, replayed at the first use; callers must not change it."""
 
     @cached_property
     def log(self) -> LogOfRecord:
@@ -45,16 +45,16 @@ class View:
 
     @cached_property
     def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:
-        """By (topic id, partition)."""
+        """The history of each partition by (topic id, partition)."""
         return partition_histories(self.log.records)
 
     @cached_property
     def brokers(self) -> Mapping[int, BrokerHistory]:
-        """By broker id."""
+        """The history of each broker by broker id."""
         return broker_histories(self.log.records)
 
     def doubt_at_the_end(self) -> str:
-        """Why the last versions may not be those of the end of the run, or nothing.
+        """Return why the last versions may not be those of the end of the run; empty without doubt.
 
         A living controller writes twice a second, so a log that ends before the run was not read
         to its end, or its controllers were down.
@@ -67,24 +67,24 @@ class View:
         )
 
     def histories(self) -> Iterator[PartitionHistory]:
-        """Of all partitions, in the order of their creation."""
+        """Yield the histories of all partitions, in the order of their creation."""
         return iter(self.partitions.values())
 
     def broker_before(self, broker_id: int, metadata_offset: int) -> BrokerVersion | None:
-        """A broker as it was just before this offset; None if nothing is known."""
+        """Return a broker as it was just before this offset; None if nothing is known."""
         history = self.brokers.get(broker_id)
         return None if history is None else history.before(metadata_offset)
 
 
 def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
-    """The answer of a check that cannot judge anything."""
+    """Return the answer of a check that cannot judge anything."""
     return [(METADATA, none(check, METADATA, cases=0, doubt=doubt))]
 
 
 def by_partition(
     check: str, seen: View, judged: Callable[[PartitionHistory], Iterable[Proof | None]]
 ) -> Iterator[tuple[str, Found]]:
-    """What was found on each partition; the doubt, if there is no log of record.
+    """Yield the findings on each partition; the doubt instead if there is no log of record.
 
     `judged`: of each case on a partition the proof that it breaks the rule, or None if it holds.
     """
@@ -97,7 +97,7 @@ def by_partition(
 def counted(
     check: str, key: str, answers: Iterable[Proof | None], *, doubt: str = "", allowed: bool = False
 ) -> Found:
-    """What was found on a key: of each case the proof that it breaks the rule, or None.
+    """Return the findings on a key. An answer is the proof that a case breaks the rule, or None.
 
     `allowed`: whatever was found is legal.
     """
@@ -116,7 +116,7 @@ def spelled(
     doubt: str = "",
     allowed_count: int = 0,
 ) -> Found:
-    """What was found in the cases of a key, by its proofs: the last `allowed_count` are legal."""
+    """Return the findings on a key from its proofs: the last `allowed_count` are legal."""
     numbers = np.arange(len(proofs))
     cut = len(proofs) - allowed_count
     return found(
@@ -131,5 +131,5 @@ def spelled(
 
 
 def clock(time_ns: int) -> str:
-    """A time of the run, for people."""
+    """Return a time of the run, for people."""
     return f"{time_ns / _NS_A_SECOND:.3f} s"

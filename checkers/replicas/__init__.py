@@ -1,1 +1,1 @@
-"""What lies on the replicas' disks, against each other and against what was acknowledged."""
+"""Checks of the replicas' disks, against each other and against the acknowledged records."""

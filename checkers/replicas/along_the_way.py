@@ -48,7 +48,7 @@ __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is known of a partition of the run along the way."""
+    """The evidence on a partition during the run."""
 
     history: PartitionHistory
     facts: Facts
@@ -60,7 +60,7 @@ class Course:
 
 
 def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
-    """The course of a partition. Reads `records` and `wire`."""
+    """Return the course of a partition. Reads `records` and `wire`."""
     facts = seen.facts
     sends = acknowledged_sends(history.key, tables["records"])
     groups = list(commitments(sends, history.versions, facts))
@@ -80,7 +80,7 @@ def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
 
 
 def lacking_leaders(course: Course) -> Iterator[Proof | None]:
-    """Of each leader epoch with a send after an acknowledged one: a proof, or None."""
+    """Yield for each leader epoch with a send after an acknowledged one: a proof, or None."""
     sends, versions = course.sends, course.history.versions
     if not len(sends) or not versions:
         return
@@ -102,7 +102,7 @@ def lacking_leaders(course: Course) -> Iterator[Proof | None]:
 
 
 def lacking_members(course: Course) -> Iterator[Proof | None]:
-    """Of each Fetch of a candidate, with anything acknowledged before it: a proof, or None."""
+    """Yield for each Fetch of a candidate after an acknowledgement: a proof, or None."""
     ends = [one for one in course.ends if one.frame is not None and _is_candidate(one)]
     for end, place in _compared(ends, course.sends):
         if course.sends.offset[place] < end.offset:
@@ -119,7 +119,7 @@ def lacking_members(course: Course) -> Iterator[Proof | None]:
 
 
 def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
-    """Of each log end of a broker that had held records before: a proof, or None.
+    """Yield for each log end of a broker that had held records before: a proof, or None.
 
     Of several that lack the same record, the first is a proof.
     """
@@ -157,7 +157,7 @@ def _is_candidate(end: LogEnd) -> bool:
 
 
 def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, int]]:
-    """Each log end with the place of the highest offset acknowledged before, if any was."""
+    """Yield each log end with the place of the highest offset acknowledged before, if any was."""
     places = highest_before(sends, np.array([one.after_ns for one in ends], dtype=np.int64))
     for end, place in zip(ends, places.tolist(), strict=True):
         if place >= 0:
@@ -165,14 +165,14 @@ def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, in
 
 
 def _held(course: Course, broker_id: int) -> Sends:
-    """The sends whose records this broker had when they were acknowledged."""
+    """Return the sends whose records this broker had when they were acknowledged."""
     mine = [group.sends.operation for group in course.groups if broker_id in group.holders]
     operations: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *mine])
     return course.sends.take(np.isin(course.sends.operation, operations))
 
 
 def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
-    """The times in which nothing but the broker itself removed records of its log."""
+    """Return the times in which nothing but the broker itself removed records of its log."""
     node = course.facts.nodes().get(broker_id, "")
     breaks = [
         Span(

@@ -7,8 +7,8 @@ version's ISR is smaller than the topic's setting; and if the leader that it nam
 heartbeats had said, a second or more before the call, that it had applied that version. A leader
 that knows of an older, larger ISR may acknowledge what all of that one has.
 
-Nobody else can have acknowledged it meanwhile. A leader before this one waits for every member of
-an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
+No other broker can have acknowledged it meanwhile. A leader before this one waits for every member
+of an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
 
 The setting is the smallest that the topic can have had (`min_isr`). Sends without a clear end are
 no acknowledgements. Without acks=all nothing is asked for.
@@ -40,7 +40,7 @@ NAME: Final = "acknowledged-below-min-isr"
 
 
 def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket.
+    """Judge each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
@@ -74,7 +74,7 @@ def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Appli
 def _judged(
     history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: Applied
 ) -> Iterator[tuple[PartitionVersion, Sends]]:
-    """The sends of which the ISR is known, and whose leader knew it, by version."""
+    """Yield the sends of which the ISR is known, and whose leader knew it, by version."""
     # The leader itself is enough where one is.
     if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
         return
@@ -90,7 +90,7 @@ def _judged(
 
 
 def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
-    """One a stretch of offsets; gaps are markers, or records of others."""
+    """Yield one proof per stretch of offsets; gaps are markers, or records of others."""
     for places in stretches(sends.offset, gap_max=1000):
         mine = sends.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])

@@ -1,4 +1,4 @@
-"""Which replicas must have held an acknowledged record, by the metadata log.
+"""The replicas that must have held an acknowledged record, by the metadata log.
 
 A leader acknowledges a record under acks=all once its high watermark is above it, and the high
 watermark rises only when every member of the ISR has the record; the leader's own view of the ISR
@@ -36,7 +36,7 @@ class Sends:
     return_ns: NDArray[np.int64]
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "Sends":
-        """These, by place or by mask."""
+        """Return these, by place or by mask."""
         return Sends(
             offset=self.offset[places],
             value=self.value[places],
@@ -54,14 +54,14 @@ class Commitment:
     """Sends that were acknowledged under the same versions of their partition."""
 
     versions: tuple[PartitionVersion, ...]
-    """Those that may have been in force, in order; all of one leader epoch."""
+    """The versions that may have been in force, in order; all of one leader epoch."""
     holders: frozenset[int]
     """Brokers that were in the ISR of each of them: they had these records."""
     sends: Sends
 
 
 def acknowledged_sends(key: str, records: pa.Table) -> Sends:
-    """The ok sends of a key whose offsets are known, out of RECORDS."""
+    """Return the ok sends of a key whose offsets are known, out of RECORDS."""
     mine = records.filter(
         pc.and_(
             pc.and_(pc.equal(records["key"], key), pc.equal(records["f"], "send")),
@@ -79,7 +79,7 @@ def acknowledged_sends(key: str, records: pa.Table) -> Sends:
 def commitments(
     sends: Sends, versions: Sequence[PartitionVersion], facts: Facts
 ) -> Iterator[Commitment]:
-    """The sends, by the versions that may have been in force from call to return.
+    """Yield the sends, by the versions that may have been in force from call to return.
 
     Ascending by the first version of each.
     """
@@ -107,7 +107,7 @@ def in_force(
     from_ns: NDArray[np.int64],
     until_ns: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of the first and the last version that may have been in force in each span.
+    """Return the places of the first and the last version that may have been in force in each span.
 
     -1 where a span began before any version surely was.
     """

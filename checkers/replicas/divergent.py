@@ -7,7 +7,7 @@ watermarks are compared as last checkpointed, which the true ones were never bel
 
 Copies of different incarnations of a topic are not compared, and of a damaged copy only what could
 be read. After an election that was recorded as unclean the difference is legal: one of the two has
-not been told yet. Where no metadata log tells of elections, nobody can say.
+not been told yet. Where no metadata log tells of elections, the answer is unknown.
 
 A case is an offset below the high watermarks of two replicas at which at least one of them holds a
 record.
@@ -38,7 +38,7 @@ NAME: Final = "divergent-replicas"
 
 
 def divergent_replicas(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
+    """Judge each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
         logs = replica_logs(key, replicas, records)
@@ -86,7 +86,7 @@ def _compared(one: ReplicaLog, other: ReplicaLog) -> _Pair:
 
 
 def _proofs(pair: _Pair) -> Iterator[Proof]:
-    """One a stretch of offsets at which they differ."""
+    """Yield one proof per stretch of offsets at which they differ."""
     one, other, differing = pair.one, pair.other, pair.differing
     for places in stretches(differing):
         first, last = int(differing[places[0]]), int(differing[places[-1]])
@@ -107,12 +107,12 @@ def _proofs(pair: _Pair) -> Iterator[Proof]:
 
 
 def _readable_end(log: ReplicaLog) -> int:
-    """Up to where it is compared: nothing, where no high watermark is known."""
+    """Return the offset up to which it is compared: none without a known high watermark."""
     return min(log.high_watermark or 0, log.log_end_offset)
 
 
 def _differing(one: ReplicaLog, other: ReplicaLog, *, start: int, end: int) -> NDArray[np.int64]:
-    """The offsets in [start, end) at which they differ, ascending."""
+    """Return the offsets in [start, end) at which they differ, ascending."""
     mine, others = _within(one, start, end), _within(other, start, end)
     _, here, there = np.intersect1d(
         one.offset[mine], other.offset[others], assume_unique=True, return_indices=True

@@ -1,4 +1,4 @@
-"""When each record of a key was first read, and when it had been sent."""
+"""The times when each record of a key was first read, and when it had been sent."""
 
 from dataclasses import dataclass
 
@@ -21,12 +21,12 @@ class FirstReads:
     operation: NDArray[np.int64]
     """The poll, of all that returned the record the first that ended."""
     sent_ns: NDArray[np.int64]
-    """When its send was called; OPEN_NS: nobody knows."""
+    """The time when its send was called; OPEN_NS if unknown."""
     call_ns: NDArray[np.int64]
     return_ns: NDArray[np.int64]
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "FirstReads":
-        """These, by place or by mask."""
+        """Return these, by place or by mask."""
         return FirstReads(**{name: getattr(self, name)[places] for name in self.__slots__})
 
     def __len__(self) -> int:
@@ -34,7 +34,7 @@ class FirstReads:
 
 
 def first_reads(key: str, records: pa.Table) -> FirstReads:
-    """Of a key, out of RECORDS: polls and final reads that returned."""
+    """Return the first reads of a key, out of RECORDS: polls and final reads that returned."""
     mine = records.filter(pc.equal(records["key"], key))
     is_send = pc.equal(mine["f"], "send")
     returned = pc.and_(pc.is_valid(mine["return_ns"]), pc.is_valid(mine["offset"]))
@@ -53,7 +53,7 @@ def first_reads(key: str, records: pa.Table) -> FirstReads:
 
 
 def _sent_ns(sends: pa.Table, values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When the send of each of these values was called. A value is sent once."""
+    """Return when the send of each of these values was called. A value is sent once."""
     sends = sends.sort_by("value")
     sent, call_ns = sends["value"].to_numpy(), sends["call_ns"].to_numpy()
     if not len(sent):

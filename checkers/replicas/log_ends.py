@@ -1,4 +1,4 @@
-"""Where a replica's log ended along the way, as what was recorded tells.
+"""The ends of a replica's log during the run, as far as the recordings tell.
 
 Two things tell that the log of a broker ended no further than at some offset, at some moment:
 
@@ -43,19 +43,19 @@ class LogEnd:
     offset: int
     after_ns: int
     by_ns: int
-    """No later than this."""
+    """The moment by which the log had ended there at the latest."""
     versions: tuple[PartitionVersion, ...]
-    """Those that may have been in force then."""
+    """The versions that may have been in force then."""
     words: str
-    """What tells it, for people: a whole sentence without its stop."""
+    """The evidence for people: a whole sentence without its full stop."""
     frame: int | None = None
-    """Of the Fetch that tells it."""
+    """The frame of the Fetch that tells it."""
     operation: int | None = None
     """The send that tells it."""
 
 
 def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of the highest offset that was acknowledged before each moment; -1: none was."""
+    """Return the place of the highest offset acknowledged before each moment; -1 without one."""
     if not len(sends):
         return np.full(len(moments_ns), _NONE)
     order = np.argsort(sends.return_ns, kind="stable")
@@ -70,7 +70,7 @@ def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.in
 
 
 def appended_ends(sends: Sends, groups: Sequence[Commitment]) -> Iterator[LogEnd]:
-    """Of each leader epoch in which sends were acknowledged; `sends` are all of the key."""
+    """Yield the log ends of each leader epoch with acknowledged sends; `sends`: all of the key."""
     by_epoch: dict[int, list[Commitment]] = {}
     for group in groups:
         by_epoch.setdefault(group.versions[0].leader_epoch, []).append(group)
@@ -89,7 +89,7 @@ def fetched_ends(
     brokers: Mapping[int, BrokerHistory],
     facts: Facts,
 ) -> Iterator[LogEnd]:
-    """Of each Fetch of the partition by a follower that is on the tape."""
+    """Yield the log end told by each Fetch of the partition by a follower on the tape."""
     for row in _fetches(wire, history):
         after_ns = _sent_after_ns(row, history, brokers, facts)
         if after_ns is not None and after_ns <= row["time_ns"]:
@@ -108,7 +108,7 @@ def fetched_ends(
 
 
 def _below(groups: Sequence[Commitment], sends: Sends) -> Iterator[tuple[Commitment, int]]:
-    """The first send of each group at or below what had been acknowledged before it was called."""
+    """Yield the first send of each group at or below what was acknowledged before its call."""
     for group in groups:
         before = highest_before(sends, group.sends.call_ns)
         highest = np.where(before >= 0, sends.offset[before], _NONE)
@@ -133,7 +133,7 @@ def _appended(group: Commitment, place: int) -> LogEnd:
 
 
 def _fetches(wire: pa.Table, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
-    """The rows of WIRE by which followers ask for this partition, of this very topic."""
+    """Yield the rows of WIRE by which followers ask for this partition, of this very topic."""
     asked = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     mine = pc.or_kleene(
         pc.equal(wire["topic_id"], history.topic_id), pc.equal(wire["topic"], history.topic)
@@ -159,7 +159,7 @@ def _sent_after_ns(
     brokers: Mapping[int, BrokerHistory],
     facts: Facts,
 ) -> int | None:
-    """No later than when the Fetch was sent, by what its sender must have known."""
+    """Return a time no later than the Fetch was sent, by what its sender must have known."""
     known_ms = [
         one.timestamp_ms
         for one in history.versions

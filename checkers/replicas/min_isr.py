@@ -1,4 +1,4 @@
-"""How small the ISR of a partition may be, and since when a leader went by it.
+"""The smallest ISR that a partition may have, and the time since which a leader went by it.
 
 The setting `min.insync.replicas` is the smallest that a topic can have had: of all the values that
 the log states of it or, if it states none, the smallest of the nodes' own settings; and never more
@@ -29,12 +29,12 @@ _SETTLED_NS: Final = 1_000_000_000
 
 
 def enough(version: PartitionVersion, wanted: int) -> int:
-    """How many members an ISR of this version has to have."""
+    """Return how many members an ISR of this version must have."""
     return min(wanted, len(version.replicas))
 
 
 def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
-    """The smallest setting that the topic can have had."""
+    """Return the smallest setting that the topic can have had."""
     stated = [
         record.value
         for record in seen.log.records
@@ -44,7 +44,7 @@ def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
 
 
 def _default(node_settings: pa.Table, seen: View) -> int:
-    """Of topics that say nothing: as the brokers were started, or were told since."""
+    """Return the setting of topics without one: from the nodes' settings and later changes."""
     stated = node_settings.filter(pc.equal(node_settings["name"], SETTING))
     silent = set(seen.facts.brokers) - set(stated["node"].to_pylist())
     told = [
@@ -56,12 +56,12 @@ def _default(node_settings: pa.Table, seen: View) -> int:
 
 
 def _smallest(values: Iterable[str | None]) -> int:
-    """Null takes a setting away: then the default of the release counts."""
+    """Return the smallest value; null takes a setting away: then the release's default counts."""
     return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
 
 
 class Applied:
-    """What brokers said in heartbeats that they had applied, and when they said it first."""
+    """The offsets that brokers said in heartbeats they had applied, and when they first said so."""
 
     def __init__(self, offsets: pa.Table, facts: Facts) -> None:
         beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
@@ -74,7 +74,7 @@ class Applied:
             self._said[node] = mine["metadata_offset"].to_numpy(), first_ns
 
     def known_ns(self, version: PartitionVersion) -> int | None:
-        """From when on the leader acted upon this version; None: it never said that it knew."""
+        """Return from when on the leader acted upon this version; None: it never said it knew."""
         offset, first_ns = self._said.get(self._nodes.get(version.leader, ""), _NOTHING_SAID)
         place = int(np.searchsorted(offset, version.metadata_offset))
         return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS

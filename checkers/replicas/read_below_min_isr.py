@@ -21,12 +21,12 @@ be elected for it, would lack what had been committed since. A record is accused
 - and no leader of the partition was ever elected uncleanly: one that was deposed by that may go by
   its own ISR for a while.
 
-Nobody else can have shown it: a leader before this one waits for an ISR of its own, and the one in
-force, which is in that, does not follow it any more (as of acknowledged-below-min-isr).
+No other broker can have shown it: a leader before this one waits for an ISR of its own, and the one
+in force, which is in that, does not follow it any more (as of acknowledged-below-min-isr).
 
 It does not see a high watermark that rises over records that were there before the ISR shrank.
 Kafka keeps to the rule from release 3.7 on, with eligible leader replicas or without (KAFKA-15583);
-only with them something rests on it.
+only with them something depends on it.
 
 Source: KIP-966, "Additional high watermark advancement requirement"; Apache Kafka's documentation,
 Eligible Leader Replicas.
@@ -71,7 +71,7 @@ _Group = tuple[PartitionVersion, FirstReads]
 
 
 def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
-    """D21, of each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
+    """Judge D21 on each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         return under_versions(history, reads, reads.call_ns, seen.facts)
@@ -80,7 +80,7 @@ def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
 
 
 def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
-    """D22, of each key of a bucket.
+    """Judge D22 on each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
@@ -101,7 +101,7 @@ def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
 def under_versions(
     history: PartitionHistory, reads: FirstReads, from_ns: NDArray[np.int64], facts: Facts
 ) -> Iterator[_Group]:
-    """The reads by the version that was in force from these times until they returned."""
+    """Yield the reads by the version that was in force from these times until they returned."""
     versions = in_force((one.timestamp_ms for one in history.versions), facts)
     place = versions.all_through(from_ns, reads.return_ns)
     for number in np.unique(place[place != UNSURE]).tolist():
@@ -132,7 +132,7 @@ def _judged(
 
 
 def _known(key: str, records: pa.Table, seen: View) -> FirstReads:
-    """The first reads that returned while the metadata log goes on."""
+    """Return the first reads that returned while the metadata log goes on."""
     reads = first_reads(key, records)
     return reads.take(reads.return_ns <= seen.facts.earliest_ns(seen.log.end_timestamp_ms))
 
@@ -152,7 +152,7 @@ def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found
 
 
 def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) -> bool:
-    """Whether eligible leader replicas were on from this version to the next one."""
+    """Return whether eligible leader replicas were on from this version to the next one."""
     later = (one.metadata_offset for one in history.versions)
     end_offset = next((one for one in later if one > version.metadata_offset), OPEN_NS)
     levels = [
@@ -168,7 +168,7 @@ def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) ->
 def _stories(
     check: str, reads: FirstReads, version: PartitionVersion, wanted: int
 ) -> Iterator[Proof]:
-    """One a stretch of offsets; gaps are markers, or records of others."""
+    """Yield one proof per stretch of offsets; gaps are markers, or records of others."""
     for places in stretches(reads.offset, gap_max=1000):
         mine = reads.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])

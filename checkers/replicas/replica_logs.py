@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 __all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "keys_of", "replica_logs"]
 
 NO_VALUE: Final = int(np.iinfo(np.int64).min)
-"""Of a record that is none of ours: a marker, a stranger's."""
+"""The value of a record that no send of ours wrote: a marker or a stranger's record."""
 
 UNCLEAN: Final = "an election of the partition was recorded as unclean"
-"""When what a check finds of the replicas of a key is legal."""
+"""The condition under which the findings on the replicas of a key are legal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ReplicaLog:
     leader_epoch: NDArray[np.int32]
     digest: NDArray[np.int64]
     value: NDArray[np.int64]
-    """`NO_VALUE` where it is none of ours."""
+    """The values; `NO_VALUE` for records that no send of ours wrote."""
 
     @property
     def epochs_text(self) -> str:
@@ -43,7 +43,7 @@ class ReplicaLog:
         return ", ".join(f"{epoch} from {start}" for epoch, start in self.leader_epochs) or "none"
 
     def value_at(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The value at each of these offsets; `NO_VALUE` where it has none of ours."""
+        """Return the value at each of these offsets; `NO_VALUE` without a record of ours."""
         if not len(self.offset):
             return np.full(len(offsets), NO_VALUE)
         place = np.minimum(np.searchsorted(self.offset, offsets), len(self.offset) - 1)
@@ -54,12 +54,12 @@ class ReplicaLog:
 
 
 def keys_of(*tables: pa.Table) -> list[str]:
-    """The keys that any of these tables has rows of, sorted."""
+    """Return the keys that any of these tables has rows of, sorted."""
     return sorted({key for table in tables for key in pc.unique(table["key"]).to_pylist()})
 
 
 def replica_logs(key: str, replicas: pa.Table, replica_records: pa.Table) -> list[ReplicaLog]:
-    """The replicas of a key, by node. A node with two rows of one key (a stray) is left out."""
+    """Return the replicas of a key, by node, without nodes that have two rows of it (a stray)."""
     rows = replicas.filter(pc.equal(replicas["key"], key)).to_pylist()
     records = replica_records.filter(pc.equal(replica_records["key"], key))
     nodes = [row["node"] for row in rows]

@@ -1,21 +1,21 @@
 """D17 truncated-below-high-watermark: a replica cut off records that were committed.
 
-What proves that a replica had a record, and has cut it off?
+Three things together prove that a replica had a record and has cut it off:
 
 - It had it: the record was acknowledged under acks=all, and the replica's broker was in the ISR all
   through the send (`replicas.commitments`). Then it was also committed: below the high watermark of
   the leader that acknowledged it.
 - It has it no more: its log, read whole from its disk, holds another record at that offset, or
   none, above its log start.
-- Nobody but itself removed it: no fault changed that disk after the send was called, and the broker
-  has been a replica of the partition ever since.
+- Nothing else removed it: no fault changed that disk after the send was called, and the broker has
+  been a replica of the partition ever since.
 
-Along the way the tape and the sends tell where its log ended (`replicas.along_the_way`): so what
+During the run the tape and the sends tell where its log ended (`replicas.along_the_way`): so what
 was cut is found also where the disk was wiped later, or the record fetched again.
 
 Under an election that was recorded as unclean this is legal. It is not judged without acks=all.
-Where two incarnations of a topic had one name, nobody can tell which of them a send went to, and
-where the metadata log has none, nobody can tell anything: unknown.
+Where two incarnations of a topic had one name, it is not known which of them a send went to; where
+the metadata log has no such topic, nothing is known. Either is unknown.
 
 A case is a record that a replica held when it was acknowledged, and that it should hold in the end;
 or a place where its log was seen to end, after it had held any.
@@ -48,7 +48,7 @@ NAME: Final = "truncated-below-high-watermark"
 
 
 def truncated_replicas(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket.
+    """Judge each key of a bucket.
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
@@ -124,7 +124,7 @@ def _of_replica(
 
 
 def _stories(copies: _Copies) -> Iterator[Proof]:
-    """One a stretch of offsets that it holds no more; gaps are markers, or records of others."""
+    """Yield one proof per stretch of offsets it lost; gaps are markers, or others' records."""
     log, version = copies.log, copies.version
     gone = copies.sends.take(log.value_at(copies.sends.offset) != copies.sends.value)
     role = "led" if version.leader == copies.broker_id else "followed"

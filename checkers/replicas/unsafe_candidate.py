@@ -1,4 +1,4 @@
-"""C10 unsafe-leader-candidate: whoever may be elected has every committed record.
+"""C10 unsafe-leader-candidate: a broker that may be elected lacks a committed record.
 
 The controller elects out of the ISR, and on newer clusters out of the eligible leader replicas
 (KIP-966). A replica's checkpointed high watermark says that all records below it were committed. So
@@ -34,7 +34,7 @@ NAME: Final = "unsafe-leader-candidate"
 
 
 def unsafe_candidates(tables: Tables, seen: View) -> Judged:
-    """Of each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
+    """Judge each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
     keys = keys_of(tables["records"])
     if not keys:
         return
@@ -94,7 +94,7 @@ def _unread(history: PartitionHistory, tables: Tables, seen: View) -> str:
 def _candidates(
     history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: View
 ) -> Iterator[Proof | None]:
-    """Of each member: the proof that it lacks a record, or None."""
+    """Yield for each member the proof that it lacks a record, or None."""
     last = history.last
     marked = [row for row in rows if row["high_watermark"] is not None]
     highest = max(marked, key=lambda row: row["high_watermark"], default=None)

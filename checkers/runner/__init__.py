@@ -1,1 +1,1 @@
-"""How tasks run and how sealed tables reach them: what knows Spark stands here alone."""
+"""The runner of tasks and the reader of sealed tables: the only package that uses Spark."""

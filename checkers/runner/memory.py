@@ -1,4 +1,4 @@
-"""How much memory the checkers may take: by default, and how a worker is held to it.
+"""The memory that the checkers may take: its default, and the limit set on each worker.
 
 Kernels run in Python workers, one a core. Spark limits the address space of each (RLIMIT_AS), so
 that an allocation beyond it is refused inside the kernel, as a MemoryError: one check of one key is
@@ -23,10 +23,10 @@ __all__ = [
 ]
 
 MAPPED_BYTES: Final = 1536 << 20
-"""What a worker that has imported all checks has mapped (1.4 GB, of which it uses a tenth)."""
+"""The address space mapped by a worker that has imported all checks (1.4 GB; it uses a tenth)."""
 
 _SHARE: Final = 0.6
-"""Of the machine: the rest is for the driver, its JVM, and whoever else is there."""
+"""The share of the machine: the rest is for the driver, its JVM and other processes."""
 _CGROUP_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -34,18 +34,18 @@ _CGROUP_LIMITS: Final = (
 
 
 def machine_memory_bytes() -> int:
-    """What all workers of this machine, or of this container, may take together by default."""
+    """Return the default memory for all workers together on this machine or in this container."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return int(min([machine, *_container_limits()]) * _SHARE)
 
 
 def worker_limit_bytes(memory_bytes: int, *, workers: int) -> int:
-    """The address space of each of these workers, if they may take so much together."""
+    """Return the address space of each of these workers, if they may take so much together."""
     return memory_bytes // workers + MAPPED_BYTES
 
 
 def share_bytes() -> int:
-    """What the process that asks may take: its share if it is a worker, or all that workers may."""
+    """Return the memory this process may take: its share in a worker, else that of all workers."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return machine_memory_bytes()
@@ -53,7 +53,7 @@ def share_bytes() -> int:
 
 
 def out_of_memory(error: MemoryError) -> str:
-    """The reason of an answer that needed more, in the worker that could not get it."""
+    """Return the reason of an answer that needed more, in the worker that could not get it."""
     what = f" ({error})" if str(error) else ""
     return f"it ran out of its {share_bytes() / (1 << 30):.2f} GiB of memory{what}"
 

@@ -36,7 +36,7 @@ _MANIFEST: Final = "manifest.json"
 def mirrored(
     uri: str, *, results: Path, session: Callable[[], SparkSession], elsewhere: bool
 ) -> RunDirectory:
-    """The copy of the run at `uri`, in `results/<scenario>/<its name>`; made unless it is there.
+    """Return the copy of the run at `uri`, in `results/<scenario>/<its name>`; make it if absent.
 
     `session`: asked for if pyarrow cannot reach the URI. `elsewhere`: tasks run on other machines.
     Raises HarnessError if the run cannot be reached, is not sealed, if tasks could not read it, or
@@ -61,7 +61,7 @@ class _Store(Protocol):
     """A directory tree somewhere."""
 
     def files(self) -> Mapping[str, int]:
-        """Bytes, by path in the tree."""
+        """Return the size in bytes, by path in the tree."""
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy a file to `path`."""
@@ -113,12 +113,12 @@ class _HadoopStore:
 
     def fetch(self, name: str, path: Path) -> None:
         hadoop = self.jvm.org.apache.hadoop.fs.Path
-        # Raw: without a checksum file beside it, which the sealed digests make superfluous.
+        # Raw: without an extra checksum file, which the sealed digests make superfluous.
         self.system.copyToLocalFile(False, hadoop(self.root, name), hadoop(path.as_uri()), True)
 
 
 def _store(uri: str, session: Callable[[], SparkSession]) -> tuple[_Store, bool]:
-    """Whoever reaches the URI, and whether tasks reach it, too."""
+    """Return the store that reaches the URI, and whether tasks reach it, too."""
     try:
         store = _ArrowStore.at(uri)
     except (OSError, pa.ArrowException):  # Spark may know it; if not, its reason is the one to tell
@@ -127,7 +127,7 @@ def _store(uri: str, session: Callable[[], SparkSession]) -> tuple[_Store, bool]
 
 
 def _with_manifest(store: _Store, uri: str, results: Path) -> RunDirectory:
-    """Where the copy belongs, with the manifest in it."""
+    """Return the directory that the copy belongs in, with the manifest written to it."""
     results.mkdir(parents=True, exist_ok=True)
     draft = results / f".{_MANIFEST}.{_name_of(uri)}"
     try:
@@ -174,7 +174,7 @@ def _name_of(uri: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """A Java exception goes on with stack traces."""
+    """Return the first line: a Java exception goes on with stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("An error occurred", "at "))]
     return (told or lines or [type(error).__name__])[0]

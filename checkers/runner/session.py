@@ -74,7 +74,7 @@ _OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS
 
 
 def is_local(master: str) -> bool:
-    """Whether tasks run on this machine, beneath this process."""
+    """Return whether tasks run on this machine, beneath this process."""
     return _LOCAL_MASTER.fullmatch(master) is not None
 
 
@@ -85,7 +85,7 @@ def spark_session(
     memory_bytes: int | None = None,
     class_archive: Path | None = None,
 ) -> SparkSession:
-    """A session on `master`; of a process that has one already, that one.
+    """Return a session on `master`; of a process that has one already, that one.
 
     `java_home`: a Java that PySpark can start (`bin/java` beneath it). `memory_bytes`: what the
     workers of this machine may take together, or those of an executor; by default a share of this
@@ -157,7 +157,7 @@ def _of_cluster(memory_bytes: int | None) -> dict[str, str]:
 
 
 def _cores(master: str) -> int:
-    """Of a local master: how many tasks it runs at a time."""
+    """Return how many tasks a local master runs at the same time."""
     found = _LOCAL_MASTER.fullmatch(master)
     cores = found["cores"] if found else None
     return (os.cpu_count() or 1) if cores == "*" else int(cores or 1)
@@ -177,7 +177,7 @@ def _python_path() -> str:
 
 @contextmanager
 def _environment(variables: Mapping[str, str], *, without: tuple[str, ...]) -> Iterator[None]:
-    """The environment that a JVM is started in; put back as it was afterwards."""
+    """Set the environment that a JVM is started in; restore it afterwards."""
     before = {name: os.environ.get(name) for name in (*variables, *without)}
     try:
         os.environ.update(variables)

@@ -20,14 +20,14 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 __all__ = ["PACKAGES", "code_archive"]
 
 PACKAGES: Final = ("checkers", "history")
-"""What a task may import: checkers import nothing else of ours."""
+"""The packages that a task may import: checkers import nothing else of ours."""
 
 _LEFT_BEHIND: Final = ("__pycache__",)
 _DIGEST_CHARACTERS: Final = 16
 
 
 def code_archive(directory: Path) -> Path:
-    """The archive of the code that runs here, written into `directory`.
+    """Return the archive of the code that runs here, written into `directory`.
 
     Raises OSError if the disk refuses.
     """

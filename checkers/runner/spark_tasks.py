@@ -38,7 +38,7 @@ class SparkTasks:
 
     @property
     def cores(self) -> int:
-        """How many workers run at a time."""
+        """The number of workers that run at the same time."""
         return int(self.spark.sparkContext.defaultParallelism)
 
     def parcels(
@@ -59,7 +59,7 @@ class SparkTasks:
         return list(zip(found["number"].to_pylist(), found["content"].to_pylist(), strict=True))
 
     def _collected(self, frame: DataFrame, budget_s: float) -> pa.Table:
-        """The rows of a small frame. Raises JobError if the job dies or outlasts its budget."""
+        """Return the rows of a small frame. Raises JobError if the job dies or is too slow."""
         context, ran_out = self.spark.sparkContext, Event()
 
         def give_up() -> None:
@@ -95,7 +95,7 @@ class _Batches:
 def _judged(
     judge: Callable[[int, Sequence[bytes]], Parcel],
 ) -> Callable[[pa.Table], pa.Table]:
-    """All parcels for one number, as `applyInArrow` calls it, which counts a method's arguments."""
+    """Return a function on all parcels for one number; `applyInArrow` counts its arguments."""
 
     def judged(parcels: pa.Table) -> pa.Table:
         contents = parcels.column("content").to_pylist()
@@ -109,7 +109,7 @@ def _row(number: int, content: bytes) -> pa.RecordBatch:
 
 
 def _reason(text: str) -> str:
-    """What went wrong, of an error message that goes on with stack traces."""
+    """Return the cause named in an error message that goes on with stack traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if _DEAD_WORKER in line), lines[0] if lines else text)
     return found[:_REASON_LENGTH_MAX]

@@ -24,19 +24,19 @@ _ALSO_CALLED: Final = {"s3a": "s3", "s3n": "s3"}
 
 
 def is_uri(text: str) -> bool:
-    """Whether this names a place by scheme, and not by path."""
+    """Return whether the text names a place by scheme and not by path."""
     return "://" in text
 
 
 def local_path(uri: str) -> str | None:
-    """The path that a `file://` URI names; None if it is of another scheme, or another machine."""
+    """Return the path named by a `file://` URI; None for another scheme or machine."""
     parts = urlsplit(uri)
     here = parts.scheme == "file" and parts.netloc in ("", "localhost")
     return unquote(parts.path) if here else None
 
 
 def file_system(uri: str) -> tuple[FileSystem, str]:
-    """The file system of a URI, and the path in it.
+    """Return the file system of a URI, and the path in it.
 
     Raises pyarrow.ArrowInvalid for a scheme that pyarrow does not know, OSError if it cannot be
     reached (libhdfs is missing, say).
@@ -47,7 +47,7 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
 
 
 def parquet_file(location: str, *, words: list[str]) -> Any:
-    """The Parquet file at a path or URI, these columns as dictionaries; closed by its user."""
+    """Return the Parquet file at a path or URI, these columns as dictionaries; the user closes."""
     if not is_uri(location):
         return pq.ParquetFile(location, read_dictionary=words)
     system, path = file_system(location)
@@ -55,7 +55,7 @@ def parquet_file(location: str, *, words: list[str]) -> Any:
 
 
 def file_size(location: str) -> int:
-    """Bytes. Raises OSError if there is no such file, or it cannot be asked for."""
+    """Return the size in bytes. Raises OSError without such a file, or if it is out of reach."""
     system, path = _placed(location)
     size = system.get_file_info(path).size
     if size is None:
@@ -64,7 +64,7 @@ def file_size(location: str) -> int:
 
 
 def sha256(location: str) -> str:
-    """The digest of a file, as hexadecimal digits. Raises OSError if it cannot be read."""
+    """Return the digest of a file, as hexadecimal digits. Raises OSError if it cannot be read."""
     system, path = _placed(location)
     digest = hashlib.sha256()
     with closing(system.open_input_stream(path)) as stream:

@@ -37,7 +37,7 @@ def verify(file: SealedFile) -> None:
 
 
 def outline(file: SealedFile) -> tuple[Stretch, ...]:
-    """All stretches of a file of `records`, in order; only the column of the keys is read.
+    """Return all stretches of a file of `records`, in order; only the column of the keys is read.
 
     Raises HarnessError, naming the file, if it cannot be read or is not sorted by key.
     """
@@ -57,7 +57,7 @@ def outline(file: SealedFile) -> tuple[Stretch, ...]:
 def stretch_rows(
     file: SealedFile, stretches: Sequence[Stretch], columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """The rows of each stretch, one at a time, words dictionary-encoded.
+    """Yield the rows of each stretch, one at a time, words dictionary-encoded.
 
     Raises HarnessError, naming the file, if it cannot be read.
     """
@@ -70,7 +70,7 @@ def stretch_rows(
 def some_keys_in(
     file: SealedFile, stretches: Sequence[Stretch], columns: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The keys of these stretches, which are all of theirs and in order, with all their rows.
+    """Yield the keys of these stretches, which are all of theirs and in order, with all their rows.
 
     A row group is read once. Raises HarnessError, naming the file, if it cannot be read.
     """

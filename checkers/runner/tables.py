@@ -1,4 +1,4 @@
-"""How sealed tables reach the kernels: the only place that reads them.
+"""The reader of sealed tables for the kernels: the only place that reads them.
 
 The unit of work is a file, which pyarrow reads inside the task, so that no record goes through a
 JVM. A file of `records` is handed on key by key, row group by row group: what is in memory is the
@@ -61,12 +61,12 @@ class SealedFile:
 
 
 def operation_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...]:
-    """The files of `operations`. Raises HarnessError if there are none."""
+    """Return the files of `operations`. Raises HarnessError if the run has no such file."""
     return _sealed(run, manifest, table_files(run, "operations"))
 
 
 def record_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...]:
-    """All buckets of `records`, missing ones too: the task that would read them says so."""
+    """Return all buckets of `records`, missing ones too: the task that would read them says so."""
     paths = (bucket_file(run.history, bucket) for bucket in range(RECORD_BUCKET_COUNT))
     return _sealed(run, manifest, paths)
 
@@ -74,7 +74,7 @@ def record_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...
 def cluster_file(
     run: RunDirectory, manifest: Manifest, name: str, *, bucket: int = 0
 ) -> SealedFile:
-    """The file of a table, missing or not: of those that are spread by key, that of a bucket."""
+    """Return the file of a table, missing or not; of a table spread by key, a bucket's file."""
     path = run.table_path(name)
     if name in ("records", "replica_records", *MODEL_TABLES.values()):
         path = path / bucket_file(run.history, bucket).name
@@ -82,12 +82,12 @@ def cluster_file(
 
 
 def load_faults(run: RunDirectory) -> pa.Table:
-    """The faults of the run. Raises HarnessError if the table is missing or damaged."""
+    """Return the faults of the run. Raises HarnessError if the table is missing or damaged."""
     return load_table(run, "faults")
 
 
 def load_samples(run: RunDirectory) -> pa.Table:
-    """The samples of the run. Raises HarnessError if the table is missing or damaged."""
+    """Return the samples of the run. Raises HarnessError if the table is missing or damaged."""
     return load_table(run, "samples")
 
 
@@ -105,7 +105,7 @@ def run_files(
 
 
 def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
-    """These columns of a file of `operations`, words dictionary-encoded.
+    """Return these columns of a file of `operations`, words dictionary-encoded.
 
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
@@ -114,7 +114,7 @@ def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
 
 
 def byte_count(file: SealedFile) -> int:
-    """The size of a file; 0 if it is not there, which the task that would read it says."""
+    """Return the size of a file; 0 if it is not there, which the task that would read it says."""
     try:
         return file_size(file.path)
     except (OSError, pa.ArrowException):
@@ -122,7 +122,7 @@ def byte_count(file: SealedFile) -> int:
 
 
 def row_count(file: SealedFile) -> int | None:
-    """How many rows a file says it has; None if it cannot be read."""
+    """Return the number of rows that a file's metadata states; None if it cannot be read."""
     try:
         with parquet_file(file.path, words=[]) as parquet:
             return int(parquet.metadata.num_rows)
@@ -131,7 +131,7 @@ def row_count(file: SealedFile) -> int | None:
 
 
 def rows_in(file: SealedFile, name: str) -> pa.Table:
-    """A file of the table `name`, whole, with its schema.
+    """Return a file of the table `name`, whole, with its schema.
 
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
@@ -140,7 +140,7 @@ def rows_in(file: SealedFile, name: str) -> pa.Table:
 
 
 def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
-    """Each key of a file of `records` with all its rows of these columns, words dictionary-encoded.
+    """Yield each key of a file of `records` with all its rows, words dictionary-encoded.
 
     Raises HarnessError, naming the file, if it is missing, damaged, of another schema or not sorted
     by key.
@@ -155,7 +155,7 @@ def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.
 
 
 def _runs(parquet: Any, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
-    """Stretches of equal keys, each whole, over the bounds of row groups."""
+    """Yield stretches of equal keys, each whole, over the bounds of row groups."""
     waiting: list[pa.Table] = []
     current: str | None = None
     for group in range(parquet.num_row_groups):
@@ -171,7 +171,7 @@ def _runs(parquet: Any, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]
 
 
 def stretches_of(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Neighbouring rows of one key, as slices of the table."""
+    """Yield neighbouring rows of one key, as slices of the table."""
     for chunk in table.to_batches():
         key = chunk.column("key")
         starts = np.flatnonzero(np.diff(key.indices.to_numpy(), prepend=-1))
@@ -182,7 +182,7 @@ def stretches_of(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 @contextmanager
 def opened(file: SealedFile, name: str) -> Iterator[Any]:
-    """The Parquet file of the table `name`, if it is the one that was sealed."""
+    """Yield the Parquet file of the table `name`, if it is the one that was sealed."""
     try:
         if file.digest and (found := sha256(file.path)) != file.digest:
             raise HarnessError(

@@ -27,7 +27,7 @@ __all__ = ["Answer", "JobError", "Parcel", "Session", "exchanged", "run_tasks", 
 
 _LOG: Final = logging.getLogger(__name__)
 _WORKER_BYTES: Final = 1 << 20
-"""Of Parquet: what takes much longer to judge than a worker takes to start."""
+"""The size in Parquet bytes that takes much longer to judge than a worker takes to start."""
 
 Task = TypeVar("Task")
 Content = TypeVar("Content")
@@ -41,11 +41,11 @@ class JobError(Exception):
 
 
 class Session(Protocol):
-    """Where tasks run."""
+    """The place where tasks run."""
 
     @property
     def cores(self) -> int:
-        """How many workers run at a time."""
+        """The number of workers that run at the same time."""
 
     def parcels(
         self,
@@ -56,7 +56,7 @@ class Session(Protocol):
         judge: Callable[[int, Sequence[bytes]], Parcel] | None,
         budget_s: float,
     ) -> list[Parcel]:
-        """What `deal` makes of the numbers below `count`, cut into `workers` stretches.
+        """Return what `deal` makes of the numbers below `count`, cut into `workers` stretches.
 
         `judge`: makes one parcel of all those for a number, unless it is None.
         Raises JobError if the job dies or outlasts its budget.
@@ -65,20 +65,20 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[Task, Content]):
-    """What became of a task."""
+    """The outcome of a task."""
 
     task: Task
     content: Content | None = None
-    """What the work made of it; None if it failed."""
+    """The result of the work; None if it failed."""
     failure: str = ""
-    """Why it failed, or nothing."""
+    """The reason why it failed; empty if it did not."""
     seconds: float = 0.0
     died: bool = False
     """It took its job along."""
 
     @property
     def result(self) -> Content:
-        """What the work made of a task that did not fail."""
+        """Return the result of a task that did not fail."""
         assert self.content is not None, self.failure
         return self.content
 
@@ -131,7 +131,7 @@ def run_tasks(
 
 
 def worth(session: Session, bytes_in_all: int) -> int:
-    """How many workers so many bytes of Parquet are worth: at least one for every core."""
+    """Return the number of workers for this many bytes of Parquet: at least one for every core."""
     return max(session.cores, bytes_in_all // _WORKER_BYTES)
 
 
@@ -210,7 +210,7 @@ class _Judged:
 
 
 def _own(number: int) -> int:
-    """The number under which the answer of a task itself travels."""
+    """Return the number under which the answer of a task itself travels."""
     return -1 - number
 
 

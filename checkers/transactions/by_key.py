@@ -1,18 +1,18 @@
-"""D9 skipped-send and D10 precommitted-read: what a key's records say of single transactions.
+"""D9 skipped-send and D10 precommitted-read: single transactions in the records of a key.
 
 In a recorded run a send is an operation of one record, so the operation with several records is the
 transaction: its records of one key, in the order in which they were sent.
 
 *D9*: between two neighbours of these, by position in the version order, stand values of others. A
 log promises nothing else, so it is reported and never wrong. Neighbours whose offsets are not both
-known (a crashed send that nobody read) say nothing.
+known (a crashed send that was not read) say nothing.
 
 *D10*: an ok read had returned a value before the client called commit or abort of the transaction
-that wrote it, be the reader somebody else or the client itself: at read_committed nobody is given
-what is not committed. Sound because values are unique, and because both times are of one clock: the
-read had *ended* before the end of the transaction was *asked* for, so it cannot have been
-committed, whatever the outcome was then. A transaction that was never ended is D2's. Readers of
-transactional keys are at read_committed, as for D2 and D11.
+that wrote it, be the reader another client or the client itself: at read_committed no reader is
+given what is not committed. Sound because values are unique, and because both times are of one
+clock: the read had *ended* before the end of the transaction was *asked* for, so it cannot have
+been committed, whatever the outcome was then. A transaction that was never ended is D2's. Readers
+of transactional keys are at read_committed, as for D2 and D11.
 
 Each call is given one bucket of `records`, and all transactions.
 
@@ -57,7 +57,7 @@ class _Written:
     transaction: _Numbers
 
     def place_of(self, values: _Numbers) -> _Numbers:
-        """Where each of these stands here; -1 if it does not."""
+        """Return the place of each of these values here; -1 without one."""
         if not len(self.value):
             return np.full(len(values), -1, dtype=np.int64)
         order = np.argsort(self.value, kind="stable")
@@ -67,7 +67,7 @@ class _Written:
 
 
 def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """Neighbours of a transaction with others between, by key. Reads `records`, `transactions`."""
+    """Find neighbours of a transaction with others between. Reads `records`, `transactions`."""
     for key, records, written in _keys(tables):
         doubt = _doubt(records)
         if doubt:
@@ -77,7 +77,7 @@ def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as a
 
 
 def precommitted_reads(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
-    """Reads of values before their commit, by key. Reads `records`, `transactions`."""
+    """Find reads of values before their commit, by key. Reads `records`, `transactions`."""
     ends = tables["transactions"]["end_call_ns"]
     end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
     for key, records, written in _keys(tables):
@@ -88,13 +88,13 @@ def precommitted_reads(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  #
 
 
 def _doubt(records: pa.Table) -> str:
-    """Why the records of a key cannot be told apart, or nothing."""
+    """Return why the records of a key cannot be told apart; empty if they can."""
     sent = records.filter(pc.equal(records["f"], F.SEND.value))
     return "two sends carry one value" if has_repeats(_numbers(sent, "value")) else ""
 
 
 def _keys(tables: Tables) -> Iterator[tuple[str, pa.Table, _Written]]:
-    """The keys of the bucket that transactions wrote to, in order."""
+    """Yield the keys of the bucket that transactions wrote to, in order."""
     transactions = tables["transactions"].combine_chunks()
     keys = pc.list_flatten(transactions["keys"])
     values = pc.list_flatten(transactions["values"]).to_numpy()
@@ -159,7 +159,7 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
 
 
 def _offsets(seen: pa.Table, written: _Written) -> tuple[_Numbers, _Numbers]:
-    """(the offset of each value written, the row that told it); -1 where nobody knows."""
+    """Return (the offset of each value written, the row that told it); -1 where unknown."""
     offset = np.full(len(written.value), _UNKNOWN, dtype=np.int64)
     row = np.full(len(written.value), -1, dtype=np.int64)
     place = written.place_of(_numbers(seen, "value"))

@@ -31,7 +31,7 @@ _NAME: Final = "transactions"
 
 
 def _answer(question: Question) -> GroupAnswers:
-    """Each check by itself: what one cannot read is no reason against the other."""
+    """Run each check separately: a table that one cannot read does not affect the other."""
     results, findings = [], [FINDINGS.empty_table()]
     for entry, check in _CHECKS:
         name = entry.name
@@ -102,13 +102,13 @@ def _sightings(
 
 
 def _flat(answers: Sequence[Answer[Any, list[Content]]]) -> tuple[list[Content], list[str]]:
-    """What is in all files, and why some could not be read."""
+    """Return the content of all files, and the reasons why some could not be read."""
     found = [one for answer in answers for one in answer.content or ()]
     return found, [answer.failure for answer in answers if answer.failure]
 
 
 def _findings(name: str, judged: dict[str, Found], clean: dict[str, None]) -> pa.Table:
-    """FINDINGS: a row a key that was judged, those of which nothing was found included."""
+    """Return FINDINGS: a row per judged key, those without a finding included."""
     founds = {key: none(name, key, cases=0) for key in clean if key not in judged} | judged
     rows = [found_row(name, found) | {"key": key} for key, found in founds.items()]
     return findings_table([row | {"path": _NAME, "seconds": 0.0} for row in rows])

@@ -1,4 +1,4 @@
-"""D19 wrong-group-offset: what a group is told of its committed offsets is not what was committed.
+"""D19 wrong-group-offset: a group is told an offset that is not the committed one.
 
 A producer that consumes, transforms and produces sends the offsets that it read up to with its
 transactions, and asks its group where to read on. The committed offset of a key is a register:
@@ -8,18 +8,18 @@ be an offset that some sending wrote, or none (-1) before there was any, and it 
 *older* one: one that was overwritten, for sure, by a sending that had taken effect, for sure,
 before the question was called.
 
-What is certain of a sending is when it had taken effect at the latest: when its commit was
-acknowledged, or when the first answer returned that can only be of it (a crashed commit that was
-seen is one). A sending came before another if it had taken effect when that one was called. Whoever
-asks does so at read_committed, so that the broker waits for transactions whose end is decided and
+The certain fact about a sending is the latest time by which it had taken effect: when its commit
+was acknowledged, or when the first answer returned that can only be of it (a crashed commit that
+was seen is one). A sending came before another if it had taken effect when that one was called.
+Clients ask at read_committed, so that the broker waits for transactions whose end is decided and
 not yet written to the group's log (`require_stable`, KIP-447): the commit that was acknowledged
 counts from then on.
 
 A coordinator that was deposed and does not know it yet may tell what it knew last. That is no
-excuse: whoever was told takes in again what was taken in.
+excuse: the client that was told consumes again what was consumed.
 
 The condition is necessary for a linearizable register and cannot accuse a correct one; it does not
-find all that a search would. What nobody asked for is not judged.
+find all that a search would. An offset that no client asked for is not judged.
 
 Source: KIP-98, KIP-447; Gibbons and Korach 1997 for reads of a register.
 """
@@ -59,12 +59,12 @@ class _Sending:
     outcome: str
     call_ns: int
     done_ns: int
-    """When it had taken effect for sure; `OPEN_NS` if nobody knows."""
+    """The time by which it had surely taken effect; `OPEN_NS` if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """What was said of one key."""
+    """The answer about one key."""
 
     index: int
     offset: int
@@ -73,7 +73,7 @@ class _Answer:
 
 
 def wrong_group_offsets(tables: Tables, _: View) -> Judged:
-    """What was found, by key and group. Reads `group_offsets`."""
+    """Yield the findings by key and group. Reads `group_offsets`."""
     sendings: dict[tuple[str, str], list[_Sending]] = defaultdict(list)
     answers: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
     for row in tables["group_offsets"].sort_by("index").to_pylist():
@@ -113,7 +113,7 @@ def _judged(told: str, sendings: Sequence[_Sending], answers: Sequence[_Answer])
 
 
 def _as_seen(sendings: Sequence[_Sending], answers: Iterable[_Answer]) -> list[_Sending]:
-    """The same, with those done that an answer can only be of."""
+    """Return the sendings; one that alone explains an answer is done when that had returned."""
     by_offset = _by_offset(sendings)
     seen_ns: dict[int, int] = {}
     for answer in answers:
@@ -147,7 +147,7 @@ class _Register:
         self._latest = list(accumulate(done, _later))
 
     def against(self, answer: _Answer) -> list[Proof]:
-        """Why this answer is wrong; nothing if it can be right."""
+        """Return the proofs that this answer is wrong; none if it can be right."""
         before = bisect_left(self._done_ns, answer.call_ns)
         latest = self._latest[before - 1] if before else None
         if answer.offset == _NOTHING:
@@ -165,7 +165,7 @@ class _Register:
         ]
 
     def _origin(self, answer: _Answer) -> str:
-        """Of an offset that no transaction may have committed by then."""
+        """Return, in words, the origin of an offset that may not have been committed by then."""
         failed = [
             one.index
             for one in self._sendings
@@ -181,7 +181,7 @@ def _later(one: _Sending, other: _Sending) -> _Sending:
 
 
 def _by_offset(sendings: Iterable[_Sending]) -> Mapping[int, Sequence[_Sending]]:
-    """Those that may have been committed."""
+    """Return by offset the sendings that may have been committed."""
     found_ones: dict[int, list[_Sending]] = defaultdict(list)
     for one in sendings:
         if one.outcome != Outcome.FAIL.value:

@@ -3,7 +3,7 @@
 Readers at read_committed stop at the last stable offset, the first record of a transaction that is
 open in the log. The coordinator ends every transaction that it knows of, at its time-out at the
 latest. One that it does not know of (a record that was appended after its transaction's marker) is
-ended by nobody.
+never ended.
 
 The evidence is in what the leader said when every producer had ended (`stable_offsets`): below the
 high watermark when all time-outs had passed. A second, independent one is in the logs themselves
@@ -59,10 +59,10 @@ def hanging_transactions(
     transactions: pa.Table,
     left_open: Mapping[str, Sequence[OpenTransaction]],
 ) -> Iterator[tuple[str, Found]]:
-    """What was found, by key; every key that a transaction wrote to or that was asked for.
+    """Yield the findings on every key that a transaction wrote to or that was asked for.
 
-    `left_open`: the transactions that are open in the logs as the nodes left them; empty if nobody
-    read these.
+    `left_open`: the transactions that are open in the logs as the nodes left them; empty if these
+    were not read.
     """
     last: dict[str, Row] = {}
     for row in stable_offsets.sort_by("time_ns").to_pylist():

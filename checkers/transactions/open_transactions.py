@@ -32,22 +32,22 @@ class OpenTransaction:
     key: str
     producer_id: int
     producer_epoch: int
-    """Of the first of them."""
+    """The producer epoch of the first of them."""
     first_offset: int
     record_count: int
     nodes: tuple[str, ...]
-    """On whose disks it is open: all that have its first record."""
+    """The nodes on whose disks it is open: all that have its first record."""
     values: tuple[int, ...]
     """The first few."""
 
 
 def open_in(file: SealedFile) -> list[OpenTransaction]:
-    """The open transactions of a file of `replica_records`, a sixteenth of the logs."""
+    """Return the open transactions of a file of `replica_records`, a sixteenth of the logs."""
     return list(open_transactions(rows_in(file, "replica_records")))
 
 
 def open_transactions(replica_records: pa.Table) -> Iterator[OpenTransaction]:
-    """The open transactions of these logs, by key and offset; rows in the order of the schema."""
+    """Yield the open transactions of these logs, by key and offset; rows in schema order."""
     logs: dict[str, dict[str, _Log]] = {}
     for rows in _stretches(replica_records.select(list(_COLUMNS)).combine_chunks()):
         key, node = rows["key"][0].as_py(), rows["node"][0].as_py()
@@ -59,7 +59,7 @@ def open_transactions(replica_records: pa.Table) -> Iterator[OpenTransaction]:
 
 
 def _stretches(ordered: pa.Table) -> Iterator[pa.Table]:
-    """The rows of each key and node; these come together."""
+    """Yield the rows of each key and node; these come together."""
     if not len(ordered):
         return
     codes = [
@@ -96,7 +96,7 @@ class _Log:
         )
 
     def open_rows(self) -> dict[int, NDArray[np.int64]]:
-        """The rows of each producer that follow its last marker, where there are any."""
+        """Return the rows of each producer that follow its last marker, where there are any."""
         found = {}
         for producer in np.unique(self.producer[self.transactional]):
             mine = self.producer == producer
@@ -144,7 +144,7 @@ def _longest(
     logs: dict[str, _Log],
     open_rows: dict[str, dict[int, NDArray[np.int64]]],
 ) -> tuple[_Log, NDArray[np.int64]]:
-    """Where most of the open records are."""
+    """Return the log with the most open records of the producer, and their rows."""
     holders = [node for node in nodes if producer in open_rows[node]]
     best = max(holders, key=lambda node: len(open_rows[node][producer]))
     return logs[best], open_rows[best][producer]

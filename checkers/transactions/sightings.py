@@ -1,8 +1,8 @@
-"""Which values of transactions were read: what torn-transaction needs of the records of each key.
+"""The values of transactions that were read: torn-transaction's input from the records of each key.
 
 A transaction writes to several keys, and their records lie in several files, so each file answers
-for its keys in as few rows as it can: first the values that nobody read, which are few unless much
-is wrong; then, for transactions with some of these, who read the others.
+for its keys in as few rows as it can: first the values that were not read, which are few unless
+much is wrong; then, for transactions with some of these, who read the others.
 
 A key of a file fits in memory (`checkers.data_plane.key_log`).
 """
@@ -21,7 +21,7 @@ __all__ = ["sightings_in", "sightings_of_key"]
 
 
 def sightings_in(file: SealedFile, *, values: NDArray[np.int64] | None) -> list[dict[str, Any]]:
-    """The sightings of a file of `records`, with their keys (`sightings_of_key`)."""
+    """Return the sightings of a file of `records`, with their keys (`sightings_of_key`)."""
     return [
         row | {"key": key}
         for key, records in keys_in(file, COLUMNS)
@@ -33,7 +33,7 @@ def sightings_in(file: SealedFile, *, values: NDArray[np.int64] | None) -> list[
 def sightings_of_key(
     sends: Rows, reads: Rows, *, values: NDArray[np.int64] | None
 ) -> Iterator[dict[str, Any]]:
-    """One row a send of `values`, or (None) of those that did not fail and were not read.
+    """Yield a row per send of `values`, or (None) of those that did not fail and were not read.
 
     `value` and `send`; of the first ok read that returned the value `read`, `read_ns` and `offset`,
     or None.
@@ -59,7 +59,7 @@ def sightings_of_key(
 
 
 def _first_rows(among: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each value comes first; -1 where it does not."""
+    """Return the row where each value comes first; -1 for an absent value."""
     if not len(among):
         return np.full(len(values), -1, dtype=np.int64)
     order = np.argsort(among, kind="stable")

@@ -53,7 +53,7 @@ TORN: Final = Entry(
 _LISTED_MAX: Final = 8
 
 Row = Mapping[str, Any]
-"""Of SIGHTINGS."""
+"""A row of SIGHTINGS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Suspect:
 
 
 def suspects(transactions: pa.Table, *, unread: NDArray[np.int64]) -> tuple[Suspect, ...]:
-    """The transactions that were or may have been committed, with values read and values unread."""
+    """Return the transactions that were or may be committed, with values read and unread."""
     gone = frozenset(unread.tolist())
     return tuple(
         Suspect(
@@ -84,7 +84,7 @@ def suspects(transactions: pa.Table, *, unread: NDArray[np.int64]) -> tuple[Susp
 
 
 def whole_transactions(transactions: pa.Table, *, unread: NDArray[np.int64]) -> Mapping[str, int]:
-    """How many transactions of several values were read whole, by the key of their first value."""
+    """Return how many transactions of several values were read whole, by the first value's key."""
     gone = frozenset(unread.tolist())
     return Counter(
         row["keys"][0]
@@ -94,7 +94,7 @@ def whole_transactions(transactions: pa.Table, *, unread: NDArray[np.int64]) -> 
 
 
 def _committed(transactions: pa.Table) -> Iterator[Row]:
-    """Those that were or may have been committed."""
+    """Yield the transactions that were or may have been committed."""
     for row in transactions.to_pylist():
         if row["intent"] == "commit" and row["outcome"] != Outcome.FAIL.value:
             yield row
@@ -107,7 +107,7 @@ def torn_transactions(
     final_reads: Iterable[FinalRead],
     whole: Mapping[str, int],
 ) -> Iterator[tuple[str, Found]]:
-    """What was found, by the key of the first value that is missing.
+    """Yield the findings, by the key of the first value that is missing.
 
     `sightings`: of every value of the suspects; a value that is not among them was not read.
     `whole`: of `whole_transactions`, which are cases, too.
@@ -131,7 +131,7 @@ def torn_transactions(
 
 
 def _last_reads(final_reads: Iterable[FinalRead]) -> dict[str, int]:
-    """When the last complete final read of each key was called."""
+    """Return when the last complete final read of each key was called."""
     called: dict[str, int] = {}
     for read in final_reads:
         called[read.key] = max(called.get(read.key, read.call_ns), read.call_ns)
@@ -139,7 +139,7 @@ def _last_reads(final_reads: Iterable[FinalRead]) -> dict[str, int]:
 
 
 def _committed_by(suspect: Suspect, seen: Mapping[int, Row]) -> int:
-    """When the transaction was surely committed: acknowledged, or else first seen."""
+    """Return when the transaction was surely committed: acknowledged, or else first seen."""
     if suspect.outcome is Outcome.OK and suspect.return_ns is not None:
         return suspect.return_ns
     known = (_read_ns(seen.get(value)) for value in suspect.values)

@@ -1,1 +1,1 @@
-"""What brokers show of the cluster's metadata, against what was written and shown before."""
+"""Checks of the metadata that brokers show, against what was written and shown before."""

@@ -1,9 +1,9 @@
-"""What brokers acknowledge of the metadata log, and who surely has to have done so at a time.
+"""The metadata offsets that brokers acknowledge, and the brokers that must have done so at a time.
 
 A broker acknowledges a metadata offset by a heartbeat that says it has applied it. That heartbeat
-counts from when it was passed on to a controller, whichever that was and whatever it answered, and
-only under the broker epoch that it names: a broker that registers anew begins again. A fetch of the
-metadata log acknowledges nothing, since what lies in a broker's log need not be applied.
+counts from when it was passed on to any controller, whatever that answered, and only under the
+broker epoch that it names: a broker that registers anew begins again. A fetch of the metadata log
+acknowledges nothing, since what lies in a broker's log need not be applied.
 
 A broker has to have acknowledged what a controller says of all unfenced brokers if it was unfenced
 all through the time in which the controller can have said so, and if that controller knew: the
@@ -31,7 +31,7 @@ __all__ = ["SOURCE", "Acknowledgements", "Bound"]
 SOURCE: Final = (
     "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
 )
-"""Of the rules about what brokers acknowledge."""
+"""The source of the rules about what brokers acknowledge."""
 
 _NOTHING: Final = -1
 
@@ -66,7 +66,7 @@ class _Spans:
     perhaps_ns: NDArray[np.int64]
 
     def all_through(self, from_ns: int, until_ns: int) -> BrokerVersion | None:
-        """The version that was in force from the one to the other; None if that is not sure."""
+        """Return the version in force from the one to the other; None if that is not sure."""
         place = int(np.searchsorted(self.surely_ns, from_ns, side="right")) - 1
         if place < 0:
             return None
@@ -75,7 +75,7 @@ class _Spans:
 
 
 class Acknowledgements:
-    """What the heartbeats of a run acknowledge. `heartbeats`: in the order of their arrival."""
+    """The acknowledgements in a run's heartbeats. `heartbeats`: in the order of their arrival."""
 
     def __init__(self, seen: View, heartbeats: Iterable[Rpc]) -> None:
         self._terms = terms_of(seen.log, seen.facts)
@@ -86,7 +86,7 @@ class Acknowledgements:
         self._told_unfenced = _told_unfenced(beats)
 
     def bound(self, controller: str, *, from_ns: int, until_ns: int) -> Iterator[Bound]:
-        """The brokers that this controller surely held for unfenced between these times.
+        """Yield the brokers that this controller surely held for unfenced between these times.
 
         With what they had acknowledged at the later one.
         """
@@ -101,7 +101,7 @@ class Acknowledgements:
                 yield self._bound(broker_id, version.broker_epoch, until_ns)
 
     def unfenced(self, *, from_ns: int, until_ns: int) -> Iterator[Bound]:
-        """The brokers that were unfenced between these times by the metadata log."""
+        """Yield the brokers that were unfenced between these times by the metadata log."""
         for broker_id, spans in self._spans.items() if until_ns <= self._log_end_ns else ():
             version = spans.all_through(from_ns, until_ns)
             if version is not None and version.registered and not version.fenced:
@@ -155,7 +155,7 @@ def _rising(several: list[tuple[int, int]]) -> _Acknowledged:
 
 
 def _told_unfenced(heartbeats: Iterable[Rpc]) -> Mapping[tuple[int, int, str], int]:
-    """When a controller first told a registration that it is not fenced."""
+    """Return when a controller first told each registration that it is not fenced."""
     found: dict[tuple[int, int, str], int] = {}
     for rpc in heartbeats:
         if rpc.ok and rpc.answered("fenced") is False and rpc.answered_ns is not None:

@@ -2,15 +2,15 @@
 
 A broker answers ApiVersions by the metadata.version that it shows. Where brokers are told the
 lowest acknowledged offset, a new level is shown once every unfenced broker has acknowledged the
-record that sets it: whoever speaks by the new level is then understood everywhere. So the offer of
-a level whose record lies at metadata offset m is too early if a broker that was unfenced, by the
-metadata log, all the time from the request to its answer had not acknowledged m by then
+record that sets it: a client that speaks by the new level is then understood everywhere. So the
+offer of a level whose record lies at metadata offset m is too early if a broker that was unfenced,
+by the metadata log, all the time from the request to its answer had not acknowledged m by then
 (`visibility.acknowledgements`): the one who offers cannot know that it has applied it.
 
 A cluster that tells nothing of what all have acknowledged promises nothing of this kind, nor does a
-level that does not do so yet: only a level is judged while whose reign somebody was told a lowest
-acknowledged offset at or above its record. A level that is lower than the one before it takes APIs
-away, which is legal at any time.
+level that does not do so yet: only those levels are judged during whose reign a broker was told a
+lowest acknowledged offset at or above their record. A level that is lower than the one before it
+takes APIs away, which is legal at any time.
 
 The reference cluster's own levels are 1 to 3, and its metadata log states Kafka's with the same
 record formats in their place.
@@ -40,7 +40,7 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 
 
 def early_offers(tables: Tables, seen: View) -> Judged:
-    """What brokers offered, by broker. Reads `metadata_log` and `wire`."""
+    """Yield the findings on the levels that brokers offered. Reads `metadata_log` and `wire`."""
     offers = [
         rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
     ]
@@ -62,7 +62,7 @@ def early_offers(tables: Tables, seen: View) -> Judged:
 def _judged(
     rpc: Rpc, reigns: Sequence[Reign], acknowledged: Acknowledgements
 ) -> Iterator[Proof | None]:
-    """An answer a broker, a proof if it did not know the level yet, of the first reign of it."""
+    """Judge by the level's first reign: for each unfenced broker a proof if it did not know it."""
     stated = rpc.answered("metadata_version")
     level = _LOGGED.get(stated, stated)
     reign = next((one for one in reigns if one.level == level), None)

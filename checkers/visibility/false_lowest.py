@@ -42,13 +42,13 @@ _COLUMN: Final = "lowest_acknowledged_offset"
 
 
 def told_lowest(rpc: Rpc) -> int | None:
-    """The lowest acknowledged offset that the answer to a heartbeat tells; None: it tells none."""
+    """Return the lowest acknowledged offset in the answer to a heartbeat; None without one."""
     told = rpc.answered(_COLUMN)
     return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
 
 
 def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
-    """What brokers were told, by broker. Reads `metadata_log` and `wire`."""
+    """Yield the findings on what brokers were told. Reads `metadata_log` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
     if telling and seen.log.doubt:
@@ -70,7 +70,7 @@ def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
 
 
 def _compared(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof | None]:
-    """Rule 1: an answer a broker, a proof if it lacks what was told."""
+    """Judge each broker by rule 1: a proof if it lacks what was told."""
     lowest = told_lowest(rpc)
     assert lowest is not None
     assert rpc.reached_ns is not None
@@ -118,7 +118,7 @@ class _Highest:
 
 
 def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
-    """Rule 2: (an answer, the one that had told most before it)."""
+    """Yield the pairs of rule 2: (an answer, the one that had told most before it)."""
     highest = _Highest()
     waiting: list[tuple[int, int, Rpc]] = []
     for rpc in sorted(telling, key=lambda one: (one.reached_ns or 0, one.frame)):
@@ -135,7 +135,7 @@ def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tupl
 
 
 def _last_begun(terms: Sequence[Term], rpc: Rpc) -> int:
-    """Where the last term begins in which the teller can have been."""
+    """Return the begin offset of the last term that the teller can have been in, or -1."""
     begun = [
         term.begin_offset
         for term in terms

@@ -95,7 +95,7 @@ _KERNELS: Final[Mapping[str, Kernel]] = {
     BACKWARD_SESSION.name: backward_sessions,
 }
 _TABLES: Final = ("describes", "metadata_writes")
-"""Writes that nobody recorded are an empty table."""
+"""The tables that are read; an empty table stands for writes that were not recorded."""
 _LATER: Final = "partition_writes"
 """A run that did not set out to record it may be older than the table."""
 
@@ -108,7 +108,7 @@ class _Work:
     promise: Promise
 
     def __call__(self, check: str) -> tuple[StaleReads, int]:
-        """What the check found, and how many cases it had."""
+        """Return the findings of the check and the number of its cases."""
         read = {name: rows_in(file, name) for name, file in self.files.items()}
         tables = {_LATER: PARTITION_WRITES.empty_table(), **read}
         found = _KERNELS[check](tables)
@@ -116,7 +116,7 @@ class _Work:
 
 
 def _case_count(kernel: Kernel, tables: Tables, found: StaleReads, promise: Promise) -> int:
-    """How many of what was compared the run makes a promise of; without any promise, all.
+    """Return how many of the comparisons the run makes a promise about; without a promise, all.
 
     Reads that are held to nothing are left out altogether: what only they had shown before a read
     is not counted against it, so the number is rather too small.

@@ -22,7 +22,7 @@ _COLUMNS: Final = ("read", "process", "call_ns", "return_ns")
 def went_back(
     key: str, reads: pa.Table, *, number: str, across: bool, words: Callable[[int], str]
 ) -> Iterator[Lacking]:
-    """The reads that show a smaller number than one that returned before they were called.
+    """Yield the reads that show a smaller number than one that returned before they were called.
 
     `reads`: what was shown of one thing: columns `read`, `process`, `node`, `call_ns`, `return_ns`
     and the `number`; `across`: compared with reads through other brokers, else through the same
@@ -56,7 +56,7 @@ def went_back(
 
 
 def compared_count(reads: pa.Table, *, across: bool) -> int:
-    """How many of these reads of one thing another one of them had returned before."""
+    """Return how many of these reads of one thing were called after another one had returned."""
     nodes = reads["node"].combine_chunks().dictionary_encode().indices.to_numpy()
     call_ns, return_ns = reads["call_ns"].to_numpy(), reads["return_ns"].to_numpy()
     count = 0
@@ -68,7 +68,7 @@ def compared_count(reads: pa.Table, *, across: bool) -> int:
 
 
 def stretches(table: pa.Table, names: Sequence[str], *, then: str) -> Iterator[pa.Table]:
-    """The rows that are equal in these columns, together, each in the order of `then`."""
+    """Yield the rows that are equal in these columns, together, each in the order of `then`."""
     table = table.sort_by([(name, "ascending") for name in (*names, then)])
     if not len(table):
         return

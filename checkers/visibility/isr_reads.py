@@ -37,7 +37,7 @@ _COLUMNS: Final = (
     *("leader", "leader_epoch", "isr", "replicas", "metadata_offset"),
 )
 _OLDER: Final = -1
-"""In the place of a version: something that was before the first one."""
+"""The place that stands for something before the first version."""
 
 _Row = Mapping[str, Any]
 
@@ -57,15 +57,15 @@ class IsrReads:
     """The place of the last one."""
 
     def oldest(self, row: int) -> PartitionVersion:
-        """The first version that one of the reads may have shown."""
+        """Return the first version that one of the reads may have shown."""
         return self.history.versions[int(self.first[row])]
 
     def newest(self, row: int) -> PartitionVersion:
-        """The last version that it may have shown."""
+        """Return the last version that it may have shown."""
         return self.history.versions[int(self.last[row])]
 
     def words(self, row: int) -> str:
-        """What it showed."""
+        """Return in words what the read showed."""
         version = self.newest(row)
         return (
             f"{self.history.key} with leader {version.leader}, leader epoch {version.leader_epoch} "
@@ -80,17 +80,17 @@ class Compared:
     stale: NDArray[np.int64]
     """The rows of those that showed something older."""
     newer: NDArray[np.int64]
-    """Of each of them, the row of the one that had shown something newer."""
+    """The row of the read that had shown something newer, for each of them."""
     case_count: int
-    """Those before which more than the first version had been shown."""
+    """The number of reads before which more than the first version had been shown."""
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """(stale, newer), row by row."""
+        """Return (stale, newer), row by row."""
         return zip(self.stale.tolist(), self.newer.tolist(), strict=True)
 
 
 def compared(reads: IsrReads, *, claims: NDArray[np.int64], asking: NDArray[np.int64]) -> Compared:
-    """Some rows of the reads, `asking`, against others of them, `claims`."""
+    """Compare some rows of the reads, `asking`, with others of them, `claims`."""
 
     def newer_than(places: NDArray[np.int64]) -> NDArray[np.int64]:
         return first_known_above(
@@ -110,7 +110,7 @@ def compared(reads: IsrReads, *, claims: NDArray[np.int64], asking: NDArray[np.i
 
 
 def isr_reads(describes: pa.Table, seen: View) -> Iterator[IsrReads]:
-    """The reads in DESCRIBES of every partition that ever changed, in the order of creation."""
+    """Yield the reads in DESCRIBES of every partition that ever changed, by creation."""
     rows_of = _rows_of(describes, before_ns=seen.facts.earliest_ns(seen.log.end_timestamp_ms))
     for place, history in seen.partitions.items():
         if len(history.versions) > 1 and place in rows_of:
@@ -161,7 +161,7 @@ class _Versions:
             self._places.setdefault(state, []).append(place)
 
     def shown(self, row: _Row) -> tuple[int, int] | None:
-        """The places of the first and the last version that the read may have shown."""
+        """Return the places of the first and the last version that the read may have shown."""
         able = self._places.get((row["leader"], frozenset(row["isr"])), ())
         count = bisect_right(self._there_ns, row["return_ns"])
         places = [place for place in able if place < count and self._fits(place, row)]

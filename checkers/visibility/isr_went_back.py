@@ -5,7 +5,7 @@ partition only goes forward. A read is accused if another one, answered by the s
 returned before it was called, and every version that the earlier one may have shown is newer than
 every version that the later one may have shown (`isr_reads`).
 
-An incarnation is known by its registration. A broker answers nobody before it has registered and
+An incarnation is known by its registration. A broker answers no client before it has registered and
 has caught up with that, so reads between two registrations are of one incarnation. Reads near a
 registration, by what the clocks may differ, are left out.
 
@@ -35,7 +35,7 @@ NAME: Final = "isr-read-went-back"
 
 
 def isr_reads_that_went_back(tables: Tables, seen: View) -> Judged:
-    """Of every partition. Reads `metadata_log` and `describes`."""
+    """Judge every partition. Reads `metadata_log` and `describes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -1,7 +1,7 @@
 """Reads that lack something, as columns; words only for the worst of them.
 
 A broker that is cut off for an hour is read stale a hundred thousand times. Every one of them is
-counted with its age, and only as many as anybody will look at are put into words.
+counted with its age, and only as many as a reader will look at are put into words.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ class Lacking:
     call_ns: NDArray[np.int64]
     known_ns: NDArray[np.int64]
     words: Callable[[int], tuple[str, str]]
-    """Of the one in this place: what it showed, what it lacks."""
+    """The words for the read in this place: what it showed, what it lacks."""
 
 
 def stale_table(parts: Sequence[Lacking], *, words_max: int = PROOFS_MAX) -> pa.Table:
-    """STALE_READS of all of them, in order."""
+    """Return STALE_READS of all of them, in order."""
     if not parts:
         return STALE_READS.empty_table()
     lengths = [len(part.read) for part in parts]

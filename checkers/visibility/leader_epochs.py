@@ -13,7 +13,7 @@ __all__ = ["epochs_that_went_back"]
 
 
 def epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
-    """Reads that went back, and how many sightings were compared.
+    """Find reads that went back, and how many sightings were compared.
 
     `across`: against reads through other brokers, else through the same one.
     """

@@ -21,7 +21,7 @@ def first_known_above(
     asked: NDArray[np.int64],
     before_ns: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """For each rank asked, the claim above it that was known first, if before `before_ns`.
+    """Return for each rank asked, the claim above it that was known first, if before `before_ns`.
 
     `ranks` and `known_ns`: one a claim; `asked` and `before_ns`: one a read. The number of a claim,
     or NONE. Strict on both sides: at equal ranks nothing is newer, at equal times two things are
@@ -39,7 +39,7 @@ def first_known_above(
 
 
 def _first_from_here_on(times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each place, where the smallest time at or after it stands."""
+    """Return for each place the place of the smallest time at or after it."""
     backward = times[::-1]
     smallest = np.minimum.accumulate(backward)
     is_smaller = np.concatenate([[True], backward[1:] < smallest[:-1]])

@@ -8,8 +8,8 @@ that the earlier one may have shown is newer than every version that the later o
 
 The promise holds from when a broker was told a lowest acknowledged offset at or above the record
 that set the level, until the level is lowered: by then every unfenced broker goes by it. Both reads
-have to be called in that time. A cluster that tells nobody such an offset, as every release of
-Kafka, promises nothing, and nothing is judged.
+have to be called in that time. A cluster that never tells such an offset (so far every release of
+Kafka) promises nothing, and nothing is judged.
 
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
 visibility".
@@ -40,11 +40,11 @@ __all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
 NAME: Final = "nonrepeatable-isr-read"
 
 _Span = tuple[int, int]
-"""From when until when the promise holds."""
+"""The time from when until when the promise holds."""
 
 
 def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
-    """Of every partition. Reads `metadata_log`, `describes` and `wire`."""
+    """Judge every partition. Reads `metadata_log`, `describes` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     if all(told_lowest(rpc) is None for rpc in heartbeats):
         return
@@ -67,7 +67,7 @@ def _spans(seen: View, heartbeats: Sequence[Rpc]) -> Iterator[_Span]:
 
 
 def _told_ns(reign: Reign, heartbeats: Sequence[Rpc]) -> Iterator[int]:
-    """When somebody was told that all have acknowledged the record that set the level."""
+    """Yield when a broker was told that all have acknowledged the record that set the level."""
     for rpc in heartbeats:
         lowest = told_lowest(rpc)
         if lowest is not None and rpc.answered_ns is not None and reign.begin_offset <= lowest:
@@ -94,7 +94,7 @@ def _judged(reads: IsrReads, brokers: Offices, spans: Sequence[_Span]) -> Found:
 
 
 def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
-    """The reads in the time of the promise."""
+    """Return the reads in the time of the promise."""
     from_ns, until_ns = span
     return np.flatnonzero((reads.call_ns > from_ns) & (reads.return_ns < until_ns))
 
@@ -102,7 +102,7 @@ def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
 def _asking(
     reads: IsrReads, brokers: Offices, held: NDArray[np.int64], node: str
 ) -> NDArray[np.int64]:
-    """Those of them through this broker, while it was unfenced."""
+    """Return the reads among them through this broker while it was unfenced."""
     here: NDArray[np.int64] = held[reads.node[held] == node]
     unfenced = brokers.unfenced(node, reads.call_ns[here], reads.return_ns[here])
     kept: NDArray[np.int64] = here[unfenced]

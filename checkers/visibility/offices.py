@@ -1,4 +1,4 @@
-"""When a broker was surely which incarnation, and surely unfenced, by the metadata log."""
+"""The times when a broker was surely one incarnation, and surely unfenced, by the metadata log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ __all__ = ["Offices", "offices"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offices:
-    """Of every broker, by its node: what it was when, as far as that is sure."""
+    """The states of every broker over time, by its node, as far as they are sure."""
 
     incarnations: Mapping[str, InForce]
-    """The first registrations of its incarnations: a broker answers nobody before it registered."""
+    """The first registrations of its incarnations: before them a broker answers no client."""
     states: Mapping[str, tuple[InForce, NDArray[np.bool_]]]
     """Its versions, and of each whether it was unfenced then."""
 
     def incarnation(
         self, node: str, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The number of the incarnation that lived all through each of these times, or UNSURE."""
+        """Return the incarnation's number that lived all through each of these times, or UNSURE."""
         if node not in self.incarnations:
             return np.full(len(from_ns), UNSURE, dtype=np.int64)
         return self.incarnations[node].all_through(from_ns, until_ns)
@@ -32,7 +32,7 @@ class Offices:
     def unfenced(
         self, node: str, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Whether the broker was surely unfenced all through each of these times."""
+        """Return whether the broker was surely unfenced all through each of these times."""
         if node not in self.states:
             return np.zeros(len(from_ns), dtype=np.bool_)
         states, unfenced = self.states[node]
@@ -42,7 +42,7 @@ class Offices:
 
 
 def offices(seen: View) -> Offices:
-    """Of the brokers in the log of record."""
+    """Return the offices of the brokers in the log of record."""
     nodes, facts = seen.facts.nodes(), seen.facts
     brokers = {nodes[one.broker_id]: one for one in seen.brokers.values() if one.broker_id in nodes}
     return Offices(

@@ -1,4 +1,4 @@
-"""How many partitions reads of metadata show: within one topic id they only become more.
+"""The number of partitions that metadata reads show: within one topic id it only grows.
 
 Against what reads showed (`growing`) no write has to be known. Against an acknowledged write that
 gave a topic more partitions it takes the topic id that the write was for, which no answer tells.
@@ -35,7 +35,7 @@ _READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "top
 def counts_that_lack_a_write(
     describes: pa.Table, *, topic_writes: pa.Table, partition_writes: pa.Table
 ) -> tuple[list[Lacking], int]:
-    """Reads with fewer partitions than a write had given the topic; how many were compared.
+    """Find reads with fewer partitions than a write had given; return how many were compared.
 
     DESCRIBES, METADATA_WRITES, PARTITION_WRITES.
     """
@@ -59,7 +59,7 @@ def counts_that_lack_a_write(
 
 
 def counts_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
-    """Reads that went back, and how many were compared; `across` as of leader epochs."""
+    """Find reads that went back; return how many were compared. `across`: as of leader epochs."""
     topics = list(_of_one_id(_counts(describes)))
     found = [
         lacking
@@ -98,7 +98,7 @@ def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:
 
 
 def _counts(describes: pa.Table) -> pa.Table:
-    """One row a read and topic id: what DESCRIBES says of the read, and `count`, of partitions."""
+    """Return a row per read and topic id: DESCRIBES' columns and `count`, of partitions."""
     kept = describes.filter(
         pc.and_(pc.is_valid(describes["topic_id"]), pc.is_valid(describes["partition"]))
     )
@@ -109,7 +109,7 @@ def _counts(describes: pa.Table) -> pa.Table:
 
 
 def _created_ns(topic_writes: pa.Table) -> Mapping[str, int]:
-    """When the creation of each topic id was acknowledged; of ids that one creation alone has."""
+    """Return when each topic id was created (acknowledged), for ids of a single creation."""
     created = _acknowledged(topic_writes, "create-topic")
     ids, times = created["topic_id"].to_pylist(), created["return_ns"].to_pylist()
     creations = Counter(ids)

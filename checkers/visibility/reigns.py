@@ -24,13 +24,13 @@ class Reign:
     """A level of metadata.version that was raised, and the metadata offsets of its reign."""
 
     level: int
-    """As the metadata log states it."""
+    """The level as the metadata log states it."""
     begin_offset: int
     end_offset: int
 
 
 def raised(records: Iterable[MetadataRecord]) -> Iterator[Reign]:
-    """Out of a metadata log in its order."""
+    """Yield the reigns out of a metadata log in its order."""
     levels = [
         (record.metadata_offset, int(record.value))
         for record in records
@@ -44,14 +44,14 @@ def raised(records: Iterable[MetadataRecord]) -> Iterator[Reign]:
 def _neighbours(
     levels: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
-    """Each level with the one before it and the one after it."""
+    """Yield each level with the one before it and the one after it."""
     whole = [(-1, 0), *levels, (OPEN_NS, 0)]
     for (before, one), (_, after) in pairwise(pairwise(whole)):
         yield before, one, after
 
 
 def promising(reigns: Iterable[Reign], heartbeats: Iterable[Rpc]) -> tuple[Reign, ...]:
-    """Those under which brokers promise visibility."""
+    """Return the reigns under which brokers promise visibility."""
     told = {lowest for rpc in heartbeats if (lowest := told_lowest(rpc)) is not None}
     return tuple(
         reign

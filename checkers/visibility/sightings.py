@@ -1,4 +1,4 @@
-"""What reads showed of topics, and how new that can be at most.
+"""The sightings of topics by reads, and the latest moment at which each can have been made.
 
 A *sighting* is what one read showed of one topic: that there is none, its id, or the number that
 its setting carries. A write *makes* what is seen: a creation an id and a number, a change of
@@ -68,14 +68,14 @@ class Writes:
 
     @property
     def acknowledged(self) -> NDArray[np.bool_]:
-        """Which of them are ok."""
+        """A mask of the ok ones."""
         mask: NDArray[np.bool_] = self.return_ns != EVER
         return mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """What reads showed of one topic, as parallel arrays, by the numbers of the reads."""
+    """The sightings of one topic as parallel arrays, by the numbers of the reads."""
 
     read: NDArray[np.int64]
     process: NDArray[np.int64]
@@ -90,11 +90,11 @@ class Sightings:
         return len(self.read)
 
     def take(self, rows: NDArray[Any]) -> "Sightings":
-        """These rows, by number or by mask."""
+        """Return these rows, by number or by mask."""
         return Sightings(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def makers(self, writes: Writes) -> NDArray[np.int64]:
-        """The write that made each, if it is one alone and known; else -1. Of absences: -1."""
+        """Return the write that made each, if it is a single known one; otherwise -1."""
         by_id = _unique(writes.topic_id.tolist())
         by_number = _unique([one if one >= 0 else None for one in writes.number.tolist()])
         makers = [
@@ -106,7 +106,7 @@ class Sightings:
         return np.where(self.kind == ABSENCE, -1, np.array(makers, dtype=np.int64))
 
     def ranks(self, writes: Writes) -> NDArray[np.int64]:
-        """The latest moment at which each can have been made; EVER without one."""
+        """Return the latest moment at which each can have been made; EVER without one."""
         maker = self.makers(writes)
         made = np.where(maker >= 0, _at(writes.return_ns, maker), EVER)
         gone = _absence_ranks(writes, self.return_ns)
@@ -115,7 +115,7 @@ class Sightings:
 
 
 def writes_by_topic(table: pa.Table) -> dict[str, Writes]:
-    """METADATA_WRITES, failed ones left out, by topic."""
+    """Return METADATA_WRITES, failed ones left out, by topic."""
     kept = table.filter(pc.not_equal(table["outcome"], "fail"))
     return {
         topic: Writes(
@@ -134,7 +134,7 @@ def writes_by_topic(table: pa.Table) -> dict[str, Writes]:
 
 
 def sightings_by_topic(table: pa.Table) -> Iterator[tuple[str, Sightings]]:
-    """The sightings in DESCRIBES, topic by topic: one a read and topic."""
+    """Yield the sightings in DESCRIBES, topic by topic: one a read and topic."""
     partition = pc.fill_null(table["partition"], 0)
     unknown = pc.and_(pc.equal(table["error"], _UNKNOWN_TOPIC), pc.is_null(table["partition"]))
     telling = pc.or_(
@@ -160,7 +160,7 @@ def sightings_by_topic(table: pa.Table) -> Iterator[tuple[str, Sightings]]:
 
 
 def _absence_ranks(writes: Writes, seen_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The latest end of a deletion that was called by then."""
+    """Return the latest end of a deletion that was called by then."""
     deletions = writes.f == DELETE
     call_ns, return_ns = writes.call_ns[deletions], writes.return_ns[deletions]
     latest = np.concatenate([[_BEFORE], np.maximum.accumulate(return_ns)])
@@ -169,7 +169,7 @@ def _absence_ranks(writes: Writes, seen_ns: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _unique(makers: list[Any]) -> Mapping[Any, int]:
-    """Where each of these stands, if it stands in one place alone."""
+    """Return the place of each of these values; -1 for a value in several places."""
     places: dict[Any, int] = {}
     for place, made in enumerate(makers):
         if made is not None:
@@ -178,7 +178,7 @@ def _unique(makers: list[Any]) -> Mapping[Any, int]:
 
 
 def _at(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values at these places; anything where the place is -1."""
+    """Return the values at these places; anything where the place is -1."""
     return values[places] if len(values) else np.zeros(len(places), dtype=np.int64)
 
 

@@ -67,7 +67,7 @@ _OUTDATED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleReads:
-    """What a check found."""
+    """The findings of a check."""
 
     table: pa.Table
     """`lacking.STALE_READS`."""
@@ -77,10 +77,10 @@ class StaleReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claims:
-    """What was newer than a rank, and since when that was known; of one topic."""
+    """The claims about one topic: what was newer than a rank, and since when that was known."""
 
     f: NDArray[np.int64]
-    """Of the write that made it."""
+    """The `f` of the write that made it."""
     rank: NDArray[np.int64]
     known_ns: NDArray[np.int64]
     node: NDArray[np.object_]
@@ -88,7 +88,7 @@ class _Claims:
 
 
 def stale_reads(tables: Tables) -> StaleReads:
-    """V1, from `describes`, `metadata_writes` and `partition_writes`."""
+    """Judge V1, from `describes`, `metadata_writes` and `partition_writes`."""
     writes_of = writes_by_topic(tables["metadata_writes"])
     found: list[Lacking] = []
     judged_count = 0
@@ -110,12 +110,12 @@ def stale_reads(tables: Tables) -> StaleReads:
 
 
 def nonrepeatable_reads(tables: Tables) -> StaleReads:
-    """V2, from `describes`, and `metadata_writes` for what has no order of its own."""
+    """Judge V2, from `describes`, and `metadata_writes` for what has no order of its own."""
     return _backward(tables, across=True)
 
 
 def backward_sessions(tables: Tables) -> StaleReads:
-    """V3, from `describes`, and `metadata_writes` for what has no order of its own."""
+    """Judge V3, from `describes`, and `metadata_writes` for what has no order of its own."""
     return _backward(tables, across=False)
 
 
@@ -185,7 +185,7 @@ def _of_sightings(seen: Sightings, writes: Writes) -> _Claims:
 
 
 def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDArray[np.int64]:
-    """For each sighting the claim that it lacks, or NONE."""
+    """Return for each sighting the claim that it lacks, or NONE."""
     found = np.full(len(seen), NONE, dtype=np.int64)
     for able, asking in _comparable(seen, claims):
         first = first_known_above(
@@ -200,7 +200,7 @@ def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDA
 
 
 def _judged_count(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> int:
-    """How many sightings of a known rank some claim was known before."""
+    """Return how many sightings of a known rank were called after some claim was known."""
     count = 0
     for able, asking in _comparable(seen, claims):
         if len(able):
@@ -212,7 +212,7 @@ def _judged_count(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) ->
 def _comparable(
     seen: Sightings, claims: _Claims
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Of each kind the claims that may outdate it, and the sightings of it."""
+    """Yield for each kind the claims that may outdate it, and the sightings of it."""
     for kind in (ABSENCE, ID, NUMBER):
         fs = [f for f, kinds in _OUTDATED.items() if kind in kinds]
         yield np.flatnonzero(np.isin(claims.f, fs)), np.flatnonzero(seen.kind == kind)

@@ -39,7 +39,7 @@ NAME: Final = "stale-isr-read"
 
 
 def stale_isr_reads(tables: Tables, seen: View) -> Judged:
-    """Of every partition. Reads `metadata_log`, `describes` and `faults`."""
+    """Judge every partition. Reads `metadata_log`, `describes` and `faults`."""
     if not seen.facts.metadata_settle_ns:
         return
     if seen.log.doubt:
@@ -69,14 +69,14 @@ def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Fou
 
 
 def _there_ns(versions: list[PartitionVersion], facts: Facts) -> NDArray[np.int64]:
-    """From when on each version or a later one was surely there."""
+    """Return from when on each version or a later one was surely there."""
     latest = np.array([facts.latest_ns(one.timestamp_ms) for one in versions], dtype=np.int64)
     there_ns: NDArray[np.int64] = np.minimum.accumulate(latest[::-1])[::-1]
     return there_ns
 
 
 def _settled(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> NDArray[np.bool_]:
-    """Whether nothing was broken for as long as it takes, and the broker was in office."""
+    """Return a mask of reads after a long enough time without faults, their broker in office."""
     from_ns = reads.call_ns - facts.metadata_settle_ns
     settled: NDArray[np.bool_] = calm.since_ns(reads.return_ns) <= from_ns
     for node in np.unique(reads.node):

@@ -1,4 +1,4 @@
-"""From stale reads to an answer: how many, how old, through whom, and proofs for the worst.
+"""The answer from stale reads: how many, how old, through whom, and proofs for the worst.
 
 Kafka promises that brokers catch up, and not when: without a promise of the run the checks of
 visibility are figures, and what was found is legal. A run may promise a greatest age; older reads
@@ -29,7 +29,7 @@ _NS_A_S: Final = 1_000_000_000
 
 
 class Offsets:
-    """Which metadata offset each node was known to have, and when: METADATA_OFFSETS."""
+    """The metadata offset that each node was known to have, and when: METADATA_OFFSETS."""
 
     def __init__(self, table: pa.Table) -> None:
         table = table.sort_by("time_ns")
@@ -40,7 +40,7 @@ class Offsets:
         self._rows_of = {node: np.flatnonzero(nodes == node) for node in set(nodes.tolist())}
 
     def words(self, node: str, time_ns: int) -> str:
-        """How far a node was then, and the node that was furthest; nothing if nobody knows."""
+        """Return in words the offset of a node then, and the furthest node; empty if unknown."""
         rows = self._rows_of.get(node, np.empty(0, dtype=np.int64))
         known = int(np.searchsorted(self._time_ns[rows], time_ns, side="right"))
         if not known:
@@ -62,7 +62,7 @@ def result(
     seconds: float,
     promise: Promise,
 ) -> CheckResult:
-    """The answer of a check, with its figures and the worst few."""
+    """Return the answer of a check, with its figures and the worst few."""
     worst = anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX, promise=promise)
     examples = tuple(anomalies_of(worst))
     never = int(np.count_nonzero(_too_old(found.table, promise)))
@@ -91,7 +91,7 @@ def anomalies(
     count: int = PROOFS_MAX,
     promise: Promise,
 ) -> pa.Table:
-    """ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
+    """Return ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
     too_old = _too_old(stale, promise)
     order = np.lexsort((-_ages_ns(stale), ~too_old))[:count]
     never = too_old[order].tolist()

@@ -1,4 +1,4 @@
-"""Files with large keys: their keys are judged in segments, and what is beside them as ever.
+"""Files with large keys: these keys are judged in segments, the other keys as usual.
 
 A file is verified once, by a task of its own, while others survey its keys; until it is, nothing
 that was found in it counts. Its other keys, which are small, share one more task.
@@ -31,7 +31,7 @@ KEY_ROWS_MAX: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a task may hold."""
+    """The most that a task may hold."""
 
     key_rows: int = KEY_ROWS_MAX
     grain: Grain = field(default_factory=Grain)
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outline:
-    """Where the rows of each key lie in a file."""
+    """The task that finds where the rows of each key lie in a file."""
 
     file: SealedFile
 
@@ -50,7 +50,7 @@ class _Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verified:
-    """That a file is the one that was sealed."""
+    """The task that verifies that a file is the one that was sealed."""
 
     file: SealedFile
 
@@ -84,7 +84,7 @@ def large_file_findings(
     jobs: Jobs,
     limits: Limits,
 ) -> pa.Table:
-    """FINDINGS of these files of `records`: a row a key and check, and one a file."""
+    """Return FINDINGS of these files of `records`: a row a key and check, and one a file."""
     outlines = jobs.answers([_Outline(file=file) for file in files])
     told = {one.task.file: one.content for one in outlines if one.content is not None}
     keys = [key for file, found in told.items() for key in large_keys_of(file, found, limits)]
@@ -115,7 +115,7 @@ def large_file_findings(
 
 
 def large_keys_of(file: SealedFile, stretches: Sequence[Stretch], limits: Limits) -> list[LargeKey]:
-    """The keys of a file that are too large to be judged as a whole."""
+    """Return the keys of a file that are too large to be judged as a whole."""
     return [
         LargeKey(name=key, pieces=_pieces(file, mine))
         for key, mine in _by_key(stretches).items()
@@ -124,7 +124,7 @@ def large_keys_of(file: SealedFile, stretches: Sequence[Stretch], limits: Limits
 
 
 def _by_key(stretches: Sequence[Stretch]) -> Mapping[str, tuple[Stretch, ...]]:
-    """The stretches of each key, which follow each other."""
+    """Return the stretches of each key, which follow each other."""
     return {key: tuple(mine) for key, mine in groupby(stretches, key=lambda stretch: stretch.key)}
 
 
@@ -142,7 +142,7 @@ def _table(
     failures: Mapping[str, str],
     found_rows: Sequence[dict[str, Any]],
 ) -> pa.Table:
-    """All rows of the files that could be read and are what was sealed, and one row a file."""
+    """Return all rows of the files that could be read and verified, and one row a file."""
     rows: list[dict[str, Any]] = []
     for file in files:
         reason = failures.get(file.path)

@@ -1,4 +1,4 @@
-"""How the tasks of large keys run: each is a callable, and has a worker of its own.
+"""The jobs that run the tasks of large keys: each task is a callable with a worker of its own.
 
 A job that dies raises `checkers.runner.tasks.JobError`, so that the checks are run one by one.
 """
@@ -17,14 +17,14 @@ Dealt = tuple[Any, Sequence[tuple[int, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """Where tasks run."""
+    """The place where tasks run."""
 
     session: Session
     budget_s: float
-    """Of one job."""
+    """The budget of one job."""
 
     def answers(self, tasks: Sequence[Callable[[], Any]]) -> list[Answer[Any, Any]]:
-        """What each task answers, in order."""
+        """Return the answer of each task, in order."""
         return run_tasks(
             self.session, tasks, _called, budget_s=self.budget_s, workers=len(tasks), apart=False
         )
@@ -34,7 +34,7 @@ class Jobs:
         tasks: Sequence[Callable[[], Dealt]],
         judge: Callable[[int, Sequence[Any]], Any],
     ) -> tuple[list[Answer[Any, Any]], dict[int, Answer[int, Any]]]:
-        """What each task answers, and what `judge` makes of all that is for a number."""
+        """Return the answer of each task, and what `judge` makes of all that is for a number."""
         return exchanged(self.session, tasks, _called, judge, budget_s=self.budget_s)
 
 

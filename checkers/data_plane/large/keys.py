@@ -1,9 +1,9 @@
-"""Large keys, judged in segments by many tasks: what the driver decides between them.
+"""Large keys, judged in segments by many tasks: the driver's decisions between the tasks.
 
 First every piece is surveyed, and its file verified; then the key is cut (`data_plane.large.plan`)
 and every segment judged (`data_plane.large.segment`). In nearly every history that is all. Where
-values are shared between segments, these are judged again without them, and the shared values by
-themselves. Where a proof tells of a step between segments, their positions are asked for.
+values are shared between segments, these are judged again without them, and the shared values
+separately. Where a proof tells of a step between segments, their positions are asked for.
 
 What comes to the driver are summaries: a few rows a piece and process, a count a block of offsets,
 some thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
@@ -55,20 +55,20 @@ class LargeKey:
 
     name: str
     pieces: tuple[Piece, ...]
-    """In the order of its rows."""
+    """The pieces in the order of its rows."""
     failure: str = ""
-    """Why it cannot be judged, once something said so."""
+    """The reason why it cannot be judged; empty until a task reports one."""
     surveys: Sequence[PieceSurvey] = ()
     returned: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """The values of undecided sends that ok reads returned."""
     sources: tuple[SegmentSource, ...] = ()
     answers: list[SegmentAnswer] = field(default_factory=list)
-    """Of its segments, in order."""
+    """The answers of its segments, in order."""
     of_shared: list[SegmentAnswer] = field(default_factory=list)
 
 
 def surveys_wanted(keys: Sequence[LargeKey], setting: Setting, grain: Grain) -> list[SurveyPiece]:
-    """The tasks that survey these keys, key by key and piece by piece."""
+    """Return the tasks that survey these keys, key by key and piece by piece."""
     return [
         SurveyPiece(piece=piece, info_polls=setting.info_polls, grain=grain)
         for key in keys
@@ -85,7 +85,7 @@ def large_key_rows(
     jobs: Jobs,
     grain: Grain,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of FINDINGS of these keys, by key.
+    """Yield rows of FINDINGS of these keys, by key.
 
     `surveys`: what the tasks of `surveys_wanted` answered.
     """
@@ -154,7 +154,7 @@ def _judge(keys: Sequence[LargeKey], checks: Mapping[str, KeyCheck], jobs: Jobs)
 def _judge_shared(
     keys: Sequence[LargeKey], setting: Setting, checks: Mapping[str, KeyCheck], jobs: Jobs
 ) -> None:
-    """Judge shared values by themselves, and their segments without them."""
+    """Judge shared values separately, and their segments without them."""
     tasks: list[JudgeSegmentAgain] = []
     places: list[tuple[LargeKey, int]] = []
     key_of_bucket: list[int] = []
@@ -202,7 +202,7 @@ def _meets(ranges: Spans | None, shared: Spans) -> bool:
 
 
 def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[str, Answer]:
-    """The answers on the whole key; may find that it cannot be judged after all."""
+    """Return the answers on the whole key; may find that it cannot be judged after all."""
     added = {
         name: added_up(
             check,
@@ -219,7 +219,7 @@ def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[
 
 
 def _measured(key: LargeKey, answer: Answer, jobs: Jobs) -> Answer:
-    """The answer, with the deltas of steps between segments in its proofs."""
+    """Return the answer, with the deltas of steps between segments in its proofs."""
     if answer.found is None:
         return answer
     found = list(anomalies_of(answer.found.table))
@@ -241,7 +241,7 @@ def _with_delta(proof: Proof, position: Mapping[int, int]) -> Proof:
 
 
 def _positions(key: LargeKey, offsets: NDArray[np.int64], jobs: Jobs) -> list[int]:
-    """The positions of these offsets in the whole key."""
+    """Return the positions of these offsets in the whole key."""
     start = np.array([source.segment.start for source in key.sources])
     segment = np.searchsorted(start, offsets, side="right") - 1
     asked = np.unique(segment).tolist()
@@ -259,13 +259,13 @@ def _sound(keys: Sequence[LargeKey]) -> list[LargeKey]:
 
 
 def _dealt(keys: Sequence[LargeKey], answers: Sequence[Result]) -> list[list[Result]]:
-    """The answers of tasks that were one a piece, by key."""
+    """Return the answers of tasks that were one a piece, by key."""
     rest = iter(answers)
     return [[next(rest) for _ in key.pieces] for key in keys]
 
 
 def _kept(key: LargeKey, answers: Sequence[TaskAnswer[Any, Result]]) -> list[Result]:
-    """What the tasks that did not fail answered; the key keeps the first failure."""
+    """Return the results of the tasks that did not fail; the key keeps the first failure."""
     for answer in answers:
         if answer.failure and not key.failure:
             key.failure = f"{key.name}: {answer.failure}"

@@ -1,4 +1,4 @@
-"""A large key, from the surveys of its pieces to its segments, and what each must be told.
+"""The plan of a large key: its segments, from the surveys of its pieces, and their inputs.
 
 Pure sums of summaries: what is held is a few rows a piece and process, a count a block of offsets,
 and the sends that are undecided, never the rows of the key.
@@ -39,12 +39,12 @@ class Segment:
     last_before: int
     """The highest offset below `start` at which a record stands; `UNKNOWN_OFFSET` if none."""
     pieces: tuple[int, ...]
-    """By number: those that have such rows, and perhaps others."""
+    """The numbers of the pieces that have such rows, and perhaps of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlan:
-    """How a key is judged."""
+    """The plan by which a key is judged."""
 
     around: Surroundings
     carried: tuple[Carried, ...]
@@ -53,7 +53,7 @@ class KeyPlan:
 
 
 def disorder_of(surveys: Sequence[PieceSurvey]) -> str:
-    """Where the rows of the pieces are not in the order of the history; empty if they are."""
+    """Return where rows of the pieces are out of the history's order; empty if nowhere."""
     for number, piece in enumerate(surveys):
         if piece.disorder or (number and piece.first <= surveys[number - 1].last):
             return (
@@ -63,7 +63,7 @@ def disorder_of(surveys: Sequence[PieceSurvey]) -> str:
 
 
 def carried_into(surveys: Sequence[PieceSurvey]) -> tuple[Carried, ...]:
-    """What is carried into each piece."""
+    """Return the rows that are carried into each piece."""
     now, into = Carried.nothing(), []
     for piece in surveys:
         into.append(now)
@@ -76,7 +76,7 @@ def carried_into(surveys: Sequence[PieceSurvey]) -> tuple[Carried, ...]:
 
 
 def happened_among(undecided: Rows, *, returned: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The operations among the undecided sends of which an ok read returned a value.
+    """Return the operations among the undecided sends of which an ok read returned a value.
 
     `returned`: the values of undecided sends that ok reads returned.
     """
@@ -110,7 +110,7 @@ def planned(
 
 
 def shared_values(ranges: Sequence[Spans]) -> Spans:
-    """Ranges of values, each of which may occur in several segments; `ranges`: of each segment."""
+    """Return ranges of values that several segments may share; `ranges`: of each segment."""
     starts = np.concatenate([one.start for one in ranges])
     ends = np.concatenate([one.end for one in ranges])
     at = np.concatenate([starts, ends])
@@ -124,7 +124,7 @@ def shared_values(ranges: Sequence[Spans]) -> Spans:
 
 
 def _last(before: Rows, now: Rows) -> Rows:
-    """The last row of each process."""
+    """Return the last row of each process."""
     rows = joined([before, now])
     order = by_process(rows.process)
     process = rows.process[order]
@@ -133,7 +133,7 @@ def _last(before: Rows, now: Rows) -> Rows:
 
 
 def _with_homeless(piece: PieceSurvey, carried: Carried, grain: Grain) -> Blocks:
-    """The blocks of a piece, with the sends whose home is that of a send before it."""
+    """Return the blocks of a piece, with the sends whose home is that of a send before it."""
     homes = dict(zip(carried.sends.process.tolist(), carried.sends.offset.tolist(), strict=True))
     number = [homes.get(process, 0) // grain.block_offsets for process in piece.homeless]
     count = list(piece.homeless.values())
@@ -189,7 +189,7 @@ def _segments(
 
 
 def _cuts(row_count: NDArray[np.int64], *, segment_rows: int) -> NDArray[np.int64]:
-    """The first block of each segment: blocks in a row, as long as they fit together."""
+    """Return the first block of each segment: blocks in a row, as long as they fit together."""
     total, first = 0, [0]
     for block, count in enumerate(row_count.tolist()):
         if total and total + count > segment_rows:
@@ -200,7 +200,7 @@ def _cuts(row_count: NDArray[np.int64], *, segment_rows: int) -> NDArray[np.int6
 
 
 def _highest_below(starts: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each start, the highest of these offsets below it."""
+    """Return for each start, the highest of these offsets below it."""
     ordered = np.sort(offsets)
     place = np.searchsorted(ordered, starts) - 1
     return np.where(place >= 0, np.append(ordered, UNKNOWN_OFFSET)[place], UNKNOWN_OFFSET)

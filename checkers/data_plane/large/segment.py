@@ -81,11 +81,11 @@ class SegmentRows:
     across: Pairs
     sent_back: Pairs
     step_counts: StepCounts
-    """Of the steps to its rows."""
+    """The counts of the steps to its rows."""
 
 
 def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting) -> SegmentRows:
-    """What these pieces hold of a segment; one of them is in memory at a time."""
+    """Return the rows of a segment in these pieces; one piece is in memory at a time."""
     parts = [_part(piece, segment, setting) for piece in pieces]
     return SegmentRows(
         sends=joined([part.sends for part in parts]),
@@ -101,7 +101,7 @@ def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting
 def segment_log(
     key: str, setting: Setting, rows: SegmentRows, *, segment: Segment, around: Surroundings
 ) -> KeyLog:
-    """The key log of a segment. A delta that only other segments know has the size `FAR`."""
+    """Return the key log of a segment. A delta that only other segments know has the size `FAR`."""
     log = log_of_rows(
         key, setting, sends=rows.sends, reads=rows.reads, final=rows.final, around=around
     )
@@ -119,7 +119,7 @@ def segment_log(
 
 
 def without_values(log: KeyLog, shared: Spans) -> KeyLog:
-    """The key log without the rows of these values, and without steps: for checks by value."""
+    """Return the key log without rows of these values and without steps: for checks by value."""
     reads = ~shared.hold(log.reads.value)
     return log_of_rows(
         log.key,
@@ -132,7 +132,7 @@ def without_values(log: KeyLog, shared: Spans) -> KeyLog:
 
 
 def value_ranges(log: KeyLog) -> Spans:
-    """The ranges that all values of these rows lie in, as narrow as some thousand ranges can."""
+    """Return ranges with all values of these rows, as narrow as some thousand ranges can be."""
     values = [log.sends.value, log.log.value[~log.entry_sent]]
     if log.unlocated:
         values.append(log.reads.value[log.read_entry < 0])
@@ -149,7 +149,7 @@ def value_ranges(log: KeyLog) -> Spans:
 
 
 def shares(rows: SegmentRows, shared: Spans, *, buckets: int) -> Iterator[tuple[int, SegmentRows]]:
-    """The rows of shared values, by bucket; they have no steps."""
+    """Yield the rows of shared values, by bucket; they have no steps."""
     sends = np.flatnonzero(shared.hold(rows.sends.value))
     reads = np.flatnonzero(shared.hold(rows.reads.value))
     sent_to = _bucket(rows.sends.value[sends], buckets=buckets)
@@ -174,7 +174,7 @@ def shares(rows: SegmentRows, shared: Spans, *, buckets: int) -> Iterator[tuple[
 def log_of_shared(
     key: str, setting: Setting, parts: Sequence[SegmentRows], *, around: Surroundings
 ) -> KeyLog:
-    """The key log of all rows of some shared values: for checks by value."""
+    """Return the key log of all rows of some shared values: for checks by value."""
     sends = joined([part.sends for part in parts])
     reads = joined([part.reads for part in parts])
     final = np.concatenate([part.final for part in parts])
@@ -228,7 +228,7 @@ def _joined_pairs(parts: Sequence[Pairs]) -> Pairs:
 
 
 def _delta(log: Log, pairs: Pairs, segment: Segment) -> NDArray[np.int64]:
-    """The difference of the positions, as far as the segment and its surroundings know it."""
+    """Return the difference of the positions, as far as segment and surroundings know it."""
     before, after = pairs.before.offset, pairs.after.offset
     delta = np.where(before < after, FAR, -FAR)
     here = (before >= segment.start) & (before < segment.end)

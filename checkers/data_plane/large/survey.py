@@ -2,7 +2,7 @@
 
 The rows of a key come in *pieces*: runs of its rows in the order of the history, such as the row
 groups of its file. To be judged it is cut into *segments*: ranges of offsets, whose rows lie in one
-or a few pieces each as long as everybody works near the end of the log; a final read adds a few.
+or a few pieces each as long as all clients work near the end of the log; a final read adds a few.
 
 Every row has one *home*, an offset, and so one segment: its own offset; of a send that knows none,
 that of the last acknowledged send of its process before it (or 0), because values that were sent
@@ -38,11 +38,11 @@ _ROW_BITS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grain:
-    """How finely a key is cut."""
+    """The granularity at which a key is cut."""
 
     block_offsets: int = 1 << 12
     segment_rows: int = 1 << 22
-    """At most, if the blocks allow it: some 100 bytes each in a task."""
+    """The most rows of a segment, if the blocks allow it: some 100 bytes each in a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +57,18 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceSurvey:
-    """What one piece says."""
+    """The summary of one piece."""
 
     row_count: int
     first: tuple[int, int]
     """Operation and place in it, of the first row."""
     last: tuple[int, int]
-    """Of the last row."""
+    """The operation and place of the last row."""
     disorder: bool
     """The rows are not in the order of the history."""
     blocks: Blocks
     homeless: Mapping[int, int]
-    """How many sends have their home with a send before this piece, by process."""
+    """The number of sends whose home is with a send before this piece, by process."""
     carried: Carried
     """The last rows of its chains."""
     bound: int
@@ -87,7 +87,7 @@ def survey(
     info_polls: Mapping[int, NDArray[np.int64]],
     grain: Grain,
 ) -> PieceSurvey:
-    """What a piece says: `rows.COLUMNS` of RECORDS, at least one row, from row `first_row` on."""
+    """Survey a piece: `rows.COLUMNS` of RECORDS, at least one row, from row `first_row` on."""
     operation = records.column("operation").to_numpy()
     place = records.column("position").to_numpy()
     step = np.diff(operation)
@@ -115,7 +115,7 @@ def survey(
 
 
 def send_homes(sends: Rows, *, carried: Carried) -> NDArray[np.int64]:
-    """The home of each send of a piece; `UNKNOWN_OFFSET` where it lies before all of them.
+    """Return the home of each send of a piece; `UNKNOWN_OFFSET` where it lies before all of them.
 
     `carried`: of the sends before the piece.
     """
@@ -136,12 +136,12 @@ def send_homes(sends: Rows, *, carried: Carried) -> NDArray[np.int64]:
 
 
 def read_homes(reads: Rows) -> NDArray[np.int64]:
-    """The home of each read."""
+    """Return the home of each read."""
     return np.maximum(reads.offset, 0)
 
 
 def _chained(rows: Rows, processes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Numbers that are in the order of processes, and then of rows."""
+    """Return numbers that are in the order of processes, and then of rows."""
     code = np.searchsorted(processes, rows.process).astype(np.int64)
     return (code << _ROW_BITS) | rows.row
 

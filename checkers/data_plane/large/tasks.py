@@ -1,4 +1,4 @@
-"""What tasks do of a large key: each reads some of its rows, and answers in little.
+"""The tasks on a large key: each reads some of its rows and returns a small answer.
 
 A task that fails leaves its key unknown, and the job goes on.
 """
@@ -58,21 +58,21 @@ class Piece:
     first_row: int
 
     def rows(self) -> pa.Table:
-        """The rows. Raises HarnessError if the file cannot be read."""
+        """Return the rows. Raises HarnessError if the file cannot be read."""
         (rows,) = stretch_rows(self.file, [self.stretch], COLUMNS)
         return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentAnswer:
-    """What a segment answers, or the rows of some shared values."""
+    """The answer on a segment, or on the rows of some shared values."""
 
     answers: Mapping[str, Answer]
-    """By check."""
+    """The answers by check."""
     held: int = 0
-    """How many of its offsets hold records."""
+    """The number of its offsets that hold records."""
     ranges: Spans | None = None
-    """Of its values; None of shared values."""
+    """The ranges of its values; None for shared values."""
     seconds: float
 
 
@@ -96,7 +96,7 @@ class SurveyPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedValues:
-    """Which of some values the ok reads of a piece returned."""
+    """The task that finds which of some values the ok reads of a piece returned."""
 
     piece: Piece
     values: NDArray[np.int64]
@@ -120,11 +120,11 @@ class SegmentSource:
     """Into each of the pieces."""
 
     def rows(self) -> SegmentRows:
-        """Its rows. Raises HarnessError if the file cannot be read."""
+        """Return its rows. Raises HarnessError if the file cannot be read."""
         return segment_rows(self._read(), self.segment, self.setting)
 
     def log(self, rows: SegmentRows) -> KeyLog:
-        """The key log of its rows."""
+        """Return the key log of its rows."""
         return segment_log(self.key, self.setting, rows, segment=self.segment, around=self.around)
 
     def _read(self) -> Iterator[PieceRows]:
@@ -137,7 +137,7 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSegment:
-    """What a segment answers if no other has its values."""
+    """The task that judges a segment as if no other segment had its values."""
 
     source: SegmentSource
     checks: Mapping[str, KeyCheck]
@@ -156,7 +156,7 @@ class JudgeSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSegmentAgain:
-    """What a segment answers without its shared values, and the rows of these, for others."""
+    """The task that judges a segment without its shared values and deals out the rows of these."""
 
     source: SegmentSource
     checks: Mapping[str, KeyCheck]
@@ -182,12 +182,12 @@ class JudgeSegmentAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeShared:
-    """What checks by value answer of all rows of shared values; of several keys."""
+    """The task that runs the checks by value on all rows of shared values, of several keys."""
 
     keys: tuple[str, ...]
     setting: Setting
     around: tuple[Surroundings, ...]
-    """Of each key."""
+    """The surroundings of each key."""
     key_of_bucket: tuple[int, ...]
     checks: Mapping[str, KeyCheck]
 
