@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: a live line on a terminal, plain lines now and then elsewhere.
+"""The display of a run's progress: a live line on a terminal, plain lines now and then elsewhere.
 
 Everything here goes to standard error; standard output belongs to results.
 """
@@ -19,7 +19,7 @@ _PLAIN_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Where a run stands."""
+    """The present state of a run."""
 
     now_s: float
     limit_s: float
@@ -33,7 +33,7 @@ class Status:
 
 
 class Progress(Protocol):
-    """Where a run says what it does."""
+    """The port through which a run reports its progress."""
 
     def say(self, line: str) -> None:
         """Something happened that stays worth reading."""

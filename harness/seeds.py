@@ -15,7 +15,7 @@ SEED_MAX = 2**31 - 1
 
 
 def new_seed() -> int:
-    """A seed nobody chose."""
+    """Return a random seed, for a run whose user names none."""
     return secrets.randbelow(SEED_MAX) + 1
 
 

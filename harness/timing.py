@@ -1,4 +1,4 @@
-"""Where a run's time comes from: the machine's clock, or a simulated world's."""
+"""The source of a run's time: the machine's clock, or a simulated world's."""
 
 import time
 from typing import Protocol

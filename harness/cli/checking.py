@@ -1,4 +1,7 @@
-"""What `fencepost check` does. What judges takes a second to be imported, in which Spark starts."""
+"""The body of `fencepost check`.
+
+Spark starts while the judging modules, which take a second, are imported.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

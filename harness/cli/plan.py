@@ -110,7 +110,7 @@ def _topic(topic: TopicSpec) -> dict[str, object]:
 
 
 def _faults(plan: Plan) -> dict[str, object]:
-    """What goes wrong: the steps of a play, or what a mix draws."""
+    """Return the faults of the plan: the trial, the steps of its play, or what its mix draws."""
     scenario = plan.scenario
     if scenario.trial is not None:
         return {"trial": scenario.trial}

@@ -1,4 +1,4 @@
-"""What `fencepost reproduce` and `fencepost track-record` do."""
+"""The bodies of `fencepost reproduce` and `fencepost track-record`."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""What `fencepost run` and `fencepost replay` do: one run after the other, with its verdict.
+"""The bodies of `fencepost run` and `fencepost replay`: one run after the other, with its verdict.
 
-What takes long to be imported is imported where it is needed: a refusal does not wait for it.
+Slow imports happen where they are needed, so that a refusal does not wait for them.
 """
 
 import shlex

@@ -40,7 +40,7 @@ def series_table(reproduction: Reproduction) -> Table:
 
 
 def found_lines(reproduction: Reproduction) -> Iterator[str]:
-    """What was found on each release, and in how many of its runs."""
+    """Yield, for each release, the anomalies that were found and the number of runs with them."""
     for series in reproduction.series:
         counts = (f"{name} in {count}" for name, count in series.found.items())
         found = ", ".join(counts) or "nothing"

@@ -1,4 +1,4 @@
-"""What `fencepost simulate` and `fencepost selftest` do."""
+"""The bodies of `fencepost simulate` and `fencepost selftest`."""
 
 import shlex
 from collections.abc import Sequence
@@ -156,7 +156,7 @@ def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialR
 
 
 def _store(plan: TrialPlan, *, off: Sequence[str], scenario: str, results: Path) -> Path:
-    """Where the trial was stored: the same seed and rules go to the same place again."""
+    """Store the trial and return its directory: the same for the same seed and rules."""
     from harness.trials.store import store_trial
 
     stem = Path(scenario).stem

@@ -12,7 +12,7 @@ _PLAIN_WIDTH: Final = 100
 
 
 def console(*, aside: bool = False) -> Console:
-    """Where a table goes, and sentences beside it, which are not wrapped.
+    """Return the console for a table and for the sentences around it, which are not wrapped.
 
     `aside`: to standard error, because standard output belongs to a JSON document.
     """

@@ -1,4 +1,4 @@
-"""What this machine can do: each ability looked at, with the way out where it lacks."""
+"""The abilities of this machine: each is examined, with a remedy where it is missing."""
 
 import os
 import shutil

@@ -39,7 +39,7 @@ def new_manifest(*, model: str, name: str, title: str, command: str, seed: int =
 
 @dataclass(slots=True)
 class Place:
-    """Where a run is built, and where it is once it is whole."""
+    """The directory in which a run is built, and the one to which it moves once it is whole."""
 
     building: RunDirectory
     run: RunDirectory | None = None

@@ -44,7 +44,7 @@ __all__ = ["Import", "Imported", "imported"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """What to import, and as what."""
+    """An import: the file, its format, and the kind of history that it becomes."""
 
     path: Path | None
     """None: standard input."""
@@ -164,7 +164,7 @@ def _operations(
 
 
 def _forms(file: BinaryIO, what: Import) -> tuple[bool, Iterator[tuple[int, Any]]]:
-    """Whether the lines are complete operations, and the form of each."""
+    """Return whether the lines are complete operations, and an iterator of their forms."""
     lines = text_lines(file, source=what.source)
     if what.format is Format.EDN:
         return False, edn_forms(lines, source=what.source)

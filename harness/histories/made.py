@@ -19,7 +19,7 @@ __all__ = ["Making", "made", "plantable"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What to make up."""
+    """The parameters of a made-up history."""
 
     model: str
     """Of `history.models.Model`, or KAFKA."""

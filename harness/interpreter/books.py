@@ -1,4 +1,4 @@
-"""What an interpreter writes down of its doings. A trial that is not recorded writes nothing.
+"""The books that an interpreter keeps of its actions. A trial off the record writes nothing.
 
 The performed play has each step with its time and nodes, on disk before it is tried.
 """

@@ -1,4 +1,4 @@
-"""Who cuts flows between nodes, and sees that they are cut: the proxy, or rules about packets.
+"""The means of cutting flows between nodes and of seeing the cut: the proxy, or packet rules.
 
 A cut is seen by probes: a request sent over each link that it cuts gets no answer. It is over once
 they are answered again, where the target answers one that is sent to it directly: a node that has
@@ -45,7 +45,7 @@ class Cutter(Protocol):
 def cutters_of(
     cluster: Cluster, *, wire: BreaksNetwork | None, links: Collection[Link]
 ) -> dict[Means, Cutter]:
-    """What can cut the flows of this cluster. `links`: those on which the proxy sits."""
+    """Return the cutters for the flows of this cluster. `links`: those on which the proxy sits."""
     found: dict[Means, Cutter] = {}
     if wire is not None:
         found[Means.PROXY] = _proxy(cluster, wire, links)

@@ -60,8 +60,9 @@ class Interpreter:
     observer: Looks
     draw: random.Random
     on_tick: Callable[[float, Observation], None] | None
-    """Called at every tick: progress, and the watch over clients and nodes. None: nobody watches,
-    and no fault is settled."""
+    """Called at every tick: progress, and the watch over clients and nodes. None: the run is not
+    watched, and no fault is settled.
+    """
     time: Time = field(default_factory=RealTime)
     policy: Policy = field(default_factory=Policy)
     shortfalls: list[str] = field(default_factory=list)
@@ -245,7 +246,7 @@ class Interpreter:
         return now if end is None else replace(now, log_ends={(condition.key, condition.node): end})
 
     def _standing(self, step: Step) -> str:
-        """What the cluster looked like when the bound of this step passed, in words."""
+        """Describe, in words, the cluster as it was when the bound of this step passed."""
         if isinstance(step, Await) and isinstance(step.condition, Held | Seen):
             status = self.network.status().rules.get(step.condition.name)
             return f"the rule concerned {status.matched_count if status else 0} frames"
@@ -309,7 +310,7 @@ def _since(now: Observation, before: Observation) -> Observation:
 
 
 def _missing(now: Observation) -> str:
-    """What keeps the cluster from being whole, in words."""
+    """Say, in words, what keeps the cluster from being whole."""
     if now.view is None:
         return "no broker answers"
     found: list[str] = [

@@ -62,7 +62,7 @@ class Network:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is broken now, e.g. `hold join`."""
+        """The labels of the open faults, e.g. `hold join`."""
         rules = (rule.label for rule in self._rules.values() if rule.index is not None)
         return (*rules, *self._partitions.open_labels)
 
@@ -73,7 +73,7 @@ class Network:
                 self._wire.add(registration_watch(node))
 
     def status(self) -> WireStatus:
-        """What the wire has done so far; empty without one."""
+        """Return the counts of the wire so far; without a wire, empty ones."""
         return _NOTHING if self._wire is None else self._wire.status()
 
     def misread(self) -> list[str]:

@@ -24,7 +24,7 @@ _QUORUM_EVERY = 5
 
 
 class Looks(Protocol):
-    """Who looks at the cluster for an interpreter."""
+    """The port through which an interpreter looks at the cluster."""
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
@@ -33,7 +33,7 @@ class Looks(Protocol):
         """A look that began after this call, or the latest one if none ended within the bound."""
 
     def scene(self) -> Scene:
-        """What targets are resolved against, by the latest look."""
+        """Return the scene, by the latest look, against which targets are resolved."""
 
     def impaired(self) -> frozenset[NodeName]:
         """The members that are not whole now."""
@@ -58,7 +58,7 @@ class Observer:
         self._look_count = 0
         self._controller: NodeName | None = None
         self._latest: tuple[View | None, NodeName | None] = (None, None)
-        """What the last look showed, and who was the active controller then."""
+        """The view of the last look, and the active controller at that time."""
         self._looker = threading.Thread(target=self._watch, name="observer", daemon=True)
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Observer:
         return self.latest()
 
     def scene(self) -> Scene:
-        """What targets are resolved against, by the latest look."""
+        """Return the scene, by the latest look, against which targets are resolved."""
         view, controller = self._latest
         return Scene(
             nodes=members_of(self._cluster),
@@ -108,7 +108,7 @@ class Observer:
             try:
                 view = self._cluster.view()
             except HarnessError:
-                view = None  # nobody answers: an observation too
+                view = None  # no node answers: an observation, too
             if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
                 self._controller = self._cluster.leader_now()
             with self._looked:

@@ -35,7 +35,7 @@ class _OpenBound:
 
 
 class Partitions:
-    """What is cut or bounded now."""
+    """The cuts and the limits that are open now."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Partitions:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is cut or bounded now."""
+        """The labels of the cuts and limits that are open now."""
         cuts = (f"partition {name}" for name in self._open)
         return (*cuts, *(f"bandwidth {name}" for name in self._bounds))
 

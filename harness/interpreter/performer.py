@@ -39,7 +39,7 @@ class OpenFault:
     late: set[NodeName] = field(default_factory=set)
     """Nodes that died of their disk after it was mended, and were started then."""
     mended: list[str] = field(default_factory=list)
-    """What performing the heals showed, where it did."""
+    """The evidence that performing the heals returned, where it returned any."""
 
 
 class Performer:
@@ -73,7 +73,7 @@ class Performer:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is broken now, e.g. `kill broker-2`."""
+        """The labels of the open faults, e.g. `kill broker-2`."""
         return tuple(
             f"{fault.name} {', '.join(sorted(fault.broken | fault.healing))}"
             for fault in self.open_faults
@@ -162,7 +162,7 @@ class Performer:
                 _deed(fault.healed_by).do(self._cluster, (node,), again)
 
     def _overtake(self, word: str, nodes: Sequence[NodeName]) -> None:
-        """End the faults that were mended on these nodes, which nobody will see whole again."""
+        """End the mended faults of these nodes, whose heals can no longer be seen to work."""
         for fault in list(self.open_faults):
             overtaken = fault.healing.intersection(nodes)
             fault.healing -= overtaken
@@ -184,7 +184,7 @@ class Performer:
         self._begin_healing(verb, (node,))
 
     def forget(self, nodes: Sequence[NodeName], why: str) -> None:
-        """End the faults of nodes that nobody will see whole."""
+        """End the faults of nodes that will not be seen to be whole again."""
         for fault in list(self.open_faults):
             fault.broken -= set(nodes)
             fault.healing -= set(nodes)

@@ -1,4 +1,4 @@
-"""How strictly a schedule is performed: a run wants evidence of each step, a trial goes on."""
+"""The strictness of a schedule: a run demands evidence of each step, a trial goes on without."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Policy:
     stop_s: float = math.inf
     """A node that was asked to stop is killed after that."""
     request_s: float = math.inf
-    """What an operator asks for is given up after that."""
+    """The time after which a request of an operator is given up."""
     restart_s: float = 60.0
     """For a node that was restarted to be whole again: several times what it takes."""
 

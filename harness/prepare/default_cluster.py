@@ -1,4 +1,4 @@
-"""Which cluster a run has if nobody says: Kafka, or what there is without it.
+"""The cluster of a run whose user names none: Kafka, or the available one without it.
 
 A release of Kafka is fetched once. Where that cannot be, a scenario that nodes of our own can
 perform runs on these, and that is said in one line; what only Kafka can do is left to fail.

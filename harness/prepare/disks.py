@@ -1,4 +1,4 @@
-"""Whether a run's nodes get disks of their own or are followed, and whether they can be."""
+"""The choice of a run's disks: the nodes' own, followed ones, or a refusal if neither can be."""
 
 from collections.abc import Callable
 from dataclasses import replace

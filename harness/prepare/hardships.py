@@ -1,4 +1,4 @@
-"""What a scenario's nodes are started with so that its faults can be done to them."""
+"""The settings with which a scenario's nodes start so that its faults can be done to them."""
 
 from dataclasses import replace
 

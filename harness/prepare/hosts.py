@@ -26,14 +26,14 @@ __all__ = ["Needs", "host_of", "with_release_of_image"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a run wants of its host."""
+    """The demands of a run on its host."""
 
     run_id: str
     nodes: tuple[NodeName, ...]
     directory: Path
     """In which each node has one."""
     prepared: Prepared
-    """What nodes are made of."""
+    """The material that nodes are made of."""
     progress: Progress
 
 

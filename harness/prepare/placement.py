@@ -1,4 +1,4 @@
-"""Which hosts can have the nodes of a run: the refusal of the others, before one is made."""
+"""The hosts that can take the nodes of a run; any other is refused before it is made."""
 
 from harness.prepare.inventory_file import load_inventory
 from harness.scenario.options import HostKind, RunOptions

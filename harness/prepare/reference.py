@@ -71,7 +71,7 @@ def fitted_to_reference(
 
 
 def promises_of(scenario: Scenario) -> Promises:
-    """What clients are promised on nodes of our own, as processes or simulated.
+    """Return the promises to clients on nodes of our own, as processes or simulated.
 
     Leases; and at a level at which brokers hide what not all of them have acknowledged, that no
     read of metadata lacks what was known before it.

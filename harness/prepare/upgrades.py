@@ -1,4 +1,4 @@
-"""What a play comes to beside what its cluster starts with: releases, levels of features."""
+"""The releases and feature levels that a play needs beside those that its cluster starts with."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Where the proxy sits: an address of its own for each link, by which it tells the links apart.
+"""The places of the proxy: an address of its own for each link, by which it tells the links apart.
 
 Ports are the cluster's own, so that clusters side by side do not meet. The parties of a link are
 numbered: 0 the clients, from 1 on the nodes.

@@ -33,12 +33,12 @@ class Together:
 
     @property
     def promises(self) -> Promises:
-        """What the first one's clients are promised."""
+        """The promises to the clients of the first one."""
         return self.first.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the first one writes to and reads."""
+        """The keys that the first one writes to and reads."""
         return self.first.keys
 
     @property
@@ -63,11 +63,11 @@ class Together:
             one.stop(max(0.0, deadline_s - self.time.now_s()))
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """What the first one read back."""
+        """Have the first one read everything back, and return its result."""
         return self.first.final_read(timeout_s)
 
     def counts(self) -> Counts:
-        """How far the first one's clients are."""
+        """Return the counts of the first one's clients."""
         return self.first.counts()
 
     def failures(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ _FREE_BYTES_MIN: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run will do."""
+    """The plan of a run: its scenario, fitted, and its options."""
 
     scenario: Scenario
     """Fitted to its cluster and its host."""
@@ -46,14 +46,14 @@ class Plan:
 
     @property
     def there(self) -> There:
-        """Where its faults are performed."""
+        """The cluster and the host on which its faults are performed."""
         options = self.options
         cluster = options.cluster.driver.cluster
         return There(cluster=cluster, host=options.host, wired=options.wire)
 
     @property
     def release(self) -> str:
-        """Whose expectations hold, as far as it is known before a build is looked at."""
+        """The release whose expectations hold, as far as it is known before a build is examined."""
         spec = self.scenario.cluster
         return release_like(of_kafka(spec)) if self.options.cluster.of_our_own else spec.release
 
@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def expectation(self) -> Expectation | None:
-        """What its scenario expects of it."""
+        """The expectation that its scenario has of it."""
         return expectation_for(self.scenario.expect, release=self.release, level=self.level)
 
 

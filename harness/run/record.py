@@ -184,7 +184,7 @@ def _note_cluster(
 
 
 def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
-    """Where the nodes run and what they write to, if that is worth a word."""
+    """Return the host of the nodes and their disks, image and inventory where not the default."""
     where = {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
     if disks is not Disks.SHARED:
         where["disks"] = str(disks)

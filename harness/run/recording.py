@@ -1,8 +1,8 @@
-"""What every run does once its cluster is up: clients, faults, healing, and reading back.
+"""The course of every run once its cluster is up: clients, faults, healing, and reading back.
 
 Order matters: clients start on a whole cluster; faults end and heal before the clients stop, so
-that there are acknowledged operations after them; the final reads come last, when nobody writes.
-Whether time is the machine's or a simulated world's is said by who calls.
+that there are acknowledged operations after them; the final reads come last, when no client writes.
+The caller decides whether time is the machine's or a simulated world's.
 """
 
 from collections.abc import Callable, Collection
@@ -60,8 +60,9 @@ class Recording:
         Callable[[Callable[[], int], Callable[[], WireStatus]], AbstractContextManager[Looks]]
         | None
     ) = None
-    """Who looks at the cluster, given the count of acknowledged sends and the wire's status; None:
-    a thread of its own."""
+    """Opens the looks at the cluster, given the count of acknowledged sends and the wire's status.
+    None: a thread of its own looks.
+    """
     _dead: set[str] = field(default_factory=set)
 
     def go(self) -> None:

@@ -72,7 +72,7 @@ def _repeatable(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _nodes(operand: object) -> set[str]:
-    """What a performed act was done to: nodes by their names."""
+    """Return the names of the nodes to which a performed step was done."""
     if operand is None:
         return set()
     return set(map(str, operand)) if isinstance(operand, list) else {str(operand)}

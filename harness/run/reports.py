@@ -1,4 +1,4 @@
-"""What people are shown of a run."""
+"""The reports that a run leaves for people."""
 
 import logging
 from collections.abc import Mapping

@@ -89,12 +89,12 @@ def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """What is there before a run begins, whatever its cluster is made of."""
+    """The requirements of a run, gathered before it begins, whatever its cluster is made of."""
 
     java: Java
     """For the checks."""
     release: str
-    """Whose expectations hold."""
+    """The release whose expectations hold."""
     level: int | None
     """The metadata.version of a cluster of our own."""
     origin_ns: int
@@ -165,7 +165,7 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
 
 
 def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
-    """Nobody else's run takes the machine's time from processes; virtual time is nobody's."""
+    """Keep other runs from taking the machine's time from processes; virtual time needs no lock."""
     if options.cluster.in_virtual_time:
         return nullcontext()
     where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"

@@ -35,7 +35,7 @@ class SparkStart:
         self._starting: Future[SparkSession] | None = None
 
     def begin(self) -> "Future[SparkSession]":
-        """Start it, if nobody has; returns at once."""
+        """Start it, unless it was started before; return its future at once."""
         if self._starting is None:
             pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark")
             self._starting = pool.submit(self._session)

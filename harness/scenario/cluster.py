@@ -40,7 +40,7 @@ def _checked(spec: ClusterSpec) -> ClusterSpec:
 
 
 def _parser(of: Field[Any]) -> Callable[[object], object]:
-    """How a scenario writes this field. Versions are texts: YAML takes 3.5 for a number."""
+    """Return the parser of this field. Versions are texts: YAML takes 3.5 for a number."""
     if of.name.endswith("settings"):
         return settings
     is_text = "str" in str(of.type) and "tuple" not in str(of.type)

@@ -1,4 +1,4 @@
-"""What a scenario expects of a release: valid, or invalid with named anomalies.
+"""The expectation of a scenario of a release: valid, or invalid with named anomalies.
 
     expect:
       - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}
@@ -85,7 +85,7 @@ def expectation_for(
 
 
 def is_met(expectation: Expectation, verdict: Verdict) -> bool:
-    """Whether the verdict is what was expected, with every anomaly named."""
+    """Return whether the verdict is what was expected, with every anomaly named."""
     illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
     return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
 

@@ -1,4 +1,4 @@
-"""What a scenario demands of a run of it, or else the run has proven nothing.
+"""The demands of a scenario on its runs; a run that does not meet them has proven nothing.
 
     require:
       faults: [kill, partition]        # kinds that have to take effect
@@ -23,7 +23,7 @@ __all__ = ["Requirement", "narrowed", "parse_requirement"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What has to take effect, when clients have to be served, and what has to be judged."""
+    """The faults that must take effect and be served through, and the checks that must judge."""
 
     faults: tuple[str, ...] = ()
     served: tuple[str, ...] | None = None
@@ -50,14 +50,14 @@ def parse_requirement(value: object) -> Requirement:
 
 
 def narrowed(document: Document, requirement: Requirement, *, asked: Sequence[str]) -> Requirement:
-    """What a run still owes where flags changed which faults there are, or how long they last.
+    """Return the demands that remain after flags changed which faults there are, or their duration.
 
     `asked`: the kinds of the schedule as it now is.
     """
     faults = requirement.faults
     if _is_shortened(document):
-        # What is drawn in time, nobody knows, and so neither what there will be to judge. That
-        # something takes effect is asked of every run.
+        # What a shorter mix draws in its time is not known beforehand, nor what there will be to
+        # judge. That some fault takes effect is demanded of every run.
         return Requirement()
     if _is_laid_over(document):
         faults = tuple(kind for kind in faults if kind in asked)

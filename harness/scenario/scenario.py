@@ -74,16 +74,16 @@ class Scenario:
     cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
-    """What writes and reads records."""
+    """The workload that writes and reads records."""
     beside: tuple[Any, ...]
-    """What goes on beside it, by the kinds of `workloads.registry`."""
+    """The workloads that go on beside it, by the kinds of `workloads.registry`."""
     mix: MixSpec | None
     play: Play | None
     """With neither mix nor play the run is a control: clients alone, nothing breaks."""
     time_limit_s: float
-    """How long faults and clients go on; with a play, at most so long."""
+    """The duration of faults and clients; with a play, an upper bound."""
     recovery_limit_s: float
-    """How long the cluster may take to be whole again after healing."""
+    """The bound on the time until the cluster is whole again after healing."""
     expect: tuple[Expectation, ...]
     require: Requirement = field(default_factory=Requirement)
     drawn: bool = False
@@ -95,7 +95,7 @@ class Scenario:
 
     @property
     def promises(self) -> Promises:
-        """What clients are promised: of records by one workload, of metadata by another."""
+        """The promises to clients: of records by one workload, of metadata by another."""
         promises = self.workload.promises
         for spec in self.beside:
             promises = kind_of(spec).promised(spec, promises)
@@ -103,16 +103,16 @@ class Scenario:
 
     @property
     def workloads(self) -> tuple[Any, ...]:
-        """What all its clients do, that of records first."""
+        """The workloads of all its clients, that of records first."""
         return (self.workload, *self.beside)
 
     def beside_of(self, spec: type[T]) -> T | None:
-        """What goes on beside the records, of this kind; None if that does not."""
+        """Return the workload of this kind beside that of records; None if there is no such one."""
         return next((one for one in self.beside if isinstance(one, spec)), None)
 
     @property
     def clients_after_healing_s(self) -> float:
-        """How long clients go on when everything is healed: until there are settled reads."""
+        """The time for which clients go on after healing: until there are settled reads."""
         return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
@@ -129,7 +129,7 @@ class Scenario:
 
     @property
     def wires_clients(self) -> bool:
-        """Whether the clients' links go over the proxy, too."""
+        """True if the clients' links go over the proxy, too."""
         return self.clients_through_proxy or uses_clients(self.play or ())
 
     @property
@@ -273,7 +273,7 @@ class _AnyKeys(tuple[str, ...]):
 def _stage(
     data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
-    """What the play may name. Any broker may come to be a replica of a key that is reassigned.
+    """Return what the play may name. Any broker may become a replica of a key that is reassigned.
 
     `moving`: a workload reassigns all of them.
     """

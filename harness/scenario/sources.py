@@ -1,4 +1,4 @@
-"""Where scenarios come from: a file of the user's, or one that the distribution brings, by name."""
+"""The sources of scenarios: a file of the user's, or one that the distribution brings, by name."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -17,7 +17,7 @@ __all__ = ["Storm", "TrialSpec"]
 
 
 class Storm(StrEnum):
-    """How faults come."""
+    """The way in which faults come."""
 
     NONE = "none"
     PLAY = "play"
@@ -41,7 +41,7 @@ class TrialSpec:
     wipes: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Of the crashes in chaos, the share after which the disk is empty."""
     administers: bool = True
-    """Whether somebody creates topics, changes settings and moves partitions meanwhile."""
+    """True if an administrator creates topics, changes settings and moves partitions meanwhile."""
     upgrades: bool = False
     """The metadata.version goes up by one on the way."""
     laggards: bool = False

@@ -19,7 +19,7 @@ from workloads.transactions_spec import TransactionsSpec
 __all__ = ["RecordsSpec", "parse_workloads", "path_of_records"]
 
 RecordsSpec = ProducePollSpec | TransactionsSpec
-"""What writes and reads records."""
+"""The spec of the workload that writes and reads records."""
 
 
 def parse_workloads(

@@ -65,7 +65,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRecord:
-    """What came of a claim's command."""
+    """The result of a claim's command."""
 
     __pydantic_config__ = _STRICT
 
@@ -82,7 +82,7 @@ class ClaimRecord:
     last_lines: tuple[str, ...]
 
     def proves(self, claim: Claim) -> bool:
-        """Whether it is of this claim's command, and that came out well."""
+        """Return whether it is a success of this claim's command."""
         return self.exit_code == 0 and (self.says, self.command) == (claim.says, claim.command)
 
 

@@ -1,4 +1,4 @@
-"""When the first violation was there to be seen: what its proof names had happened.
+"""The earliest time of a visible violation: when what its proof names had happened.
 
 No checker runs while a cluster does, so this is no time of detection: it says how early in the run
 an observer with the same operations and frames could have known.

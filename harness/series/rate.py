@@ -1,4 +1,4 @@
-"""How often something happened, and how far a few runs let one say so: Wilson's score interval.
+"""The rate of an event, and its uncertainty after a few runs: Wilson's score interval.
 
 With no hit in n runs the rate is not 0 but at most the interval's upper end, and that is what is
 printed. Wilson's interval keeps its promise at few runs and at rates near 0 and 1, where the normal

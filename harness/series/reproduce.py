@@ -100,14 +100,14 @@ def reproduce(
 
 
 def _runner() -> Runner:
-    """What runs a scenario. It takes seconds to be imported."""
+    """Return the function that runs a scenario. Its import takes seconds."""
     from harness.run.run import run_scenario  # noqa: PLC0415
 
     return run_scenario
 
 
 def result_of(verdict: Verdict, sought: Iterable[Sequence[str]]) -> RunResult:
-    """Whether the verdict has one of the sets of anomalies whole.
+    """Return HIT if the verdict has all anomalies of one of the sets.
 
     Open where a check of a set that nothing else refutes has no answer, and where the run's verdict
     is unknown. Without any set, every invalid verdict is a hit.

@@ -34,7 +34,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 
 class RunResult(StrEnum):
-    """What one run says about the anomalies that are sought."""
+    """The result of one run with regard to the anomalies that are sought."""
 
     HIT = "hit"
     MISS = "miss"
@@ -45,7 +45,7 @@ class RunResult(StrEnum):
 
 
 class Expected(StrEnum):
-    """What the scenario says of a release."""
+    """The expectation that the scenario states of a release."""
 
     FIRES = "fires"
     HOLDS = "holds"
@@ -53,7 +53,7 @@ class Expected(StrEnum):
 
 
 class Standing(StrEnum):
-    """What a series comes to."""
+    """The result of a series, against what was expected."""
 
     AS_EXPECTED = "as expected"
     NOT_AS_EXPECTED = "NOT as expected"
@@ -62,7 +62,7 @@ class Standing(StrEnum):
 
 
 class State(StrEnum):
-    """How far a reproduction came."""
+    """The stage that a reproduction reached."""
 
     RUNNING = "running"
     """Or killed on the way."""
@@ -86,13 +86,13 @@ class SeriesRun:
     """Time of the run, since its clock began, at which the operations that prove the first of the
     sought anomalies had ended; None where no proof names operations."""
     anomalies: Mapping[str, int]
-    """How many illegal ones each check found."""
+    """The number of illegal cases that each check found."""
     run: str | None
     """Its directory, if it got one that is known."""
     command: str
     """The command line that repeats it."""
     reason: str = ""
-    """Why it is inconclusive."""
+    """The reason why it is inconclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class Series:
     """Sets of anomalies, one of which has to be there whole; without any set, any illegal one."""
     runs: tuple[SeriesRun, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    """What was under test, as the clusters told it."""
+    """The versions under test, as the clusters told them."""
 
     @property
     def label(self) -> str:
@@ -141,7 +141,7 @@ class Series:
 
     @property
     def standing(self) -> Standing:
-        """Whether it is what the scenario expects.
+        """The result of the series against what the scenario expects.
 
         One hit proves that a bug fires. That it does not takes every run: valid, not just without
         these anomalies. What an inconclusive run would have said decides nothing, so where it could

@@ -39,12 +39,12 @@ class _Mood:
     chances: Mapping[str, float]
     """By what is noted."""
     inherited: float
-    """When a leader commits what others appended, or the first record of its own."""
+    """The chance when a leader commits what others appended, or the first record of its own."""
     blackout: float
     """Of the strikes then, the share that hits all controllers."""
     delays_ms: tuple[float, ...]
     backs_ms: tuple[float, ...]
-    """How long who was struck stays away, give or take a half."""
+    """The time for which a struck node stays away, give or take a half."""
     strikes: tuple[type[OnNodes], ...]
 
 

@@ -50,7 +50,7 @@ class Attempt:
 
     @property
     def detected(self) -> bool:
-        """Whether a check found the rule out."""
+        """True if a check found the rule out."""
         return bool(self.found)
 
 

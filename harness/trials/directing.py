@@ -37,7 +37,7 @@ _TRIAL: Final = Policy(
 
 
 def why_not_tried(step: Step) -> str | None:
-    """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
+    """Return the reason why no trial can do this step, or one of a block's; None if trials do it.
 
     It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
     """

@@ -1,8 +1,8 @@
-"""Brokers that hear late of what was decided, one after the other, and stay unfenced meanwhile.
+"""Brokers that hear late of decisions, one after the other, and stay unfenced meanwhile.
 
-A broker that is cut off from the controllers in both directions is soon fenced, and nobody waits
-for it. One that is not told anything, while its heartbeats arrive, counts as there for a lease:
-what the others do before it knows is what a laggard shows.
+A broker that is cut off from the controllers in both directions is soon fenced, and the others do
+not wait for it. One that is told nothing, while its heartbeats arrive, counts as present for a
+lease: a laggard shows what the others do before it knows.
 """
 
 import random

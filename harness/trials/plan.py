@@ -1,4 +1,4 @@
-"""What a trial does: drawn from its seed, or stated by a scenario.
+"""The plan of a trial: drawn from its seed, or stated by a scenario.
 
 A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
 windows around one message, relays of a leadership, Fetches that outlive their senders, a mix with a

@@ -1,4 +1,4 @@
-"""The harness put to the test: each rule switched off has to be found out, and nobody else accused.
+"""The self-test: each rule switched off must be found out, and a clean cluster not be accused.
 
 For each rule of the reference cluster, trials go on without it until the oracle has found in enough
 of them what its absence shows as. These are recorded, one after the other, until a check of the
@@ -28,7 +28,7 @@ __all__ = ["Detection", "clean_series", "detect"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """What came of one rule switched off."""
+    """The result of switching one rule off."""
 
     rule: Rule
     trial_count: int
@@ -48,7 +48,7 @@ class Detection:
 
     @property
     def detected(self) -> bool:
-        """Whether a check of the product found it out."""
+        """True if a check of the product found it out."""
         return self.found is not None
 
     @property

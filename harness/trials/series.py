@@ -32,7 +32,7 @@ Plans = Callable[[int], TrialPlan]
 
 @dataclass(slots=True)
 class Tally:
-    """What a series has come to so far."""
+    """The counts of a series so far."""
 
     trial_count: int = 0
     excused_count: int = 0
@@ -127,5 +127,5 @@ def repeated_trial(plan: TrialPlan, rules: Rules) -> TrialResult:
 
 
 def enough(count: int) -> Callable[[Tally], bool]:
-    """Whether so many trials have found something, or crashed."""
+    """Return a test of whether `count` trials have found something, or crashed."""
     return lambda tally: len(tally.suspicious) + len(tally.crashes) >= count

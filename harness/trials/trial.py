@@ -54,19 +54,19 @@ from workloads.simulated.produce_poll import SimulatedProducePoll, counted
 __all__ = ["STUCK", "TrialResult", "run_trial"]
 
 STUCK: Final = "stuck-isr"
-"""What is found if the cluster does not recover."""
+"""The finding if the cluster does not recover."""
 
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
 _STILL_BROKEN_NS: Final = 3_000_000_000
-"""What did not heal in time is recorded for a little longer."""
+"""The time for which a cluster that did not heal in time is recorded further."""
 _WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     storm: str
@@ -75,7 +75,7 @@ class TrialResult:
     excused: bool
     """Records were lost by a fault that nothing survives: no evidence of anything."""
     crash: str
-    """What went wrong in the code of the simulation itself; empty: nothing."""
+    """The error in the code of the simulation itself; empty: none."""
     event_count: int
     virtual_ns: int
     acknowledged_count: int
@@ -249,7 +249,7 @@ class _Trial:
         self._interpreter.performer.forget(self.cluster.nodes, "all was mended")
 
     def _begun(self) -> bool:
-        """Whether the cluster came up and has its topics; with a rule off it may not."""
+        """Return whether the cluster came up and has its topics; with a rule off it may not."""
         try:
             self.cluster.start()
             self.cluster.create_topics(self._plan.topics)
@@ -307,7 +307,7 @@ class _Trial:
                 return
 
     def _is_decided(self) -> bool:
-        """Whether nobody wants to know more."""
+        """Return whether the trial may end: something was found, and it is not recorded."""
         return bool(self.oracle.findings) and self._recording is None
 
     def _duel(self) -> None:
@@ -362,7 +362,10 @@ class _Trial:
 
 
 def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
-    """What a node starts with. Where many leaders of the quorum fall, each is soon missed."""
+    """Return the configuration of a node.
+
+    Where many leaders of the quorum fall, each is soon missed.
+    """
     if plan.small_answers:
         own = replace(own, fetch_records_max=1)
     if plan.regicidal:

@@ -67,7 +67,7 @@ class SimulatedLooks:
         return self.latest()
 
     def scene(self) -> Scene:
-        """What targets are resolved against, by the latest look."""
+        """Return the scene, by the latest look, against which targets are resolved."""
         view, active = self._cluster.watch.view, self._cluster.leader_now()
         scene = self._scene
         if scene is None or scene.view is not view or scene.active_controller != active:
