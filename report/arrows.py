@@ -25,7 +25,7 @@ _LATE_NS: Final = 50_000_000
 
 
 class Fate(StrEnum):
-    """How a frame ended, as it is drawn."""
+    """The end of a frame, as it is drawn."""
 
     PASSED = "passed"
     LATE = "late"
@@ -57,18 +57,18 @@ class Arrow:
     is_answer: bool
     words: str
     answer: str | None
-    """What came back at once."""
+    """The answer, if it came back at once; else None."""
     refused: bool
     details: tuple[str, ...]
     """Lines for those who look closer."""
     proven: bool = False
-    """Whether the proof of an anomaly that the page shows names it."""
+    """True if the proof of an anomaly that the page shows names it."""
     repeats: int = 0
     until_ns: int = 0
 
     @property
     def disturbed(self) -> bool:
-        """Whether a rule changed the exchange."""
+        """True if a rule changed the exchange."""
         return self.action in DISTURBING
 
 

@@ -53,7 +53,7 @@ def seconds(time_ns: float) -> float:
 
 
 def width(bins: Bins) -> str:
-    """How a caption calls the width of a bin."""
+    """Return the width of a bin as captions write it."""
     return f"{bins.width_s:g} s"
 
 
@@ -78,7 +78,10 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """What all plots of a run share. `colours`: the CSS variable of each kind of fault."""
+    """The parts that all plots of a run share.
+
+    `colours`: the CSS variable of each kind of fault.
+    """
 
     bins: Bins
     spans: Sequence[FaultSpan]

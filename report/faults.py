@@ -32,7 +32,7 @@ class FaultSpan:
     """The kind that was asked for, if this was done for another one: the kill of a wipe."""
 
     def until_ns(self, run_end_ns: int) -> int:
-        """When it was over; the end of the run if it was never seen to heal."""
+        """Return the time when it was over; the end of the run if it was never seen to heal."""
         return max(self.begin_ns, run_end_ns if self.end_ns is None else self.end_ns)
 
     @property
@@ -43,7 +43,7 @@ class FaultSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Where one fault stands on the lane of one target: row `row` of `rows` that overlap there."""
+    """The place of a fault on the lane of one target: row `row` of `rows` that overlap there."""
 
     target: str
     span: FaultSpan

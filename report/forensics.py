@@ -1,4 +1,4 @@
-"""What became of acknowledged records that readers miss, told so that one page is enough to follow.
+"""The fate of acknowledged records that readers miss, told so that one page is enough to follow.
 
 The checkers' forensics (`forensics.json`) say of each stretch of missing records where they went
 and what is known of the way there. Here each becomes a story: its sentence, the steps from the
@@ -44,10 +44,10 @@ class Moment:
     """One step of the way."""
 
     time_ns: int | None
-    """None: it shows in the end, and nobody can tell when it was."""
+    """None: it shows at the end, and its time is unknown."""
     what: str
     decisive: bool = False
-    """Whether the loss would not be there without it."""
+    """True if the loss would not have happened without it."""
     frames: tuple[int, ...] = ()
     metadata_offsets: tuple[int, ...] = ()
     fault: int | None = None
@@ -74,7 +74,7 @@ class Stories:
     stories: tuple[Story, ...] = ()
     left_out: int = 0
     troubles: tuple[str, ...] = ()
-    """Why some key could not be looked into."""
+    """The reasons why some key could not be examined."""
 
     @property
     def frames(self) -> frozenset[int]:
@@ -119,7 +119,7 @@ def _order(moment: Moment) -> tuple[bool, int, int]:
 
 
 def _shortened(moments: Sequence[Moment]) -> list[Moment]:
-    """What decided, and of the rest as much as there is room for, the last of it first."""
+    """Return the decisive moments, and as many of the latest others as there is room for."""
     decisive = sum(moment.decisive for moment in moments)
     room = max(0, _MOMENTS_MAX - decisive)
     others = [place for place, moment in enumerate(moments) if not moment.decisive]

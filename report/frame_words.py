@@ -12,7 +12,7 @@ _ITEMS_NAMED: Final = 2
 
 
 def words_of(frame: Frame) -> str:
-    """What it says, short enough for the arrow."""
+    """Return the content of the frame, short enough for the arrow."""
     if frame.is_request:
         # The topics of the run before Kafka's own.
         items = sorted(frame.items, key=lambda item: str(item.get("topic", "")).startswith("__"))
@@ -38,7 +38,7 @@ def answer_of(frame: Frame) -> str:
 
 
 def _item(item: Mapping[str, Any]) -> str:
-    """What one item is about, in a few words."""
+    """Describe one item in a few words."""
     return " ".join(filter(None, (say(item) for say in _SAYINGS)))
 
 

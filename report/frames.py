@@ -65,7 +65,9 @@ DISTURBING: Final = frozenset(
         *("duplicated", "reordered"),
     )
 )
-"""What changes an exchange. A frame that was merely delayed or rewritten is one of many, mostly."""
+"""The actions that change an exchange. Mere delays and rewrites are not among them: they
+mostly touch many frames.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Frame:
     connection: int
     correlation_id: int
     source: str
-    """Who dialled."""
+    """The party that opened the connection."""
     target: str
     is_request: bool
     time_ns: int
@@ -90,7 +92,7 @@ class Frame:
 
     @property
     def sender(self) -> str:
-        """Who sent it."""
+        """The party that sent it."""
         return self.source if self.is_request else self.target
 
     @property
@@ -100,17 +102,17 @@ class Frame:
 
     @property
     def touched(self) -> bool:
-        """Whether a rule did something to it; one that merely watches does not."""
+        """True if a rule acted on it; a rule that merely watches does not."""
         return self.action != PASSED
 
     @property
     def disturbed(self) -> bool:
-        """Whether the rule changed the exchange, and not merely its time or a version."""
+        """True if the rule changed the exchange, and not merely its time or a version."""
         return self.action in DISTURBING
 
     @property
     def exchange(self) -> tuple[int, int]:
-        """What a request and its response share."""
+        """The connection and correlation id, which a request and its response share."""
         return self.connection, self.correlation_id
 
     @property
@@ -122,16 +124,16 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameCounts:
-    """What is on the tape in all."""
+    """The counts of the whole tape."""
 
     frame_count: int
     deciding_count: int
     """Of the APIs of `DECIDING`."""
     disturbed_count: int
     disturbed_from_ns: int | None
-    """When the first frame was sent that was held, dropped or the like; None: none was."""
+    """The time when the first frame was sent that was held, dropped or the like; None: none was."""
     disturbed_until_ns: int
-    """When the last of the first so many of these was passed on."""
+    """The time when the last of the first `disturbed_max` of these was passed on."""
 
 
 NO_FRAMES: Final = FrameCounts(
@@ -207,7 +209,7 @@ def frames_between(
 
 
 def frame_ends(files: Sequence[Path], numbers: Collection[int]) -> Mapping[int, int]:
-    """When each of these frames was passed on, or arrived if it never was, by its number."""
+    """Return, by number, the time when each frame was passed on; if it never was, arrived."""
     if not numbers:
         return {}
     columns = ["frame", "time_ns", "forwarded_ns"]

@@ -24,7 +24,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a reader learns before scrolling."""
+    """The facts at the top of the page, seen without scrolling."""
 
     headline: Headline
     title: str
@@ -33,7 +33,7 @@ class Head:
     command: str
     """Empty if the manifest is lost."""
     failure: str
-    """Why the run failed although it has a verdict, or empty."""
+    """The reason why the run failed although it has a verdict, or empty."""
 
 
 def head_of(run: RunDirectory, reading: Reading) -> Head:

@@ -33,12 +33,12 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """What a reader learns in one glance."""
+    """The facts that a reader takes in at one glance."""
 
     standing: Standing
     sentence: str
     reasons: tuple[str, ...]
-    """Why, a sentence each: of every violated check, of every check without an answer."""
+    """The reasons, a sentence each: of every violated check, of every check without an answer."""
 
 
 def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headline:

@@ -62,12 +62,12 @@ class _Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """Where moments and processes stand."""
+    """The places of moments and processes."""
 
     x: dict[int, float]
     y: dict[int, float]
     right: float
-    """Where open bars end."""
+    """The x at which open bars end."""
     width: float
     height: float
 
@@ -136,7 +136,7 @@ def _layout(bars: Sequence[_Bar]) -> _Layout:
 
 
 def _moments(bars: Sequence[_Bar], *, left: float) -> dict[int, float]:
-    """Where each call and return stands, so that no words run into the next bar of a process."""
+    """Return the x of each call and return, so that no words run into the next bar of a process."""
     moments = {bar.operation.call for bar in bars}
     moments |= {bar.operation.end for bar in bars if not bar.is_open}
     free: dict[int, float] = {}
@@ -198,7 +198,7 @@ def _drawn(bar: _Bar, layout: _Layout, model: Model) -> Markup:
 
 
 def _open_end(x: float, y: float) -> Markup:
-    """It goes on: nobody saw it end."""
+    """Return the open end of a bar whose operation was never seen to end."""
     return Markup('<path class="open" d="M{x:.1f} {y:.1f}l-7 -7v14z"/>').format(x=x + 9, y=y)
 
 

@@ -1,4 +1,4 @@
-"""What the metadata log says that the cluster decided, as notes: joins, elections, registrations.
+"""The decisions of the cluster in its metadata log, as notes: joins, elections, registrations.
 
 A record states what is new; a reader wants to know what it was before. So the log is followed from
 its beginning, and each note names both. Records of one batch that say the same of several
@@ -28,7 +28,7 @@ _NS_A_MS: Final = 1_000_000
 
 
 class NoteKind(StrEnum):
-    """What a note is about."""
+    """The subject of a note."""
 
     ISR = "isr"
     LEADER = "leader"

@@ -1,4 +1,4 @@
-"""How numbers, times and foreign text are written, the same on a page, a terminal and in JUnit.
+"""The notation of numbers, times and foreign text: the same on a page, a terminal and in JUnit.
 
 Times of a run are ns of its own clock and are written in seconds with milliseconds, so that any two
 of them can be compared by eye. Lengths of time take the unit that leaves three or four digits.

@@ -1,4 +1,4 @@
-"""What the plots leave to the page: colours, legends and the look of tooltips.
+"""The styling that the plots leave to the page: colours, legends and the look of tooltips.
 
 Each model that has a colour says in its tags which CSS variables to take it from
 (`line_color=--ok`), and `page.js` applies them, in light and in dark. What belongs to an entry of a

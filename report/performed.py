@@ -58,7 +58,7 @@ def performed_steps(path: Path, spans: Sequence[FaultSpan]) -> tuple[PerformedSt
 def _begin_ns(
     timed: Sequence[tuple[Mapping[str, Any], float]], spans: Sequence[FaultSpan]
 ) -> float | None:
-    """When the play began: faults and the steps that made them, kind by kind, in order."""
+    """Return the time when the play began, by matching faults and steps, kind by kind, in order."""
     differences = []
     for kind in dict.fromkeys(span.kind for span in spans):
         begins = [span.begin_ns for span in spans if span.kind == kind]

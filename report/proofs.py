@@ -43,11 +43,11 @@ class Proof:
     left_out: int
     """Operations that are not shown."""
     intervals: Markup | None = None
-    """When operations on an object took place; None of any other anomaly."""
+    """The picture of the times of operations on an object; None of any other anomaly."""
 
     @property
     def mark(self) -> Mark | None:
-        """Where it stands in the plots; only what is not allowed does."""
+        """The mark of the anomaly in the plots; None of one that is allowed or has no time."""
         if self.from_ns is None or self.anomaly.allowed:
             return None
         return Mark(time_ns=self.from_ns, check=self.anomaly.check, detail=self.anomaly.detail)
@@ -59,11 +59,11 @@ class GroupOfProofs:
 
     check: str
     entry: Entry | None
-    """What the catalogue says of the check; None if it does not know it (any more)."""
+    """The catalogue's entry of the check; None if the catalogue does not have it (any more)."""
     illegal_count: int
     allowed_count: int
     row_count: int
-    """How many the file spells out."""
+    """The number of anomalies that the file spells out."""
     proofs: tuple[Proof, ...]
     link: str
     """To that file, relative to the page."""

@@ -1,4 +1,4 @@
-"""What the run was made with and what it left behind: versions, machine, files, digests."""
+"""The inputs of the run and the files that it left: versions, machine, files, digests."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ class Folder:
 
     @property
     def of_logs(self) -> bool:
-        """Whether these are the logs of a node or of the clients."""
+        """True if these are the logs of a node or of the clients."""
         return self.name.split("/", 1)[0] in ("nodes", "clients")
 
 

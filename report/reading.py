@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What is known of a run without its history: little to read, however long the run was."""
+    """The answers of a run without its history: little to read, however long the run was."""
 
     manifest: Manifest | None
     verdict: Verdict | None
     troubles: tuple[str, ...]
-    """What could not be read, a sentence each."""
+    """The parts that could not be read, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Reading:
     verdict: Verdict | None
     anomalies: tuple[AnomalyGroup, ...]
     end_ns: int
-    """When the recording ended, or the last time that any table names."""
+    """The time when the recording ended, or the last time that any table names."""
     spans: tuple[FaultSpan, ...]
     samples: pa.Table
     timeline: Timeline
@@ -63,7 +63,7 @@ class Reading:
     model_files: tuple[Path, ...]
     """Of an open history on objects with keys of their own."""
     troubles: tuple[str, ...]
-    """What could not be read, a sentence each."""
+    """The parts that could not be read, a sentence each."""
 
 
 def read_answers(run: RunDirectory) -> Answers:
@@ -121,7 +121,7 @@ def read_run(run: RunDirectory) -> Reading:
 
 
 def _is_open(run: RunDirectory) -> bool:
-    """Whether it is an open history, which has no clients of Kafka."""
+    """Return whether it is an open history, which has no clients of Kafka."""
     manifest = Attempts().read(lambda: read_manifest(run.manifest_path), None)
     return manifest is not None and manifest.model != ""
 
@@ -133,7 +133,7 @@ class Attempts:
         self.troubles: list[str] = []
 
     def read(self, read: Callable[[], T], otherwise: T) -> T:
-        """What `read` returns, or `otherwise` if the files are not as they should be."""
+        """Return the result of `read`, or `otherwise` if the files are not as they should be."""
         try:
             return read()
         except (HarnessError, OSError, pa.ArrowException) as error:

@@ -32,7 +32,7 @@ class SampleSeries:
     by_source: Mapping[str, NDArray[np.float64]]
     """In the order of their names."""
     source_count: int
-    """How many sources there were, the ones left out included."""
+    """The number of sources, the ones left out included."""
 
 
 def series_of(samples: pa.Table, *, metric: str, bins: Bins) -> SampleSeries:

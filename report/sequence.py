@@ -51,7 +51,7 @@ class Window:
     to_ns: int
 
     def holds(self, time_ns: int) -> bool:
-        """Whether the moment is in it."""
+        """Return whether the moment is in it."""
         return self.from_ns <= time_ns <= self.to_ns
 
 
@@ -61,7 +61,7 @@ class Scene:
 
     window: Window
     whole: bool
-    """Whether that is the whole run."""
+    """True if that is the whole run."""
     nodes: tuple[str, ...]
     """From left to right."""
     arrows: tuple[Arrow, ...]
@@ -70,7 +70,7 @@ class Scene:
     spans: tuple[FaultSpan, ...]
     """Faults of nodes that were open in the window."""
     remarks: tuple[str, ...]
-    """What is not in the picture, and why."""
+    """The parts that are not in the picture, and the reasons."""
 
     @property
     def frames(self) -> frozenset[int]:
@@ -84,7 +84,7 @@ class Scene:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to draw."""
+        """True if there is nothing to draw."""
         return not (self.arrows or self.notes)
 
 
@@ -95,7 +95,7 @@ def scene_of(
     window: Window | None = None,
     proven: Collection[int] = (),
 ) -> Scene:
-    """What to draw of a run in any state; what cannot be read is a remark.
+    """Return the scene to draw of a run in any state; parts that cannot be read become remarks.
 
     `proven`: the frames that the proofs on the page name.
     """
@@ -131,7 +131,7 @@ def scene_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tape:
-    """What of the tape is drawn, and what is not."""
+    """The part of the tape that is drawn, and counts of the rest."""
 
     window: Window
     frame_count: int
@@ -174,7 +174,7 @@ def _tape(
 
 
 def _is_drawn(span: FaultSpan, shown: Window, run_end_ns: int) -> bool:
-    """Whether it is a fault of nodes that was open in the window."""
+    """Return whether it is a fault of nodes that was open in the window."""
     if span.kind in RULE_KINDS:
         return False
     return span.begin_ns <= shown.to_ns and span.until_ns(run_end_ns) >= shown.from_ns

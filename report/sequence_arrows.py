@@ -30,7 +30,7 @@ class ArrowPainter:
 
     layout: Layout
     posts: Mapping[int, float]
-    """Where each frame that waits does so, by its number."""
+    """The x at which each waiting frame is drawn, by its number."""
 
     @staticmethod
     def of(arrows: Sequence[Arrow], layout: Layout) -> "ArrowPainter":

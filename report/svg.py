@@ -37,7 +37,7 @@ def head(x: float, y: float, *, rightwards: bool) -> Markup:
 
 
 def cross(x: float, y: float) -> Markup:
-    """Where something ended that was meant to go on."""
+    """Return a cross where something ended that was meant to go on."""
     return Markup('<path class="cross" d="M{x:.1f} {y:.1f}m-5 -5l10 10m0 -10l-10 10"/>').format(
         x=x, y=y
     )
@@ -60,7 +60,7 @@ def pill(words: str, *, x: float, y: float) -> Markup:
 def event_group(
     look: str, details: Iterable[str], body: Markup, *, name: str = "", tone: str = ""
 ) -> Markup:
-    """What the pointer and the arrow keys find: `details` are the lines that it tells of itself."""
+    """Return a group that the pointer and the arrow keys find; `details` are the lines it shows."""
     return Markup(
         '<g class="event {look}"{name}{tone} tabindex="-1" role="img" aria-label="{title}">'
         "<title>{title}</title>{body}</g>"

@@ -65,7 +65,7 @@ class FaultRow:
 
     span: FaultSpan
     effect_after: str
-    """How long until its effect was seen; empty: none was."""
+    """The time until its effect was seen; empty: none was."""
     lasted: str
     grounds: Grounds | None
     """None if it took no effect."""

@@ -1,4 +1,4 @@
-"""How many operations of which kind ended how, with which errors, and under which faults.
+"""The number of operations by kind and outcome, with their errors, and under which faults.
 
 The last is the ground a verdict stands on: a cluster that acknowledged nothing while it was broken
 has shown nothing. One pass, in memory that grows with the faults and the names of errors alone.
@@ -21,7 +21,7 @@ __all__ = ["ErrorCount", "Grounds", "Tally", "TallyFold"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCount:
-    """How often operations of one kind ended so with one error."""
+    """The number of operations of one kind and outcome that ended with one error."""
 
     error: str
     f: F
@@ -31,7 +31,7 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grounds:
-    """What was called while one fault was in effect, and succeeded."""
+    """The operations that were called while one fault was in effect, and succeeded."""
 
     acknowledged_sends: int
     polls_with_records: int
@@ -87,7 +87,7 @@ class TallyFold:
             self._between[f] += np.bincount(place, minlength=len(self._edges) + 1)
 
     def done(self) -> Tally:
-        """What was counted so far."""
+        """Return the counts so far."""
         errors = (
             ErrorCount(error=error, f=f, outcome=outcome, count=count)
             for (error, f, outcome), count in self._errors.items()

@@ -26,7 +26,7 @@ _FIGURES_MAX: Final = 3
 
 
 class _Tone(StrEnum):
-    """What a line is, as rich styles it."""
+    """The kind of a line, as rich styles it."""
 
     PLAIN = ""
     QUIET = "dim"
@@ -75,7 +75,7 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iter
 
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
-    """What does not hold, each with its reason; then what holds, and how much was judged."""
+    """Yield the checks that do not hold, with reasons; those that hold; and how much was judged."""
     for validity in (Validity.INVALID, Validity.UNKNOWN):
         for result in verdict.checks:
             if result.validity is validity:
@@ -104,7 +104,7 @@ def _sound(verdict: Verdict) -> Mapping[str, list[CheckResult]]:
 
 
 def _extent(sound: Sequence[CheckResult]) -> str:
-    """How many checks hold, and between which counts of cases."""
+    """Say how many checks hold, and between which counts of cases."""
     fewest = min(sound, key=lambda one: one.case_count)
     most = max(sound, key=lambda one: one.case_count)
     if len(sound) == 1:
@@ -138,7 +138,7 @@ def _outcome(verdict: Verdict | None, *, as_expected: bool | None) -> Iterator[_
 
 
 def _sums(result: CheckResult) -> str:
-    """How much the verdict rests on: operations, records, faults."""
+    """Return the extent of the evidence for the verdict: operations, records, faults."""
     if result.check != "statistics":
         return ""
     return one_line(", ".join(" ".join(figure(*item)) for item in _first(result.figures)))

@@ -62,7 +62,7 @@ class Bins:
 
     @property
     def starts_s(self) -> NDArray[np.float64]:
-        """Where each bin begins, in seconds of the run."""
+        """The beginning of each bin, in seconds of the run."""
         return np.arange(self.count, dtype=np.float64) * self.width_s
 
     def of(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,13 +90,13 @@ class OperationBlock:
     """Places in `Outcome`."""
     call_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
-    """When it returned; when it was called, if its end was never seen."""
+    """The time of its return; of its call, if its end was never seen."""
     record_count: NDArray[np.int64]
     error: pa.Array
     """Names of the error registry, or null."""
 
     def select(self, f: F, outcome: Outcome) -> NDArray[np.bool_]:
-        """Which of them are of this kind and ended so."""
+        """Return a mask of the operations of this kind and outcome."""
         chosen: NDArray[np.bool_] = (self.f == _FS.index(f)) & (
             self.outcome == _OUTCOMES.index(outcome)
         )
@@ -136,11 +136,11 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What the plots show of the operations. Every array has one element a bin."""
+    """The data that the plots show of the operations. Every array has one element a bin."""
 
     bins: Bins
     ended: Mapping[tuple[F, Outcome], NDArray[np.int64]]
-    """How many operations ended in each bin."""
+    """The number of operations that ended in each bin, by kind and outcome."""
     polled_records: NDArray[np.int64]
     """Records that the ok polls that ended in each bin returned."""
     latencies: Latencies
@@ -174,7 +174,7 @@ class TimelineFold:
             self._add_latencies(block.call_ns[sent], block.end_ns[sent])
 
     def done(self) -> Timeline:
-        """What was counted so far."""
+        """Return the counts so far."""
         by_kind = self._ended.reshape(len(_FS), len(_OUTCOMES), self._bins.count)
         return Timeline(
             bins=self._bins,
