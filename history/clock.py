@@ -12,7 +12,7 @@ __all__ = ["Clock", "ClockSkew", "TellsTime"]
 
 
 class TellsTime(Protocol):
-    """What a journal needs of a clock: `Clock`, or that of a simulated world."""
+    """The clock that a journal needs: `Clock`, or that of a simulated world."""
 
     def now_ns(self) -> int:
         """Nanoseconds since the start of the run."""
@@ -23,7 +23,7 @@ class Clock:
     """Reads time as the history records it."""
 
     origin_ns: int
-    """What CLOCK_MONOTONIC showed when the run started; the manifest carries it to every client."""
+    """CLOCK_MONOTONIC at the start of the run; the manifest carries it to every client."""
 
     @classmethod
     def start(cls) -> "Clock":

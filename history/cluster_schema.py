@@ -1,10 +1,10 @@
-"""The tables of the cluster itself: what went over its wires, what lies on its disks, what it said.
+"""The tables of the cluster itself: the traffic on its wires, the content of its disks, its statements.
 
 `schema.py` has the tables of the clients; what is said there of times and types holds here. Node
 names are the harness's (`broker-1`, `controller-1`); ids, epochs and offsets are Kafka's own. A
 partition is named by `topic` and `partition`, and by its key `topic-partition` where both are sure.
 
-Null means that the thing has no such field, or that nobody could know it; never a default.
+Null means that the thing has no such field, or that it could not be known; never a default.
 """
 
 from typing import Final
@@ -137,7 +137,7 @@ METADATA_LOG: Final = pa.schema(
         pa.field("controller_epoch", pa.int32(), nullable=False),
         # Wall clock of the controller that appended it, ms since 1970.
         pa.field("timestamp_ms", pa.int64(), nullable=False),
-        # "PartitionChangeRecord", "LeaderChangeMessage", …; "unknown" where nobody could decode it.
+        # "PartitionChangeRecord", "LeaderChangeMessage", …; "unknown" if it could not be decoded.
         pa.field("type", pa.string(), nullable=False),
         pa.field("type_key", pa.int16(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),

@@ -1,6 +1,6 @@
 """The tables of the cluster, sealed: from journals of rows, or from files that a witness wrote.
 
-A table that nobody recorded is there and empty; the manifest's `recorded` tells the difference.
+A table that was not recorded exists and is empty; the manifest's `recorded` tells the difference.
 Where a node's metadata offset was told by its heartbeats, the tape has it: `metadata_offsets` is
 completed from there.
 """

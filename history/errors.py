@@ -30,7 +30,7 @@ _NONE: Final = "NONE"
 
 
 class Definite(StrEnum):
-    """When an error proves that the record was not appended."""
+    """The condition under which an error proves that the record was not appended."""
 
     ALWAYS = "always"
     SINGLE_ATTEMPT = "single-attempt"
@@ -50,7 +50,7 @@ class ErrorEntry:
 
 
 def outcome_of(code: int, *, attempts_max: int) -> Outcome:
-    """What the code, 0 for success, says of a record that was sent at most `attempts_max` times."""
+    """Return what the code, 0 for success, says of a record sent at most `attempts_max` times."""
     if code == 0:
         return Outcome.OK
     entry = registry().get(code)

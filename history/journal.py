@@ -1,4 +1,4 @@
-"""What is written down row by row as a run goes: faults, samples, frames, reads of metadata.
+"""The journals that a run writes row by row: faults, samples, frames, reads of metadata.
 
 One `write` a line, to a file opened for appending: a line is there whole, or it is the torn last
 one of a writer that was killed, which a reader leaves out. The open file is locked (flock), so that
@@ -225,7 +225,7 @@ class ReadJournal:
         self._count = 0
 
     def begin(self) -> tuple[int, int]:
-        """A read is about to be called: its number in this journal, and the time."""
+        """Number a read that is about to be called; return its number in this journal, and the time."""
         with self._lock:
             number = self._count
             self._count += 1
@@ -246,7 +246,7 @@ class ReadJournal:
         self._lines.write({"read": number, "columns": shared, "items": items})
 
     def drop(self, number: int) -> None:
-        """Leave a read out that nobody needs to know of; others need not wait for its end."""
+        """Leave out a read that need not be kept; later ones need not wait for its end."""
         self._lines.write({"read": number, "columns": {}, "items": ()})
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class TapeJournal:
 
 
 def journal_path(directory: Path, table: str, *, writer: str = "") -> Path:
-    """Where the journal of a table of the cluster lies, or that of one of several writers."""
+    """Return the path of the journal of a cluster table, or that of one of its several writers."""
     return directory / (f"{table}.{writer}.jsonl" if writer else f"{table}.jsonl")
 
 

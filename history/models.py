@@ -41,7 +41,7 @@ __all__ = ["MODEL_TABLES", "Isolation", "Model"]
 
 
 class Model(StrEnum):
-    """What kind of object a history is about; every key of it is one such object."""
+    """The kind of object that a history is about; every key of it is one such object."""
 
     VERSIONED_REGISTER = "versioned-register"
     REGISTER = "register"
@@ -53,7 +53,7 @@ class Model(StrEnum):
 
 
 class Isolation(StrEnum):
-    """What transactions were promised, weakest first."""
+    """The isolation that transactions were promised, weakest first."""
 
     READ_UNCOMMITTED = "read-uncommitted"
     READ_COMMITTED = "read-committed"

@@ -31,7 +31,7 @@ class PolledRows:
         self._files = tuple(file for file in files if len(file.sequences))
 
     def counts(self, first: int, end: int) -> NDArray[np.int64]:
-        """How many rows each operation of the sequences `first` to `end` (exclusive) has."""
+        """Return the row count of each operation of the sequences `first` to `end` (exclusive)."""
         counts = np.zeros(end - first, np.int64)
         for file in self._files:
             chosen = file.between(first, end)

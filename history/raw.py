@@ -118,7 +118,7 @@ class RawHistory:
 
 
 def read_raw(directory: Path) -> RawHistory:
-    """What was recorded into `directory`.
+    """Return what was recorded into `directory`.
 
     Raises HarnessError, naming the file, if a segment is not ours, is damaged, or is missing
     between others.

@@ -1,4 +1,4 @@
-"""Where the files of a run lie, and how a run is found again.
+"""The paths of a run's files, and the ways to find a run again.
 
     results/<scenario>/<yyyymmddThhmmssZ>/   one run
     results/<scenario>/latest                the scenario's last run
@@ -39,7 +39,7 @@ class RunDirectory:
 
     root: Path
     source: str = ""
-    """Where tasks that do not see `root` read the sealed tables: the URI of the run, or empty."""
+    """The URI of the run, where tasks that do not see `root` read the sealed tables; or empty."""
 
     @classmethod
     def create(cls, results: Path, scenario: str, at: datetime) -> "RunDirectory":
@@ -78,7 +78,7 @@ class RunDirectory:
 
     @property
     def manifest_path(self) -> Path:
-        """What was run, on what, from which seed."""
+        """The manifest: the scenario, the cluster and the seed of the run."""
         return self.root / "manifest.json"
 
     @property
@@ -93,7 +93,7 @@ class RunDirectory:
 
     @property
     def raw(self) -> Path:
-        """What the clients and the harness recorded, until it is sealed."""
+        """The raw records of the clients and the harness, until they are sealed."""
         return self.root / "raw"
 
     @property
@@ -120,7 +120,7 @@ class RunDirectory:
 
     @property
     def verdict_path(self) -> Path:
-        """What the checkers answered."""
+        """The answers of the checkers."""
         return self.root / "verdict.json"
 
     @property
@@ -130,7 +130,7 @@ class RunDirectory:
 
     @property
     def forensics_path(self) -> Path:
-        """What became of lost records; exists only where some were lost."""
+        """The fate of lost records; exists only where some were lost."""
         return self.root / "forensics.json"
 
     @property

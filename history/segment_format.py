@@ -61,7 +61,7 @@ RETURNED: Final = 2
 
 
 class Kind(IntEnum):
-    """What a segment holds."""
+    """The content of a segment: its kind of operation."""
 
     SENDS = 1
     POLLS = 2
@@ -128,7 +128,7 @@ ROW: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a new segment is told about itself."""
+    """The facts that a new segment's header states."""
 
     kind: Kind
     client: str
@@ -223,7 +223,7 @@ def segment_name(client: str, kind: Kind, ordinal: int) -> str:
 
 
 def segment_bytes(header: np.void) -> int:
-    """How long the whole file is."""
+    """Return the length of the whole file, in bytes."""
     return int(header["rows_at"]) + int(header["row_capacity"]) * ROW.itemsize
 
 

@@ -46,7 +46,7 @@ class RecordSpill:
         self._row_count += len(keys)
 
     def count(self, key: int) -> int:
-        """How many records the key has."""
+        """Return the number of records that the key has."""
         return sum(end - start for start, end in self._runs.get(key, ()))
 
     def batches(self, key: int) -> Iterator[NDArray[np.void]]:

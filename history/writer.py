@@ -30,7 +30,7 @@ _REPLICA_ORDER: Final = [(name, "ascending") for name in ("key", "node", "offset
 
 
 def bucket_of(key: str) -> int:
-    """Which of the files of `records` a key is in."""
+    """Return the number of the file of `records` that holds a key."""
     return zlib.crc32(key.encode()) % RECORD_BUCKET_COUNT
 
 

@@ -208,7 +208,7 @@ class _Reader:
         )
 
     def is_discarded(self, token: _Token) -> bool:
-        """Whether it is `#_`; the form that this leaves out is then read, too."""
+        """Return whether the token is `#_`; the form that this leaves out is then read, too."""
         if token.kind != "discard":
             return False
         self._next_form(token, depth=1)

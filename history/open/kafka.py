@@ -66,7 +66,7 @@ class ClientOperation:
 
 @dataclass(slots=True)
 class _Ownership:
-    """Which keys a consumer holds, and how often it has got each."""
+    """The keys that a consumer holds, and the number of times it has got each."""
 
     sessions: dict[str, int] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ class KafkaReader:
         self._owners: dict[int, _Ownership] = defaultdict(_Ownership)
         self.left_out: Counter[str] = Counter()
         self.consumed: set[str] = set()
-        """How consumers got their keys: assign, subscribe."""
+        """The ways in which consumers got their keys: assign, subscribe."""
 
     def of_events(self, events: Iterable[Event]) -> Iterator[ClientOperation]:
         """Operations in the order in which they ended. Raises MalformedHistoryError."""
@@ -173,7 +173,7 @@ class KafkaReader:
             held.clear()
 
     def _records(self, pair: Paired) -> tuple[tuple[SeenRecord, ...], tuple[SeenRecord, ...], bool]:
-        """What was sent, what was polled, and whether there was a poll at all."""
+        """Return the records sent, the records polled, and whether there was a poll at all."""
         asked = _steps(pair.invoked)
         answered = asked if pair.completed is None else _steps(pair.completed)
         if [step[0] for step in asked] != [step[0] for step in answered]:

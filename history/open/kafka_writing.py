@@ -74,7 +74,7 @@ def kafka_json_events(
 
 @dataclass(slots=True)
 class _Consumer:
-    """What a consumer was told to read, and the sessions of its keys."""
+    """The keys that a consumer was told to read, and their sessions."""
 
     keys: set[str] = field(default_factory=set)
     sessions: dict[str, int] = field(default_factory=dict)

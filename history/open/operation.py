@@ -9,7 +9,7 @@ __all__ = ["Cells", "OpenOperation"]
 
 
 class Cells(NamedTuple):
-    """What an operation, or one step of a transaction, did to one key.
+    """The effect of an operation, or of one step of a transaction, on one key.
 
     The columns of MODEL_OPERATIONS (or MICRO_OPERATIONS) that the model decides about. `expected`,
     `value` and `values` are as the file has them, `key` is a name in the tables.

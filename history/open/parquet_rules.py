@@ -1,4 +1,4 @@
-"""What the rows of a Parquet file must be, each by itself and to each other, to be a history.
+"""The rules for the rows of a Parquet file that is a history, for each row and across rows.
 
 Each batch is judged by its columns at once. What crosses batches (numbers dense from 0, calls in
 their order, one open operation a process) is judged at the end, from four numbers a row in memory.
@@ -99,7 +99,7 @@ def _wrong_rows(table: pa.Table, model: Model) -> _Wrong:
 
 
 def _wrong_column(table: pa.Table, model: Model, f: str, name: str) -> _Wrong:
-    """Where a column of an operation is, and should not be, or the other way round."""
+    """Yield masks of rows where a column is missing or superfluous, with what was expected."""
     mine = pc.equal(table["f"], f)
     there = pc.and_(mine, pc.is_valid(table[name]))
     lacking = pc.and_(mine, pc.is_null(table[name]))
@@ -117,7 +117,7 @@ def _wrong_column(table: pa.Table, model: Model, f: str, name: str) -> _Wrong:
 
 
 def _columns(model: Model, f: str) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str]]:
-    """What the client states, what the answer tells, and what may lack all the same."""
+    """Return the columns of the invocation, those of the answer, and those that may be missing."""
     if model is Model.LIST_APPEND:
         steps = {"append": (("value",), ()), "read": ((), ("values",))}
         return (*steps[f], frozenset())

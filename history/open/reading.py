@@ -186,7 +186,7 @@ def _return_ns(fields: Mapping[str, Any], outcome: Outcome, call_ns: int) -> int
 
 
 class _CallOrder:
-    """What a line must not contradict of those before it."""
+    """The facts of earlier lines that a line must not contradict."""
 
     def __init__(self) -> None:
         self._index = -1

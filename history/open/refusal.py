@@ -1,4 +1,4 @@
-"""What a malformed history is refused with: file, line, what was expected, what was found."""
+"""The refusal of a malformed history: file, line, what was expected, what was found."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -55,7 +55,7 @@ def key_text(key: object) -> str:
 
 
 def key_of(text: str) -> int | str | Keyword:
-    """What a key's name was made of."""
+    """Return the value from which a key's name was made."""
     if _INTEGER.fullmatch(text):
         return int(text)
     if text.startswith(":"):
@@ -111,7 +111,7 @@ class Numbering:
 
 
 class Originals:
-    """What the numbers of a history stand for."""
+    """The original values behind the numbers of a history."""
 
     def __init__(self, table: pa.Table | None = None) -> None:
         self._originals: dict[tuple[str, int], Scalar] = {}

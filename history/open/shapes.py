@@ -1,4 +1,4 @@
-"""What the value of an operation looks like in a file, model by model; both ways.
+"""The shape of an operation's value in a file, model by model, for reading and writing.
 
 A *layout* says where the columns of the table stand in the value: `value` alone, or a vector of
 columns. The same layouts serve EDN and JSON, where a vector is an array:
@@ -116,7 +116,7 @@ def shape_of(model: Model, f: str) -> Shape:
 
 
 def asked_cells(model: Model, f: str, key: str, value: Any) -> Cells:
-    """What an invocation says."""
+    """Return what an invocation says."""
     shape = shape_of(model, f)
     found = {} if value is None and not shape.asked else _leaves(shape.layout, value)
     cells = _cells(key, f, found, keep=shape.asked)
@@ -124,7 +124,7 @@ def asked_cells(model: Model, f: str, key: str, value: Any) -> Cells:
 
 
 def answered_cells(model: Model, asked: Cells, value: Any) -> Cells:
-    """What an ok answer to it says. Raises RefusedError if it answers something else."""
+    """Return what an ok answer to it says; raise RefusedError if it answers something else."""
     shape = shape_of(model, asked.f)
     cells = _cells(
         asked.key, asked.f, _leaves(shape.layout, value), keep=(*shape.asked, *shape.answered)
@@ -205,7 +205,7 @@ def _step(step: Any, *, ok: bool) -> Cells:
 
 
 def _leaves(layout: Layout, value: Any) -> dict[str, Any]:
-    """What stands at each column of the layout."""
+    """Return the part of the value at each column of the layout."""
     if layout == "values":
         return {layout: None if value is None else _elements(value)}
     if isinstance(layout, str):
@@ -233,7 +233,7 @@ def _filled(layout: Layout, cells: Cells, *, keep: tuple[str, ...], as_set: bool
 
 
 def _set_or_vector(elements: tuple[Any, ...]) -> EdnSet | tuple[Any, ...]:
-    """What has an element twice is shown as it is: no set has that."""
+    """Return the elements as a set, or as they are if one occurs twice, which no set shows."""
     different = set(map(edn_text, elements))
     return EdnSet(elements) if len(different) == len(elements) else elements
 
