@@ -36,17 +36,17 @@ class Progress(Protocol):
     """The port through which a run reports its progress."""
 
     def say(self, line: str) -> None:
-        """Something happened that stays worth reading."""
+        """Say what happened; the line stays worth reading."""
 
     def show(self, status: Status) -> None:
-        """The present state, replacing the one before."""
+        """Show the present state, replacing the one before."""
 
     def elapsed_s(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
 
 
 def status_line(status: Status) -> str:
-    """One line: time, acknowledged sends and their rate, reads, what is broken."""
+    """Return one line: time, acknowledged sends and their rate, reads, what is broken."""
     broken = ", ".join(status.broken) or "nothing"
     bad = f" fail {status.fail_count:,} info {status.info_count:,}"
     return (
@@ -70,7 +70,7 @@ class TerminalProgress:
         self._console.print(f"{self.elapsed_s():6.1f}s  {line}", markup=False, highlight=False)
 
     def elapsed_s(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._begin_s
 
     def show(self, status: Status) -> None:

@@ -10,7 +10,7 @@ class Time(Protocol):
     """A clock that does not go back, and a way to let it go on."""
 
     def now_s(self) -> float:
-        """Seconds since some moment."""
+        """Return the seconds since some moment."""
 
     def sleep(self, seconds: float) -> None:
         """Return when so much time has passed."""
@@ -23,7 +23,7 @@ class RealTime:
     """The machine's."""
 
     def now_s(self) -> float:
-        """Seconds of the monotonic clock."""
+        """Return the seconds of the monotonic clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:

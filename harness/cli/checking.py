@@ -64,7 +64,10 @@ def _judged(
 def _run_at(
     text: str, results: Path, *, session: Callable[[], SparkSession], elsewhere: bool
 ) -> RunDirectory:
-    """The run that a user means; one that lies on no disk of this machine is copied to results."""
+    """Return the run that a user means.
+
+    A run that is not on a disk of this machine is copied to results.
+    """
     path = local_path(text) if is_uri(text) else text
     if path is not None:
         return find_run(path, results)

@@ -143,7 +143,7 @@ def _import_command(file: str, flags: dict[str, Any]) -> str:
 
 
 def _say_check(root: Path) -> None:
-    """The command that judges it."""
+    """Print the command that judges the run."""
     click.echo(f"fencepost check {shlex.quote(str(root))}")
 
 

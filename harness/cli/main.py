@@ -46,12 +46,12 @@ class _Commands(click.Group):
     """A group that knows its commands by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All of them, by name."""
+        """Return all commands, by name."""
         del ctx
         return sorted(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name; None if there is none."""
+        """Return the command of this name; None if there is none."""
         del ctx
         if cmd_name not in _MODULES:
             return None

@@ -79,7 +79,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
 
 
 def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
-    """The options of one run, from the flags."""
+    """Return the options of one run, from the flags."""
     return RunOptions(
         results=flags["results"],
         seed=seed,
@@ -98,7 +98,7 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
 
 
 def host_words(flags: dict[str, Any]) -> list[str]:
-    """The flags that say where the nodes run, if they are not the default."""
+    """Return the flags that say where the nodes run, if they are not the default."""
     words = [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
     for name in ("image", "inventory"):
         words += [] if flags[name] is None else [f"--{name}", str(flags[name])]

@@ -147,7 +147,7 @@ def _plans(scenario: str, metadata_version: str | None) -> "Plans":
 
 
 def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialResult]:
-    """The first so many of each anomaly, by what each trial found first."""
+    """Return the first `count` trials of each anomaly, by the first finding of each trial."""
     kept: dict[str, list[TrialResult]] = {}
     for one in suspicious:
         kept.setdefault(one.findings[0].anomaly, []).append(one)

@@ -23,7 +23,10 @@ def console(*, aside: bool = False) -> Console:
 
 
 def table_of(*heads: str) -> Table:
-    """An empty table without lines. A word that is wider than its column is folded, not cut."""
+    """Return an empty table without lines.
+
+    A word that is wider than its column is folded, not cut.
+    """
     table = Table(box=None, pad_edge=False)
     for head in heads:
         table.add_column(head, overflow="fold")

@@ -23,7 +23,7 @@ __all__ = ["clean_machine"]
 
 
 def clean_machine(results: Path) -> list[str]:
-    """Clean, and say in lines what was done; an empty list if there was nothing.
+    """Clean, and return lines that say what was done; an empty list if there was nothing to do.
 
     Raises HarnessError, once the rest is done, with what of the machine could not be put back.
     """

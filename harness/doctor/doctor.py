@@ -42,7 +42,7 @@ _DISK_BYTES_MIN = 2 << 30
 
 
 def _taking(takes: Takes) -> tuple[str, ...]:
-    """The kinds of fault that take this, in the order of their names."""
+    """Return the kinds of fault that take this, in the order of their names."""
     return tuple(sorted(kinds_taking(takes)))
 
 
@@ -151,7 +151,7 @@ def _simulator() -> Finding:
 
 
 def _link_addresses() -> Finding:
-    """Linux has all of 127.0.0.0/8 on its loopback; a sandbox may not."""
+    """Check that links can have addresses: Linux has all of 127.0.0.0/8, a sandbox may not."""
     address = local_link_address(0, 1)
     faults = _taking(Takes.PROXY)
     try:
@@ -177,7 +177,7 @@ def _namespaces() -> Finding:
 
 
 def _own_disks() -> Finding:
-    """Faults of disks need a file system of each node's own, and so does an exact loss of power."""
+    """Check for disks of nodes' own, which faults of disks and an exact loss of power need."""
     why = why_no_disks()
     return Finding(
         what="disks of nodes' own",
@@ -190,7 +190,10 @@ def _own_disks() -> Finding:
 
 
 def _power() -> Finding:
-    """By disks of nodes' own, or else by a library that notes what was synced."""
+    """Check for loss of power.
+
+    It takes disks of nodes' own, or else a library that notes what was synced.
+    """
     if why_no_disks() is None:
         found = "by disks of nodes' own (disks: image)"
         return Finding(what="loss of power", ok=True, found=found, faults=_OF_POWER)

@@ -19,5 +19,5 @@ class Finding:
     """The faults of a mix that take it: possible here if it is ok, and else not."""
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return its fields for JSON."""
         return asdict(self)

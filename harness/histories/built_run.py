@@ -21,7 +21,7 @@ KAFKA: Final = "kafka"
 
 
 def new_manifest(*, model: str, name: str, title: str, command: str, seed: int = 0) -> Manifest:
-    """The manifest of a history that no run of ours recorded."""
+    """Return the manifest of a history that no run of ours recorded."""
     return Manifest(
         run_id="",
         state=RunState.RECORDED,
@@ -70,7 +70,7 @@ def building_run(name: str, *, results: Path) -> Iterator[Place]:
 
 
 def _move(building: RunDirectory, run: RunDirectory, *, run_id: str) -> None:
-    """The manifest last: what has none is no run yet."""
+    """Move the run into its place, the manifest last: a directory without one is no run yet."""
     for directory in (run.raw, run.nodes, run.clients):
         directory.rmdir()
     building.history.replace(run.history)

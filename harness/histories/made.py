@@ -38,7 +38,7 @@ class Making:
 
 
 def plantable(model: str) -> tuple[str, ...]:
-    """The names of the lies that can be told of this model."""
+    """Return the names of the lies that can be told of this model."""
     if model == KAFKA:
         return tuple(LIES)
     return tuple(transactions.LIES if model == Model.LIST_APPEND else MODEL_LIES[Model(model)])

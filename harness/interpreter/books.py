@@ -19,20 +19,20 @@ class FaultBook(Protocol):
     """Rows of `faults`; see `history.journal.FaultJournal`."""
 
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
-        """Open a row, before the fault is done to its targets; its index."""
+        """Open a row, before the fault is done to its targets; return its index."""
 
     def effect(self, index: int, evidence: str) -> None:
-        """The fault was seen to work."""
+        """Record that the fault was seen to work."""
 
     def end(self, index: int, evidence: str) -> None:
-        """The fault is over."""
+        """Record that the fault is over."""
 
 
 class Played(Protocol):
     """The performed play."""
 
     def note(self, step: Step) -> None:
-        """Hear of a step before it is tried, with its time and its nodes."""
+        """Record a step before it is tried, with its time and its nodes."""
 
 
 class Unwritten:
@@ -44,13 +44,13 @@ class Unwritten:
         return 0
 
     def effect(self, index: int, evidence: str) -> None:
-        """Forget it."""
+        """Record nothing."""
 
     def end(self, index: int, evidence: str) -> None:
-        """Forget it."""
+        """Record nothing."""
 
     def note(self, step: Step) -> None:
-        """Forget it."""
+        """Record nothing."""
 
 
 class PerformedPlay:

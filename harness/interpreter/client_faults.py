@@ -63,7 +63,7 @@ class ClientFaults:
         ]
 
     def _names(self, step: OnClients, draw: random.Random) -> tuple[str, ...]:
-        """The clients that it is done to: of a healing step, those with an open fault."""
+        """Return the clients that it is done to: of a healing step, those with an open fault."""
         assert self._clients is not None
         verb = verb_of(step)
         if verb.fault:

@@ -55,7 +55,10 @@ def cutters_of(
 
 
 def _proxy(cluster: Cluster, wire: BreaksNetwork, links: Collection[Link]) -> "_Probed":
-    """The proxy passes nothing on, whoever dialled, and delivers in order what waited."""
+    """Return the proxy as a cutter.
+
+    It passes nothing on, whoever dialled, and delivers in order what waited.
+    """
 
     def free(_name: str, freed: Collection[Flow]) -> str:
         wire.unblock(freed)
@@ -72,7 +75,10 @@ def _proxy(cluster: Cluster, wire: BreaksNetwork, links: Collection[Link]) -> "_
 
 
 def _packets(cluster: DisturbsPackets, *, where: Cluster) -> "_Probed":
-    """Rules in the nodes' own networks drop each packet. `where`: the very same cluster."""
+    """Return a cutter that drops each packet by rules in the nodes' own networks.
+
+    `where`: the very same cluster.
+    """
     assert isinstance(where, Links)
     return _Probed(
         cluster=where,
@@ -130,7 +136,7 @@ class _Probed:
         return f"{len(links)} links answer again{became}"
 
     def _links_over(self, flows: Collection[Flow]) -> list[Flow]:
-        """The links that need one of the flows, in either direction, and can be probed now."""
+        """Return the links that need one of the flows, in either direction, and can be probed."""
         return [
             (source, target)
             for source, target in self.links
@@ -143,7 +149,7 @@ class _Probed:
 
 
 def _those(items: Collection[Probed], answers: Callable[[Probed], bool]) -> list[Probed]:
-    """Those that answer, asked all at once."""
+    """Return those that answer, asked all at once."""
     if not items:
         return []
     with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:

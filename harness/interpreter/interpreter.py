@@ -75,7 +75,10 @@ class Interpreter:
         self._begin_s = self.time.now_s()
 
     def perform_play(self, play: Play, *, time_limit_s: float) -> None:
-        """The steps in order. The first that fails or passes its bound ends the play there."""
+        """Perform the steps in order.
+
+        The first that fails or passes its bound ends the play there.
+        """
         end_s = self._now_s() + time_limit_s
         for number, step in dealt(play, self.draw):
             try:
@@ -90,7 +93,7 @@ class Interpreter:
                 return
 
     def perform_mix(self, mix: Mix, *, time_limit_s: float) -> None:
-        """Random faults until the time is up."""
+        """Perform random faults until the time is up."""
         end_s = self._now_s() + time_limit_s
         while self._now_s() < end_s:
             self._tick()
@@ -103,11 +106,14 @@ class Interpreter:
                     return
 
     def idle(self, *, time_limit_s: float) -> None:
-        """No faults: let the clients work."""
+        """Let the clients work, without faults."""
         self._pass_until(self._now_s() + time_limit_s)
 
     def heal(self, *, limit_s: float) -> bool:
-        """Undo everything and wait until the cluster is whole, within the limit; whether it is."""
+        """Undo everything and wait until the cluster is whole.
+
+        Return whether it is, within the limit.
+        """
         whole = self._heal_all(self._now_s() + limit_s)
         if not whole:
             self.shortfalls.append(
@@ -197,7 +203,7 @@ class Interpreter:
                 self.performer.perform(bounded, (node,), now_s=self._now_s())
 
     def _in_turn(self, step: OnNodes, nodes: Sequence[NodeName]) -> bool:
-        """Each in turn; whether the last, too, was seen back in time."""
+        """Do it to each node in turn; return whether every one was seen back in time."""
         for node in nodes:
             for part in self._parts(step, node):
                 self._do(part, (node,))
@@ -206,14 +212,14 @@ class Interpreter:
         return True
 
     def _parts(self, step: OnNodes, node: NodeName) -> Sequence[OnNodes]:
-        """The step as one, which has evidence, or as those that can be repeated one by one."""
+        """Return the step as one, which has evidence, or as parts that can be repeated singly."""
         parts = _deed(step).parts
         if self.policy.demands_evidence or parts is None:
             return (step,)
         return parts(replace(step, target=NamedNodes(nodes=(node,))))
 
     def _back(self, node: NodeName) -> bool:
-        """Wait until the node is whole; whether it was in time."""
+        """Wait until the node is whole; return whether it was in time."""
         within_s = self.policy.restart_s
         end_s = self._now_s() + within_s
         if self.policy.demands_evidence:
@@ -298,7 +304,7 @@ def _deed(step: OnNodes) -> "Deed[Any]":
 
 
 def _since(now: Observation, before: Observation) -> Observation:
-    """The observation, with what is counted counted since `before`."""
+    """Return the observation, with its counts taken since `before`."""
     return replace(
         now,
         acknowledged_count=now.acknowledged_count - before.acknowledged_count,

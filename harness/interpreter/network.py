@@ -77,7 +77,7 @@ class Network:
         return _NOTHING if self._wire is None else self._wire.status()
 
     def misread(self) -> list[str]:
-        """One sentence if the proxy cut connections by itself, since it could not follow them.
+        """Return one sentence if the proxy cut connections that it could not follow, else none.
 
         What became of them is its doing, and none of the schedule's.
         """
@@ -176,7 +176,7 @@ class Network:
 
 
 def registration_watch(broker: NodeName) -> Rule:
-    """Counts the registrations that this broker is granted; its name is `registered:` and it."""
+    """Return the rule that counts the registrations granted to this broker; see `watch_name`."""
     granted = Clause(field="error", operator=Operator.IS, value="NONE")
     match = Match(
         direction=Direction.RESPONSE,
@@ -188,7 +188,7 @@ def registration_watch(broker: NodeName) -> Rule:
 
 
 def watch_name(broker: NodeName) -> str:
-    """Of the rule that counts a broker's registrations."""
+    """Return the name of the rule that counts a broker's registrations."""
     return f"registered:{broker}"
 
 

@@ -27,16 +27,19 @@ class Looks(Protocol):
     """The port through which an interpreter looks at the cluster."""
 
     def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
+        """Return the latest look, with the states of processes as they are now."""
 
     def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
+        """Return a look that began after this call.
+
+        Return the latest one if none ended within the bound.
+        """
 
     def scene(self) -> Scene:
         """Return the scene, by the latest look, against which targets are resolved."""
 
     def impaired(self) -> frozenset[NodeName]:
-        """The members that are not whole now."""
+        """Return the members that are not whole now."""
 
 
 class Observer:
@@ -70,7 +73,7 @@ class Observer:
         self._looker.join(timeout=10)
 
     def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
+        """Return the latest look, with the states of processes as they are now."""
         view, controller = self._latest
         return observed(
             view,
@@ -83,7 +86,10 @@ class Observer:
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
+        """Return a look that began after this call.
+
+        Return the latest one if none ended within the bound.
+        """
         with self._looked:
             wanted = self._look_count + 2  # the one under way may have begun before
             self._looked.wait_for(lambda: self._look_count >= wanted, timeout=timeout_s)
@@ -100,7 +106,7 @@ class Observer:
         )
 
     def impaired(self) -> frozenset[NodeName]:
-        """The members that are not whole now."""
+        """Return the members that are not whole now."""
         return frozenset(members_of(self._cluster)) - whole_nodes(self.latest())
 
     def _watch(self) -> None:
@@ -132,7 +138,7 @@ def observed(
     outsiders: frozenset[NodeName] = frozenset(),
     registrations: Mapping[NodeName, int] | None = None,
 ) -> Observation:
-    """The latest view of a cluster, with what is counted all the time as it is now.
+    """Return the latest view of a cluster, with the running counts as they are now.
 
     `registrations`: a number of each broker that grows with them; None: those that the wire counts.
     """
@@ -156,7 +162,7 @@ def _granted(brokers: Iterable[NodeName], wire: WireStatus) -> dict[NodeName, in
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:
-    """The nodes that run and, if they serve clients, take part and lack nothing."""
+    """Return the nodes that run and, if they serve clients, take part and lack nothing."""
     if now.view is None:
         return frozenset()
     well = now.view.taking_part - now.view.lagging

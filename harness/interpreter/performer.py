@@ -80,7 +80,7 @@ class Performer:
         )
 
     def mend_all(self) -> list[OnNodes]:
-        """The steps that would end what holds for nodes whether they run or not.
+        """Return the steps that would end the faults that hold for nodes whether they run or not.
 
         Nodes that died of their disk are started when it is mended.
         """
@@ -93,7 +93,7 @@ class Performer:
         return [VERBS[word].step(target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
 
     def heal_all(self) -> list[OnNodes]:
-        """The steps that would undo the rest: resume the paused, start those that are down."""
+        """Return the steps that undo the rest: resume the paused, start those that are down."""
         states = {node: self._cluster.state(node) for node in members_of(self._cluster)}
         steps = {NodeState.PAUSED: Resume, NodeState.DOWN: Start}
         return [
@@ -113,7 +113,7 @@ class Performer:
                 self._end(fault, "; ".join(evidence))
 
     def died_by_themselves(self) -> tuple[NodeName, ...]:
-        """Nodes without a process that no open fault of ours explains."""
+        """Return the nodes without a process whose end no open fault of ours explains."""
         ours = {
             node
             for fault in self.open_faults
@@ -153,7 +153,7 @@ class Performer:
         return opened
 
     def _start_late_dead(self, fault: OpenFault) -> None:
-        """A node may be about to die of its disk when that is mended. Once it is started again."""
+        """Start the nodes again that died of their disk as it was mended, once each."""
         for node in sorted(fault.healing - fault.late):
             if self._cluster.state(node) is NodeState.DOWN:
                 fault.late.add(node)

@@ -89,7 +89,7 @@ class There:
 
 
 def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
-    """UsageError with the places of all that cannot be done there."""
+    """Raise UsageError with the places of all that cannot be done there."""
     mistakes = Mistakes()
     for place, word, why in _asked(scenario, there):
         if why is not None:
@@ -103,7 +103,7 @@ def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
 def _asked(
     scenario: Scenario, there: Capabilities
 ) -> Iterator[tuple[tuple[str | int, ...], str, str | None]]:
-    """Everything that the scenario does to its cluster: where, what, and why it cannot be."""
+    """Yield all that the scenario does to its cluster: place, word, and the obstacle or None."""
     for key in ("spare_controllers", "spare_brokers"):
         if getattr(scenario.cluster, key):
             yield ("cluster", key), key, there.lacks(ChangesMembers)
@@ -114,7 +114,7 @@ def _asked(
 
 
 def needs(scenario: Scenario, there: There) -> tuple[str, ...]:
-    """The abilities that its faults take of a cluster and of its host, by name."""
+    """Return the abilities that its faults take of a cluster and of its host, by name."""
     asked = _Asked(there)
     for _ in _asked(scenario, asked):
         pass

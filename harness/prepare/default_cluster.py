@@ -19,7 +19,7 @@ __all__ = ["default_cluster"]
 
 
 def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True) -> Make:
-    """The first make of its system; of Kafka, REFERENCE where its release cannot be had.
+    """Return the first make of its system; of Kafka, REFERENCE where its release cannot be had.
 
     A trial is SIMULATED. Without `fetch` it is not tried: what a run would do then is said.
     """

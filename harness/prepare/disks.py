@@ -19,7 +19,7 @@ _OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
 
 
 def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
-    """The scenario, its nodes on disks of their own if something is done to these.
+    """Return the scenario, its nodes on disks of their own if a step acts on these.
 
     Where there can be none, and nothing is done but to cut their power, it is followed what they
     sync. UsageError if this machine can do neither. Nodes in virtual time have disks in any case.
@@ -43,7 +43,10 @@ def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], Non
 
 
 def _best(scenario: Scenario, options: RunOptions) -> Disks:
-    """A real file system decides what is lost, where there can be one."""
+    """Return the best kind of disks.
+
+    A real file system decides what is lost, where there can be one.
+    """
     if _why_no_images(options) is None or Takes.DISK_IMAGES in scenario.takes:
         return Disks.IMAGE
     return Disks.FOLLOWED

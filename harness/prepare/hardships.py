@@ -13,7 +13,7 @@ __all__ = ["with_hardships"]
 
 
 def with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
-    """The scenario, its nodes with clocks and control groups of their own where it needs them.
+    """Return the scenario, its nodes with their own clocks and control groups where it needs them.
 
     UsageError if this machine can have none. Nodes in virtual time have neither.
     """

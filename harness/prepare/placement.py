@@ -11,7 +11,7 @@ _SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
 
 
 def refuse_unplaceable(options: RunOptions) -> None:
-    """UsageError if what is to run cannot be placed on this host."""
+    """Raise UsageError if the run cannot be placed on this host."""
     if options.cluster.in_virtual_time and options.host is not HostKind.LOCAL:
         raise UsageError(
             f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"

@@ -14,7 +14,10 @@ IN_IMAGE: Final = "image:"
 
 
 def refuse_missing_releases(scenario: Scenario, *, image: str | None) -> None:
-    """UsageError for a release that there is not, as far as it is known before it is fetched."""
+    """Raise UsageError for a release that does not exist.
+
+    It is checked as far as it is known before the fetch.
+    """
     name = scenario.cluster.release
     if not name.startswith(IN_IMAGE):
         is_here(name)

@@ -71,7 +71,7 @@ class Together:
         return self.first.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients of any that ended by themselves."""
+        """Return the clients of any workload that ended on their own."""
         return tuple(words for one in self._all for words in one.failures())
 
     @property
@@ -80,7 +80,7 @@ class Together:
 
 
 def tables_of(scenario: Scenario) -> tuple[str, ...]:
-    """The tables of the cluster that the scenario's clients set out to record."""
+    """Return the tables of the cluster that the scenario's clients set out to record."""
     tables = (kind_of(spec).tables(spec) for spec in scenario.workloads)
     return tuple(dict.fromkeys(chain.from_iterable(tables)))
 
@@ -90,7 +90,7 @@ Build = Callable[[WorkloadKind, Any, int], Workload]
 
 
 def together(scenario: Scenario, build: Build, *, seed: int, time: Time) -> Together:
-    """The clients of a scenario, not started yet."""
+    """Return the clients of a scenario, not started yet."""
 
     def built(spec: Any) -> Workload:
         kind = kind_of(spec)

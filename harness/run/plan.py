@@ -70,7 +70,10 @@ class Plan:
 
 
 def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Plan:
-    """The plan of a run. UsageError or HarnessError for what cannot be, with its place."""
+    """Return the plan of a run.
+
+    Raise UsageError or HarnessError, with its place, for an impossible one.
+    """
     _refuse_full_disk(options.results)
     _refuse_make(scenario, options)
     refuse_unplaceable(options)
@@ -82,7 +85,7 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
 
 
 def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
-    """UsageError if the scenario's cluster cannot be made of such nodes."""
+    """Raise UsageError if the scenario's cluster cannot be made of such nodes."""
     system, make = system_of(scenario.cluster), options.cluster
     if make not in system.makes:
         raise UsageError(
@@ -98,7 +101,7 @@ def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
 
 
 def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
-    """The scenario as this kind of cluster performs it. UsageError if it cannot."""
+    """Return the scenario as this kind of cluster performs it; raise UsageError if it cannot."""
     if options.cluster.in_virtual_time:
         _refuse_as_simulated(scenario, options)
     elif options.cluster.of_our_own:

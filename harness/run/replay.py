@@ -33,7 +33,10 @@ _SLACK_S = 60.0
 
 
 def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
-    """The scenario that repeats `run`. UsageError if it did not come as far as its play."""
+    """Return the scenario that repeats `run`.
+
+    Raise UsageError if it did not come as far as its play.
+    """
     if not run.play_path.is_file() or not run.scenario_path.is_file():
         raise UsageError(f"{run.root}: it performed no play, so there is nothing to repeat")
     steps = yaml.safe_load(run.play_path.read_text(encoding="utf-8")) or []
@@ -49,7 +52,7 @@ def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
 
 
 def _same_world(document: Document, steps: Sequence[Mapping[str, Any]], place: str) -> Document:
-    """A trial's deeds, at their very times, in the place of those who drew them."""
+    """Return the document with a trial's deeds, at their times, in place of what drew them."""
     drawn = ["storm", "laggards", "duels"]
     if document.data["trial"]["storm"] not in _STARTING:
         drawn += ["old_software", "unformatted"]

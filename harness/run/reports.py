@@ -30,7 +30,7 @@ LOOKS: Final[Mapping[str, FaultLook]] = {
 
 
 def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
-    """The page and the JUnit file, from what the run directory holds.
+    """Write the page and the JUnit file, from what the run directory holds.
 
     `window`: what of the run the page's sequence picture shows.
     """
@@ -39,7 +39,10 @@ def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
 
 
 def write_page(run: RunDirectory, *, window: Window | None = None) -> Path:
-    """The page alone, of a run in any state: what it recorded is sealed first, so that it shows."""
+    """Write the page alone, of a run in any state.
+
+    What it recorded is sealed first, so that it shows.
+    """
     if not run.history.is_dir() and any(run.raw.glob("*")):
         try:
             seal(run)

@@ -56,7 +56,7 @@ class InterruptedRunError(KeyboardInterrupt):
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
-    """Plan it and run it."""
+    """Plan the scenario and run it."""
     return run_planned(planned(scenario, options, progress.say), progress)
 
 
@@ -154,7 +154,7 @@ def _said(result: TrialResult, progress: Progress) -> None:
 
 
 def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirectory:
-    """The directory of a run that begins now, with what is known of it."""
+    """Create the directory of a run that begins now, with its first manifest, and return it."""
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
     run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
     manifest = first_manifest(

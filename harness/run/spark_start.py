@@ -43,7 +43,7 @@ class SparkStart:
         return self._starting
 
     def session(self) -> SparkSession:
-        """The session, once it is there. Raises HarnessError if it does not start."""
+        """Return the session, once it is there; raise HarnessError if it does not start."""
         return self.begin().result()
 
     def _session(self) -> SparkSession:

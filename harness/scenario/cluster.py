@@ -14,7 +14,7 @@ __all__ = ["parse_cluster"]
 
 
 def parse_cluster(value: object) -> ClusterSpec:
-    """The spec of a cluster of the system that `system` names, of Kafka by default.
+    """Return the spec of a cluster of the system that `system` names, of Kafka by default.
 
     SpecError with the paths to what cannot be.
     """

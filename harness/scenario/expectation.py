@@ -38,7 +38,7 @@ class Expectation:
 
 
 def parse_expectations(value: object) -> tuple[Expectation, ...]:
-    """The entries of `expect`. SpecError with the indices of the wrong ones."""
+    """Return the entries of `expect`; raise SpecError with the indices of the wrong ones."""
     if not isinstance(value, list):
         raise SpecError((), "expected a list, e.g. [{kafka: '>=3.5', valid: true}]")
     found, mistakes = [], Mistakes()
@@ -58,14 +58,14 @@ def parse_expectations(value: object) -> tuple[Expectation, ...]:
 
 
 def tried_releases(expectations: tuple[Expectation, ...]) -> tuple[str, ...]:
-    """The releases that the entries name, in their order."""
+    """Return the releases that the entries name, in their order."""
     return tuple(release for expectation in expectations for release in expectation.tried)
 
 
 def expectation_for(
     expectations: tuple[Expectation, ...], *, release: str, level: int | None = None
 ) -> Expectation | None:
-    """The first entry that fits the release, or the level of a cluster of our own.
+    """Return the first entry that fits the release, or the level of a cluster of our own.
 
     A build without a version of its own fits only entries without a `kafka` key.
     """

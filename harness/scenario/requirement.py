@@ -23,7 +23,7 @@ __all__ = ["Requirement", "narrowed", "parse_requirement"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """The faults that must take effect and be served through, and the checks that must judge."""
+    """The faults that must take effect, those to serve clients through, and the checks to judge."""
 
     faults: tuple[str, ...] = ()
     served: tuple[str, ...] | None = None
@@ -31,13 +31,16 @@ class Requirement:
     judged: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, object]:
-        """As a scenario writes it."""
+        """Return it as a scenario writes it."""
         served = {} if self.served is None else {"served": list(self.served)}
         return {"faults": list(self.faults), **served, "judged": list(self.judged)}
 
 
 def parse_requirement(value: object) -> Requirement:
-    """The entries of `require`. SpecError with the paths to the words that do not exist."""
+    """Return the entries of `require`.
+
+    Raise SpecError with the paths to the words that do not exist.
+    """
     read = Reader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
     read.refuse_unknown(["faults", "served", "judged"])
     found = Requirement(

@@ -138,7 +138,7 @@ class Scenario:
         return tuple(key for topic in self.topics for key in topic.keys)
 
     def without_faults(self) -> "Scenario":
-        """The control of this scenario: the same cluster and clients, and nothing breaks."""
+        """Return the control of this scenario: the same cluster and clients, and nothing breaks."""
         document = self.document.without("nemesis", "play", "require", "expect", "trial")
         return replace(
             self,
@@ -153,7 +153,10 @@ class Scenario:
 
 
 def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object, str]]) -> Scenario:
-    """The scenario in a file, with (path, value, flag) overrides. UsageError names the place."""
+    """Return the scenario in a file, with (path, value, flag) overrides.
+
+    A UsageError names the place.
+    """
     document = load_document(path)
     for key_path, value, flag in overrides:
         document = document.with_flag(path_of_records(key_path, document.data), value, flag)
@@ -161,7 +164,7 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
 
 
 def parse_scenario(document: Document) -> Scenario:
-    """The scenario that a document states. UsageError names file and line."""
+    """Return the scenario that a document states; a UsageError names file and line."""
     try:
         return _parse(document)
     except SpecError as error:
@@ -233,7 +236,7 @@ def _refuse_keys(read: Reader, system: System) -> None:
 
 
 def _cluster_of(read: Reader) -> ClusterSpec:
-    """The cluster; where it cannot be, one that refuses nothing else because of that."""
+    """Return the cluster; where it cannot be, a stand-in that causes no further refusals."""
     value = read.data.get("cluster")
     try:
         return parse_cluster(value)
@@ -255,7 +258,7 @@ def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
 
 
 def _with_requirement(document: Document, require: Requirement) -> Document:
-    """The document as it is run, whose requirement flags may have narrowed."""
+    """Return the document as it is run, whose requirement flags may have narrowed."""
     if "require" not in document.data or parse_requirement(document.data["require"]) == require:
         return document
     return document.with_flag(("require",), require.as_data(), "command line")

@@ -13,12 +13,12 @@ _ROOT = Path(__file__).resolve().parents[2] / "scenarios"
 
 
 def library() -> Mapping[str, Path]:
-    """The scenarios of the distribution, by name."""
+    """Return the scenarios of the distribution, by name."""
     return {path.stem: path for path in sorted(_ROOT.glob("*/*.yaml"))}
 
 
 def find_scenario(text: str) -> Path:
-    """The file that the user means: a path, a path as in the checkout, or a name."""
+    """Return the file that the user means: a path, a path as in the checkout, or a name."""
     found = library()
     for candidate in (Path(text), _ROOT.parent / text, found.get(text, Path(text))):
         if candidate.is_file():

@@ -87,7 +87,10 @@ class ClaimRecord:
 
 
 def read_claims(path: Path) -> Mapping[str, Claim]:
-    """The list, by name. Raises UsageError, naming the place, for what cannot be a claim."""
+    """Return the list, by name.
+
+    Raise UsageError, with the place, for an entry that cannot be a claim.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -138,7 +141,7 @@ def write_record(record: ClaimRecord, directory: Path) -> Path:
 
 
 def read_record(name: str, directory: Path) -> ClaimRecord | None:
-    """The record of a claim, if there is one. Raises HarnessError if it cannot be read."""
+    """Return the record of a claim, if there is one; raise HarnessError if it cannot be read."""
     path = directory / f"{name}.json"
     if not path.exists():
         return None
@@ -152,7 +155,7 @@ def read_record(name: str, directory: Path) -> ClaimRecord | None:
 
 
 def claims_table(claims: Mapping[str, Claim], directory: Path) -> str:
-    """All claims as Markdown, and what proves each."""
+    """Return all claims as Markdown, and the proof of each."""
     head = "| claim | proved by | |\n|---|---|---|"
     rows = (_row(name, claim, read_record(name, directory)) for name, claim in claims.items())
     return "\n".join([head, *rows]) + "\n"

@@ -20,7 +20,7 @@ class Rate:
     run_count: int
 
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval at `CONFIDENCE`; of no run at all, anything is possible."""
+        """Return Wilson's interval at `CONFIDENCE`; of no run at all, anything is possible."""
         if not self.run_count:
             return 0.0, 1.0
         # Half a second to import, which no other command should pay.
@@ -34,7 +34,7 @@ class Rate:
         return min(float(found.low), seen), max(float(found.high), seen)
 
     def text(self) -> str:
-        """`20/20`, `0/20 (at most 16 % at 95 % confidence)`, `13/20 (43 to 82 % at …)`."""
+        """Return `20/20`, `0/20 (at most 16 % at 95 % confidence)` or `13/20 (43 to 82 % at …)`."""
         low, high = (f"{100 * end:.0f}" for end in self.interval())
         fraction = f"{self.hit_count}/{self.run_count}"
         if not self.run_count or self.hit_count == self.run_count:

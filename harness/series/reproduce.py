@@ -50,7 +50,7 @@ class Subject:
 
 
 def planned(subjects: Sequence[Subject], *, command: str) -> Reproduction:
-    """The reproduction before its first run."""
+    """Return the reproduction before its first run."""
     scenario, options = subjects[0].scenario, subjects[0].options
     return Reproduction(
         scenario=scenario.name,
@@ -107,10 +107,10 @@ def _runner() -> Runner:
 
 
 def result_of(verdict: Verdict, sought: Iterable[Sequence[str]]) -> RunResult:
-    """Return HIT if the verdict has all anomalies of one of the sets.
+    """Return HIT if the verdict has all anomalies of one of the sets, else MISS or UNKNOWN.
 
-    Open where a check of a set that nothing else refutes has no answer, and where the run's verdict
-    is unknown. Without any set, every invalid verdict is a hit.
+    UNKNOWN where a check of a set that nothing else refutes has no answer, and where the run's
+    verdict is unknown. Without any set, every invalid verdict is a hit.
     """
     validities = {check.check: check.validity for check in verdict.checks}
     found = [
@@ -144,7 +144,10 @@ def _planned_series(subject: Subject) -> Series:
 
 
 def _version_of(release: str) -> str:
-    """A build of the user's own has no version until it runs: it fits entries for every release."""
+    """Return the release's version.
+
+    A build of the user's own has none until it runs: it fits entries for every release.
+    """
     return "" if release.startswith("path:") else release
 
 
@@ -220,7 +223,10 @@ def _series_run(
 
 
 def _open_question(verdict: Verdict, sought: Collection[str]) -> str:
-    """The first check without an answer, in its own words; else those sought that prove nothing."""
+    """Return the words of the first check without an answer.
+
+    Else return the sought ones that prove nothing.
+    """
     unknown = (check for check in verdict.checks if check.validity is Validity.UNKNOWN)
     for check in unknown:
         return f"{check.check}: {check.reason}"
@@ -243,7 +249,7 @@ def _said(series: Series, made: SeriesRun) -> str:
 def _with_surroundings(
     done: Reproduction, place: int, outcome: RunOutcome | HarnessError
 ) -> Reproduction:
-    """With the machine and the versions, which the first run of each release knows."""
+    """Return it with the machine and the versions, which the first run of each release knows."""
     known = done.series[place]
     if isinstance(outcome, HarnessError) or (known.versions and done.machine):
         return done

@@ -136,7 +136,7 @@ class Series:
         return self.count(RunResult.UNKNOWN) + self.count(RunResult.FAILED)
 
     def count(self, result: RunResult) -> int:
-        """Runs with this result."""
+        """Return the number of runs with this result."""
         return sum(run.result is result for run in self.runs)
 
     @property
@@ -185,7 +185,7 @@ class Series:
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def sentence(self) -> str:
-        """`20/20 on 3.4.1`, `0/20 on 4.3.1 (at most 16 % at 95 % confidence)`."""
+        """Return `20/20 on 3.4.1` or `0/20 on 4.3.1 (at most 16 % at 95 % confidence)`."""
         if not self.rate.run_count:
             return f"no conclusive run on {self.label}"
         fraction, blank, bound = self.rate.text().partition(" ")
@@ -215,7 +215,7 @@ class Reproduction:
     series: tuple[Series, ...]
 
     def sentence(self) -> str:
-        """The one to quote."""
+        """Return the sentence to quote."""
         return f"{self.scenario}: " + ", ".join(one.sentence() for one in self.series)
 
     @property

@@ -98,15 +98,15 @@ class Ambush:
         self.delivered = oracle.delivered
 
     def begin(self) -> None:
-        """From now on nodes are struck."""
+        """Strike nodes from now on."""
         self._armed = True
 
     def end(self) -> None:
-        """Strike no more; who is still down comes back by its time."""
+        """Strike no more; nodes that are still down come back at their times."""
         self._armed = False
 
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
-        """Tell the oracle; then perhaps lay hands on the node."""
+        """Tell the oracle; then perhaps strike the node."""
         self._oracle.note(now, node, note)
         if not self._armed or node not in self._names:
             return

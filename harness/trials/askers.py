@@ -58,7 +58,7 @@ class Reader:
         """(when, whom): the read that is open."""
 
     def give_up(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: it has nothing to end."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
@@ -114,7 +114,7 @@ class Administrator:
         self._topics: list[str] = []
 
     def give_up(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: it has nothing to end."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""

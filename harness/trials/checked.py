@@ -106,7 +106,7 @@ def _judged(
 
 
 def _first_proofs(verdict: Verdict, result: TrialResult) -> dict[str, str]:
-    """By check: the first proof of what no promise allows, with its key."""
+    """Return, by check, the first proof of what no promise allows, with its key."""
     found: dict[str, str] = {}
     for check, proof in _proofs(verdict, result):
         found.setdefault(check, proof)

@@ -17,6 +17,6 @@ class Diary:
     """One JSON document each: the time in seconds, the node's number, the subject, its values."""
 
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
-        """A node or a client says that something became true."""
+        """Write down what a node or a client says became true."""
         words = [value if isinstance(value, int | str) else repr(value) for value in note[2:]]
         self.notes.append(json.dumps([now / _S, node, note[1], *words]))

@@ -93,7 +93,7 @@ class _Told:
         }
 
     def note(self, step: Step) -> None:
-        """Hear of a step before it is done."""
+        """Tell the oracle of a step before it is done."""
         self._played.note(step)
         deed = verb_of(step).deed
         if deed is not None and deed.loses_records:
@@ -104,7 +104,7 @@ class _Told:
                     self._oracle.disk_lost(self._ids[node])
 
     def registrations(self) -> dict[NodeName, int]:
-        """A number of each broker that grows with its registrations."""
+        """Return a number of each broker that grows with its registrations."""
         brokers = self._oracle.decided.brokers
         return {
             node: brokers[number].broker_epoch

@@ -80,7 +80,7 @@ _LATE_FETCHES: Final = 0.12
 
 
 def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
-    """The plan of a seed, at one of these metadata.versions, the later ones more often."""
+    """Return the plan of a seed, at one of these metadata.versions, the later ones more often."""
     draw = random.Random(f"plan/{seed}")  # noqa: S311  # to be repeated, not kept secret
     level = draw.choices(levels, weights=range(1, len(levels) + 1))[0]
     storm = draw.choice(_STORMS)
@@ -130,7 +130,10 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
 
 
 def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
-    """The scenario as a trial. UsageError, with its place, for what a trial cannot do."""
+    """Return the scenario as a trial.
+
+    Raise UsageError, with its place, for what a trial cannot do.
+    """
     refuse_what_is_kafkas(scenario)
     refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
     _refuse_what_is_not_tried(scenario)
@@ -157,7 +160,7 @@ def _refuse_what_is_not_tried(scenario: Scenario) -> None:
 
 
 def _spec_of(scenario: Scenario) -> TrialSpec:
-    """Of a scenario that says nothing of trials."""
+    """Return the trial spec of a scenario that says nothing of trials."""
     storm = Storm.NONE
     if scenario.play is not None:
         storm = Storm.PLAY
@@ -171,7 +174,10 @@ def _stated(spec: TrialSpec) -> dict[str, Any]:
 
 
 def _topics(brokers: int) -> tuple[TopicSpec, ...]:
-    """One of two replicas, where windows are widest, and where there are three, one of three."""
+    """Return the topics: one of two replicas, where windows are widest, and one of three.
+
+    The latter needs three brokers.
+    """
     two = TopicSpec(name="t", assignment=((1, 2),), settings={"min.insync.replicas": "1"})
     if brokers < 3:  # noqa: PLR2004
         return (two,)

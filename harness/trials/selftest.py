@@ -106,11 +106,11 @@ class _Search:
         self.tally = Tally()
 
     def found(self) -> list[int]:
-        """The seeds in which it was found, in order."""
+        """Return the seeds in which it was found, in order."""
         return sorted(_hits(self._rule, self.tally.suspicious))
 
     def look(self, hits: int) -> bool:
-        """Go on until there are so many; whether there are."""
+        """Go on until there are `hits` seeds; return whether there are."""
         rule = self._rule
         before = self.tally.trial_count
         series = Series(
@@ -127,7 +127,7 @@ class _Search:
 
 
 def _own(rule: Rule) -> list[Example]:
-    """The rule's own play, if it has one: it was made to be quick."""
+    """Return the rule's own play, if it has one: it was made to be quick."""
     return [Example(rule=rule, play=PLAYS[rule.name], seed=1)] if rule.name in PLAYS else []
 
 
@@ -138,7 +138,7 @@ def _drawn(rule: Rule, seeds: Sequence[int]) -> list[Example]:
 def _judged(
     examples: Sequence[Example], *, session: SparkSession, kept_in: Path | None
 ) -> list[Attempt]:
-    """As many beside each other as there are cores, up to the first that is found."""
+    """Judge the examples, as many at once as there are cores, up to the first detection."""
     at_a_time = session.sparkContext.defaultParallelism
     judged: list[Attempt] = []
     for first in range(0, len(examples), at_a_time):
@@ -151,7 +151,7 @@ def _judged(
 
 
 def clean_series(*, session: SparkSession, seeds: int, shown: Callable[[Tally], None]) -> Tally:
-    """All rules on, all kinds of faults: whatever is found is an accusation without a ground."""
+    """Run all kinds of faults with all rules on: any finding is an accusation without a ground."""
 
     def plans(seed: int) -> TrialPlan:
         return drawn_plan(seed, levels=LEVELS)

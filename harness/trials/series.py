@@ -93,7 +93,7 @@ class Series:
     count: int
 
     def run(self, *, until: Callable[[Tally], bool]) -> Iterator[Tally]:
-        """The tally after each wave, the same object each time, until it is enough."""
+        """Yield the tally after each wave, the same object each time, until it is enough."""
         tally = Tally()
         context = self.session.sparkContext
         cores = context.defaultParallelism
@@ -117,7 +117,7 @@ class Series:
 
 
 def repeated_trial(plan: TrialPlan, rules: Rules) -> TrialResult:
-    """One trial; of some seeds twice, and another world the second time is a crash."""
+    """Run a trial, of some seeds twice; a second world that differs from the first is a crash."""
     if plan.seed % _REPEATED_EVERY:
         return run_trial(plan, rules)
     first, second = (run_trial(plan, rules, digest=True) for _ in range(2))

@@ -71,7 +71,7 @@ def store_trial(
 
 
 def _write_beside(run: RunDirectory, result: TrialResult, diary: Diary) -> None:
-    """Evidence that checks do not read: the oracle's findings, and every node's notes."""
+    """Write the evidence that checks do not read: the oracle's findings, and every node's notes."""
     told = {
         "seed": result.seed,
         "storm": result.storm,

@@ -189,7 +189,7 @@ class _Trial:
         )
 
     def go(self) -> None:
-        """All of it, up to the first finding."""
+        """Run all of it, up to the first finding."""
         self._prepare()
         if not self._begun():
             return
@@ -206,7 +206,7 @@ class _Trial:
             self.oracle.finish(self._world.now_ns)
 
     def _prepare(self) -> None:
-        """Clocks, configurations, and who watches."""
+        """Set clocks, configurations and watchers."""
         for node, drift_ppm in self._plan.drift_ppm.items():
             self._world.drift(self.cluster.host(node), drift_ppm)
         watcher: Watcher = self._ambush if self._plan.storm is Storm.QUORUM else self.oracle
@@ -219,7 +219,7 @@ class _Trial:
         self._world.watch(watcher, sent=SENT, delivered=DELIVERED)
 
     def _faults(self) -> None:
-        """All faults of the plan, and their healing."""
+        """Perform all faults of the plan, and heal them."""
         plan, world = self._plan, self._world
         if plan.loss:
             world.network.trouble(
@@ -299,7 +299,7 @@ class _Trial:
         return workload
 
     def _break(self, schedule: Schedule, end_ns: int) -> None:
-        """Faults until the time is up or something is found."""
+        """Perform faults until the time is up or something is found."""
         for step in schedule.steps(end_ns):
             if step is not None and not self._interpreter.perform(step, end_s=end_ns / _S):
                 schedule.missed()
@@ -317,7 +317,7 @@ class _Trial:
         self._interpreter.perform(Partition(name="duel", cut=flows), end_s=0.0)
 
     def _unless_misfit(self, step: Step) -> Step | None:
-        """The step; none, if a node was started as it should not be in its place."""
+        """Return the step; None if a node was started as it should not be in its place."""
         now_ns, lost = self._world.now_ns, self._misfits.lost
         is_allowed = self._misfits.allows(step)
         for node in self._misfits.lost - lost:
@@ -343,7 +343,10 @@ class _Trial:
         return False
 
     def _unregistered(self) -> frozenset[NodeName]:
-        """Brokers that run and are not yet who is registered: what is shown of them is old."""
+        """Return the brokers that run under another incarnation than is registered.
+
+        What is shown of them is old.
+        """
         insides, brokers = self.oracle.nodes, self.oracle.decided.brokers
         return frozenset(
             node

@@ -31,7 +31,7 @@ class WriteBook:
         """Topics that were asked for, in order."""
 
     def called(self, now: int, broker: int, change: Any) -> None:
-        """A change is asked for; of some kinds the table has no rows."""
+        """Record a change that is asked for; of some kinds the table has no rows."""
         columns = _written(change)
         if columns is not None:
             if columns["f"] is MetadataF.CREATE:
@@ -40,7 +40,7 @@ class WriteBook:
             self._open[change.correlation] = self.journal.begin(asked | columns)
 
     def returned(self, now: int, answer: Any) -> None:
-        """One was answered: an error may have come after it was done."""
+        """Record an answer: an error may have come after the change was done."""
         number = self._open.pop(answer.correlation, None)
         if number is None:
             return

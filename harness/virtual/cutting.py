@@ -22,7 +22,7 @@ class WorldCutter:
         return "nothing is passed on"
 
     def mend(self, name: str, freed: Collection[Flow], *, others: Collection[Flow]) -> str:
-        """Deliver in order what waited."""
+        """Deliver in order the frames that waited."""
         del name, others
         self._cluster.world.network.unblock(self._numbers(freed))
         return "frames are passed on again"

@@ -44,11 +44,11 @@ class SimulatedTime:
         self._cluster = cluster
 
     def now_s(self) -> float:
-        """Seconds of the world."""
+        """Return the seconds of the world."""
         return self._cluster.world.now_ns / _S
 
     def now_ns(self) -> int:
-        """The same in ns."""
+        """Return the time of the world in ns."""
         return self._cluster.world.now_ns
 
     def sleep(self, seconds: float) -> None:
@@ -73,7 +73,7 @@ class Overheard:
         self.delivered: Callable[..., None] = watcher.delivered if watcher else _unheard
 
     def note(self, now: int, node: int, note: Note) -> None:
-        """A node or a client says that something became true."""
+        """Pass on what a node or a client says became true."""
         self._hear(now, node, note)
         self._note(now, node, note)
 
@@ -104,7 +104,7 @@ def few_collections() -> Iterator[None]:
 
 
 def recorded_tables(*, wired: bool, clients: Sequence[str] = ()) -> tuple[str, ...]:
-    """The tables of the cluster that a recording sets out to fill; `clients`: those of clients."""
+    """Return the cluster tables that a recording sets out to fill; `clients`: those of clients."""
     seen = ("describes", "metadata_offsets", "quorum_claims")
     lain = ("metadata_log", "replicas", "replica_records", "node_settings")
     taped = ("wire",) if wired else ()

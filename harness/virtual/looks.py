@@ -42,10 +42,10 @@ class SimulatedLooks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It has nothing to end."""
+        """Do nothing: it has nothing to end."""
 
     def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
+        """Return the latest look, with the states of processes as they are now."""
         cluster = self._cluster
         return observed(
             cluster.watch.view,
@@ -58,7 +58,10 @@ class SimulatedLooks:
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
+        """Return a look that began after this call.
+
+        Return the latest one if none ended within the bound.
+        """
         cluster, watch = self._cluster, self._cluster.watch
         wanted = watch.begun_count + 1
         end_s = cluster.world.now_ns / _S + timeout_s
@@ -80,7 +83,7 @@ class SimulatedLooks:
         return scene
 
     def impaired(self) -> frozenset[NodeName]:
-        """The nodes that are not whole now."""
+        """Return the nodes that are not whole now."""
         cluster = self._cluster
         view = cluster.watch.view
         seen = () if view is None else (view.brokers, view.serving, view.partitions)
