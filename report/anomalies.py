@@ -82,7 +82,7 @@ def groups_in(directory: Path) -> tuple[AnomalyGroup, ...]:
 
 
 def groups_of(spelled_out: Iterable[AnomalyGroup], verdict: Verdict) -> tuple[AnomalyGroup, ...]:
-    """The groups that are not empty, those with illegal anomalies first, then by name.
+    """Return the groups that are not empty, those with illegal anomalies first, then by name.
 
     The verdict knows how many there are, the files spell them out; where a file is not there, the
     verdict's examples stand for it.
@@ -95,7 +95,7 @@ def groups_of(spelled_out: Iterable[AnomalyGroup], verdict: Verdict) -> tuple[An
 
 
 def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, Operation]:
-    """The operations with these indices, by index; those that are not there are left out."""
+    """Return the operations with these indices, by index; those that are not there are left out."""
     wanted = sorted(set(indices))
     if not wanted or not files:
         return {}

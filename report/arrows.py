@@ -73,7 +73,7 @@ class Arrow:
 
 
 def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple[Arrow, ...]:
-    """In the order in which they were sent; `proven`: frames that proofs name."""
+    """Return the arrows in the order in which they were sent; `proven`: frames that proofs name."""
     answers = {frame.exchange: frame for frame in frames if not frame.is_request}
     merged: set[int] = set()
     found = []
@@ -94,7 +94,7 @@ def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple
 def chosen_arrows(
     arrows: Sequence[Arrow], *, at_most: int = ARROWS_MAX
 ) -> tuple[tuple[Arrow, ...], Counter[str]]:
-    """Those to draw, in order, and by API how many are left out."""
+    """Return the arrows to draw, in order, and by API how many are left out."""
     disturbed = [arrow.sent_ns for arrow in arrows if arrow.disturbed or arrow.proven]
     exchanges = {arrow.exchange for arrow in arrows if arrow.disturbed}
 
@@ -118,7 +118,7 @@ def _at_once(request: Frame, answer: Frame) -> bool:
 
 
 def _without_repeats(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
-    """The same words between the same two, again and again: the first, with a count."""
+    """Yield the first of several with the same words between the same two, with a count."""
     kept: list[Arrow] = []
     last: dict[tuple[object, ...], int] = {}
     for arrow in arrows:

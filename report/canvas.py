@@ -48,7 +48,7 @@ _FAULTS_NAMED_MAX: Final = 4
 
 
 def seconds(time_ns: float) -> float:
-    """On the time axis."""
+    """Return a time in seconds, as on the time axis."""
     return time_ns / _NS
 
 
@@ -111,7 +111,7 @@ class Canvas:
         logarithmic: bool = False,
         height: int = _HEIGHT,
     ) -> figure:
-        """A plot without data: axes, grid, faults, heal. `extent`: from where to where y goes."""
+        """Return a plot without data: axes, grid, faults, heal. `extent`: the range of y."""
         drawing = figure(
             height=height,
             sizing_mode="stretch_width",
@@ -188,7 +188,7 @@ class Canvas:
             )
 
     def _shade(self, drawing: figure) -> None:
-        """From its effect to its heal; a fault without effect shades nothing."""
+        """Shade each fault from its effect to its heal; one without effect shades nothing."""
         for kind, colour in self.colours.items():
             effective = [s for s in self.spans if s.kind == kind and s.effect_ns is not None]
             source = ColumnDataSource(
@@ -225,7 +225,7 @@ class Canvas:
         drawing.add_layout(label)
 
     def _open_labels(self) -> tuple[str, ...]:
-        """The faults open in each bin, in words."""
+        """Return the faults open in each bin, in words."""
         named: list[list[str]] = [[] for _ in range(self.bins.count)]
         for span in self.spans:
             ends = np.array([span.begin_ns, span.until_ns(self.end_ns)], dtype=np.int64)
@@ -244,7 +244,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten between two of them, and their threefold where that leaves few."""
+    """Return the powers of ten between two of them, and their threefold where that leaves few."""
     decades = [10.0**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]
     if len(decades) > _DECADES_APART:
         return decades

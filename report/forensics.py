@@ -84,7 +84,7 @@ class Stories:
 
 
 def stories_at(path: Path) -> Stories:
-    """The stories of a run's forensics; none where there are none.
+    """Return the stories of a run's forensics; none if it has none.
 
     Raises HarnessError if the file is torn or of another format.
     """
@@ -113,7 +113,7 @@ def _story(loss: Loss) -> Story:
 
 
 def _order(moment: Moment) -> tuple[bool, int, int]:
-    """By time; records of one millisecond by their offsets."""
+    """Return the sort key: by time; records of one millisecond by their offsets."""
     offset = max(moment.metadata_offsets, default=0)
     return moment.time_ns is None, moment.time_ns or 0, offset
 
@@ -150,7 +150,7 @@ def _moments(loss: Loss) -> Iterator[Moment]:
 
 
 def _told(loss: Loss) -> Iterator[int | None]:
-    """Records of the metadata log that a step of its own tells of."""
+    """Yield the offsets of metadata records that a step of their own tells of."""
     if loss.join is not None:
         yield from (loss.join.metadata_offset, loss.join.registration_offset)
     if loss.election is not None:
@@ -262,5 +262,5 @@ def _range(first: int, last: int) -> str:
 
 
 def replica_epochs(replica: ReplicaState) -> str:
-    """`0 from 0, 3 from 1512`: its leader epochs and where each starts."""
+    """Return `0 from 0, 3 from 1512`: its leader epochs and where each starts."""
     return ", ".join(f"{epoch} from {start}" for epoch, start in replica.leader_epochs)

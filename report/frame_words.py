@@ -24,7 +24,7 @@ def words_of(frame: Frame) -> str:
 
 
 def answer_of(frame: Frame) -> str:
-    """`ok`, or the errors; and what the answer grants."""
+    """Return `ok`, or the errors; and what the answer grants."""
     first = frame.items[0]
     if frame.errors:
         return ", ".join(frame.errors)
@@ -71,7 +71,7 @@ _SAYINGS: Final = (
 
 
 def details_of(frame: Frame, answer: Frame | None) -> Iterator[str]:
-    """Lines for those who look closer: all fields of the first items."""
+    """Yield lines for readers who look closer: all fields of the first items."""
     yield f"{frame.api} v{frame.api_version} {frame.sender} → {frame.receiver}"
     yield f"sent {moment(frame.time_ns)}" + _arrival(frame)
     for item in frame.items[:_ITEMS_NAMED]:

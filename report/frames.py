@@ -176,7 +176,7 @@ def frames_between(
     proven: Collection[int] = (),
     topics: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[tuple[Frame, ...], Counter[str]]:
-    """The frames to draw of a window, in the order of their arrival, and by API how many others.
+    """Return the frames to draw of a window, in order of arrival, and by API how many others.
 
     A frame is in the window if it came or went in it. Of APIs that are merely counted there is what
     was disturbed, with its answers, the heartbeats that were refused, and the frames of `proven`.

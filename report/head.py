@@ -37,7 +37,7 @@ class Head:
 
 
 def head_of(run: RunDirectory, reading: Reading) -> Head:
-    """The head of a run in any state."""
+    """Return the head of a run in any state."""
     manifest = reading.manifest
     headline = headline_of(reading.verdict, manifest=manifest)
     failure = manifest.failure if manifest and reading.verdict else None
@@ -52,7 +52,7 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
 
 
 def release_of(manifest: Manifest) -> str:
-    """The release under test, as the cluster tells it; a build of the user's own with its path.
+    """Return the release under test, as the cluster tells it; a user's own build with its path.
 
     Where nodes came to run others, these follow, in the order in which they came.
     """

@@ -42,7 +42,7 @@ class Headline:
 
 
 def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headline:
-    """The headline of a run, whether it has a verdict or not."""
+    """Return the headline of a run, whether it has a verdict or not."""
     if verdict is None:
         return _without_verdict(manifest)
     invalid = [check for check in verdict.checks if check.validity is Validity.INVALID]

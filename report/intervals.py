@@ -73,7 +73,7 @@ class _Layout:
 
 
 def picture_of(files: Sequence[Path], anomaly: Anomaly, model: Model) -> Markup | None:
-    """The intervals of the anomaly's operations; None if they cannot be found or understood.
+    """Return the intervals of the anomaly's operations; None if they cannot be found or understood.
 
     `files`: those of `model_operations`.
     """
@@ -87,7 +87,7 @@ def picture_of(files: Sequence[Path], anomaly: Anomaly, model: Model) -> Markup 
 
 
 def model_rows_at(files: Sequence[Path], *, key: str, indices: Sequence[int]) -> pa.Table:
-    """The rows of MODEL_OPERATIONS of a key with these indices, in their order."""
+    """Return the rows of MODEL_OPERATIONS of a key with these indices, in their order."""
     index = ds.field("index")
     # The bounds skip row groups by their statistics; `isin` alone reads them all.
     near = (ds.field("key") == key) & (index >= min(indices)) & (index <= max(indices))
@@ -96,7 +96,10 @@ def model_rows_at(files: Sequence[Path], *, key: str, indices: Sequence[int]) ->
 
 
 def draw_intervals(rows: pa.Table, model: Model) -> Markup:
-    """The picture of rows of MODEL_OPERATIONS. Raises ValueError if they are none of the model."""
+    """Return the picture of rows of MODEL_OPERATIONS.
+
+    Raise ValueError if they are not of the model.
+    """
     columns = columns_of(rows, model)
     processes = rows.column("process").take(pa.array(columns.row)).to_pylist()
     bars = [
@@ -162,7 +165,7 @@ def _name(process: int) -> str:
 
 
 def _clocks(bars: Sequence[_Bar], layout: _Layout) -> Iterator[Markup]:
-    """A thread down from each moment, and as many times as there is room for."""
+    """Yield a thread down from each moment, and its time where there is room for it."""
     first = min(layout.x)
     written = -_CLOCK
     bottom = layout.height - _FOOT

@@ -62,7 +62,10 @@ class Note:
 
 
 def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
-    """Every decision of the log, in its order; none if the manifest does not tie the clocks."""
+    """Return every decision of the log, in its order.
+
+    None if the manifest does not tie the clocks.
+    """
     if not manifest.origin_utc_ns:
         return ()
     kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
@@ -79,7 +82,7 @@ def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
 
 
 def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
-    """The name of each topic that the log created, by its id."""
+    """Return the name of each topic that the log created, by its id."""
     created = metadata_log.filter(pc.equal(metadata_log["type"], "TopicRecord"))
     rows = created.select(["topic_id", "topic"]).to_pylist()
     return {row["topic_id"]: row["topic"] for row in rows if row["topic"]}
@@ -102,7 +105,7 @@ def _append(notes: list[Note], note: Note) -> None:
 
 
 def _distinct(log: pa.Table) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Each record once, by offset; and, where nodes disagree about an offset, whose it is.
+    """Yield each record once, by offset; and, if nodes disagree about an offset, say whose it is.
 
     Every node has nearly all of them: only one row of each leaves the table.
     """
@@ -141,7 +144,7 @@ class _Log:
     active: str | None = None
 
     def notes(self, row: Mapping[str, Any], time_ns: int) -> Iterable[Note]:
-        """Follow one record."""
+        """Yield the notes of one record."""
         for kind, words, about in _READERS[row["type"]](self, row):
             yield Note(
                 time_ns=time_ns,
@@ -154,7 +157,7 @@ class _Log:
             )
 
     def key(self, row: Mapping[str, Any]) -> str:
-        """`t-0`; by its id, if the log never named the topic."""
+        """Return `t-0`; by its id, if the log never named the topic."""
         topic = row["topic"] or self.topics.get(row["topic_id"], row["topic_id"])
         return f"{topic}-{row['partition']}"
 

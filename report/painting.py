@@ -28,7 +28,10 @@ def tag(model: Any, **content: str) -> None:
 
 
 def tooltip(rows: Sequence[tuple[str, str]]) -> str:
-    """A table of labels and Bokeh fields, in the colours of the page. Bokeh escapes the fields."""
+    """Return a table of labels and Bokeh fields, in the page's colours.
+
+    Bokeh escapes the fields.
+    """
     cells = "".join(
         f'<tr style="vertical-align: top"><td style="{_LABEL_STYLE}">{_plain(label)}</td>'
         f'<td style="{_FIELD_STYLE}">{field}</td></tr>'
@@ -38,10 +41,10 @@ def tooltip(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def fault_entry(kind: str) -> str:
-    """The name of a kind of fault in the legend, apart from the names of series."""
+    """Return the name of a kind of fault in the legend, apart from the names of series."""
     return f"fault:{kind}"
 
 
 def _plain(label: str) -> str:
-    """Neither HTML nor one of Bokeh's fields, whatever a run named its nodes."""
+    """Return the label without HTML and Bokeh's fields, whatever a run named its nodes."""
     return escape(label).replace("@", "&#64;").replace("$", "&#36;")

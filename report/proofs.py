@@ -96,7 +96,7 @@ def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
 
 
 def known_entry(check: str) -> Entry | None:
-    """The catalogue's entry; None for a check of an older or newer catalogue."""
+    """Return the catalogue's entry; None for a check of an older or newer catalogue."""
     try:
         return entry_of(check)
     except KeyError:
@@ -134,6 +134,6 @@ def _intervals(anomaly: Anomaly, reading: Reading) -> Markup | None:
 def _meanwhile(
     operation: Operation, spans: Sequence[FaultSpan], *, end_ns: int
 ) -> tuple[FaultSpan, ...]:
-    """The faults open between its call and its return; up to the end if it never returned."""
+    """Return the faults open between call and return; up to the end if it never returned."""
     to_ns = end_ns if operation.return_ns is None else operation.return_ns
     return faults_open(spans, from_ns=operation.call_ns, to_ns=to_ns, run_end_ns=end_ns)

@@ -101,7 +101,7 @@ def _facts(mapping: Mapping[str, str]) -> tuple[Fact, ...]:
 
 
 def _sizes(root: Path, *, leave_out: Path) -> dict[Path, int | None]:
-    """Sizes by relative path, a little more than are listed at most; links are not followed."""
+    """Return sizes by relative path, a few more than are listed at most. Links are not followed."""
     found: dict[Path, int | None] = {}
     for directory, below, names in os.walk(root):
         below[:] = sorted(name for name in below if name != _DATA)

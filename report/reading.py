@@ -67,7 +67,7 @@ class Reading:
 
 
 def read_answers(run: RunDirectory) -> Answers:
-    """The manifest and the verdict of a run in any state."""
+    """Return the manifest and the verdict of a run in any state."""
     attempts = Attempts()
     manifest = attempts.read(lambda: read_manifest(run.manifest_path), None)
     verdict = None
@@ -142,7 +142,7 @@ class Attempts:
 
 
 def _files(run: RunDirectory, name: str, attempts: Attempts) -> tuple[Path, ...]:
-    """The files of a table of clients, if the run has it: open histories have others."""
+    """Return the files of a table of clients, if the run has it: open histories have others."""
     recorded = _CLIENT_TABLES
     if run.manifest_path.exists():
         recorded = attempts.read(lambda: read_manifest(run.manifest_path).tables, recorded)
@@ -177,7 +177,7 @@ def _end_ns(
     spans: Sequence[FaultSpan],
     samples: pa.Table,
 ) -> int:
-    """At least 1, so that a run without any time still has a scale."""
+    """Return the end of the run, at least 1, so that a run without any time still has a scale."""
     if manifest is not None and manifest.end_ns is not None:
         return max(1, manifest.end_ns)
     times = [1, pc.max(samples["time_ns"]).as_py() or 0]

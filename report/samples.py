@@ -36,7 +36,7 @@ class SampleSeries:
 
 
 def series_of(samples: pa.Table, *, metric: str, bins: Bins) -> SampleSeries:
-    """The series of one metric of a `samples` table (schema `history.schema.SAMPLES`)."""
+    """Return the series of one metric of a `samples` table (schema `history.schema.SAMPLES`)."""
     chosen = samples.filter(pc.equal(samples["metric"], metric))
     by_source = {
         source: _line(chosen.filter(pc.equal(chosen["source"], source)), bins)
@@ -51,7 +51,7 @@ def series_of(samples: pa.Table, *, metric: str, bins: Bins) -> SampleSeries:
 
 
 def _line(samples: pa.Table, bins: Bins) -> NDArray[np.float64]:
-    """The mean a bin of one source (at least one row), gaps of its rhythm filled."""
+    """Return the mean a bin of one source (at least one row), with gaps of its rhythm filled."""
     times_ns = np.sort(samples["time_ns"].to_numpy())
     places = bins.of(samples["time_ns"].to_numpy())
     counts = np.bincount(places, minlength=bins.count)

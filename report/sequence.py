@@ -181,7 +181,7 @@ def _is_drawn(span: FaultSpan, shown: Window, run_end_ns: int) -> bool:
 
 
 def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
-    """None if the run is not sealed, or was before there was such a table."""
+    """Return the file of the table; none if the run is not sealed or is older than the table."""
     path = run.table_path(name)
     return (path,) if path.is_file() else ()
 
@@ -216,7 +216,7 @@ def _nodes(
     notes: Sequence[Note],
     spans: Sequence[FaultSpan],
 ) -> tuple[str, ...]:
-    """The nodes of the cluster, controllers first; the clients, if they said anything."""
+    """Return the nodes of the cluster, controllers first; the clients, if they said anything."""
     known = dict.fromkeys(manifest.node_ids if manifest else ())
     spoke = {node for arrow in arrows for node in (arrow.sender, arrow.receiver)}
     hurt = {target for span in spans for target in span.targets}

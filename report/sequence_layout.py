@@ -92,7 +92,7 @@ class Layout:
     height: float
 
     def row_of(self, event: Event) -> Row:
-        """The row on which the event stands."""
+        """Return the row on which the event stands."""
         return next(row for row in self.rows if event in row.events)
 
     def y(self, time_ns: int) -> float:
@@ -110,7 +110,7 @@ class Layout:
 
 
 def layout_of(scene: Scene) -> Layout:
-    """Every event on a row."""
+    """Return the layout of the scene, every event on a row."""
     columns = _columns(scene.nodes)
     rows = _Rows()
     for event in sorted(_events(scene), key=_order):
@@ -144,7 +144,7 @@ def _time(event: Event) -> int:
 
 
 def _order(event: Event) -> tuple[int, int]:
-    """At one time: the step, what it let go, what was said, and then what was decided."""
+    """Return the sort key at one time: the step, what it let go, statements, and then decisions."""
     kinds = (PerformedStep, Arrival, Arrow, Note)
     return _time(event), kinds.index(type(event))
 

@@ -30,7 +30,7 @@ def unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> I
 
 
 def left_out_of(folded: Counter[str], left_out: Counter[str]) -> Iterator[str]:
-    """By API, the frames that were folded away, and the arrows that there was no room for."""
+    """Yield by API the frames that were folded away and the arrows that had no room."""
     if folded:
         yield f"Not drawn, for nothing was done to them: {_by_api(folded)}."
     if left_out:

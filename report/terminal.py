@@ -53,7 +53,7 @@ class _Line:
 def verdict_text(
     verdict: Verdict | None, run: RunDirectory, *, as_expected: bool | None = None
 ) -> Text:
-    """The lines, without any control character.
+    """Return the lines, without any control character.
 
     `verdict`: None is a run without one, and why. `as_expected`: whether the scenario expects this
     verdict; None: it does not say.
@@ -94,7 +94,7 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
 
 
 def _sound(verdict: Verdict) -> Mapping[str, list[CheckResult]]:
-    """The checks that hold, by subject."""
+    """Return the checks that hold, by subject."""
     found: dict[str, list[CheckResult]] = {}
     for result in verdict.checks:
         if result.validity is Validity.VALID:
@@ -116,7 +116,7 @@ def _extent(sound: Sequence[CheckResult]) -> str:
 
 
 def _unjudged(verdict: Verdict) -> Iterator[_Line]:
-    """The checks that prove nothing; of a valid run they stand in its first line."""
+    """Yield the checks that prove nothing; of a valid run they stand in its first line."""
     words = {Validity.NOT_JUDGED: "had nothing to judge", Validity.FIGURE: "cannot fail here"}
     for validity, why in words.items():
         names = [one_line(one.check) for one in verdict.checks if one.validity is validity]

@@ -66,12 +66,15 @@ class Bins:
         return np.arange(self.count, dtype=np.float64) * self.width_s
 
     def of(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bin of each time. What lies outside of the run counts in the first or last bin."""
+        """Return the bin of each time.
+
+        A time outside of the run counts in the first or last bin.
+        """
         return np.clip(times_ns // self.width_ns, 0, self.count - 1)
 
 
 def bins_for(end_ns: int) -> Bins:
-    """The finest round bins of which at most `BIN_COUNT_MAX` cover a run of this length."""
+    """Return the finest round bins of which at most `BIN_COUNT_MAX` cover a run of this length."""
     for width_s in _WIDTHS_S:
         width_ns = round(width_s * _NS)
         if end_ns <= width_ns * BIN_COUNT_MAX:
@@ -104,7 +107,7 @@ class OperationBlock:
 
 
 def block_of(batch: pa.RecordBatch) -> OperationBlock:
-    """Plain arrays of a batch of `operations`.
+    """Return a batch of `operations` as plain arrays.
 
     Columns, at least: f, outcome, call_ns, return_ns, record_count, error. The words may be
     dictionary-encoded. Raises HarnessError for a word that is neither an `F` nor an `Outcome`.
@@ -146,7 +149,7 @@ class Timeline:
     latencies: Latencies
 
     def rate(self, f: F, outcome: Outcome) -> NDArray[np.float64]:
-        """Operations a second."""
+        """Return the operations a second."""
         return self.ended[f, outcome] / self.bins.width_s
 
 
@@ -203,7 +206,7 @@ class TimelineFold:
         np.maximum.at(self._latency_ns_max, called, latency_ns)
 
     def _quantile_ms(self, quantile: float) -> NDArray[np.float64]:
-        """The smallest bucket that at least this fraction of a bin's sends do not exceed."""
+        """Return the smallest bucket that at least this fraction of a bin's sends do not exceed."""
         up_to = np.cumsum(self._histogram, axis=1)
         rank = np.maximum(1, np.ceil(quantile * up_to[:, -1]))
         bucket = np.argmax(up_to >= rank[:, np.newaxis], axis=1)
@@ -220,7 +223,7 @@ def _bucket_of(latency_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _places(words: pa.Array, known: Iterable[str]) -> NDArray[np.int8]:
-    """The place of each word in a closed set, by way of the few distinct ones."""
+    """Return the place of each word in a closed set, by way of the few distinct ones."""
     encoded = words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
     place = {word: index for index, word in enumerate(known)}
     unknown = sorted(set(encoded.dictionary.to_pylist()) - set(place))
