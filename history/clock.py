@@ -15,7 +15,7 @@ class TellsTime(Protocol):
     """The clock that a journal needs: `Clock`, or that of a simulated world."""
 
     def now_ns(self) -> int:
-        """Nanoseconds since the start of the run."""
+        """Return the nanoseconds since the start of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Clock:
 
     @classmethod
     def start(cls) -> "Clock":
-        """A clock whose run starts now."""
+        """Return a clock whose run starts now."""
         return cls(time.monotonic_ns())
 
     def now_ns(self) -> int:
-        """Nanoseconds since the start of the run."""
+        """Return the nanoseconds since the start of the run."""
         return time.monotonic_ns() - self.origin_ns
 
 

@@ -1,4 +1,4 @@
-"""The tables of the cluster itself: the traffic on its wires, the content of its disks, its statements.
+"""The tables of the cluster itself: the frames on its wires, the data on its disks, its answers.
 
 `schema.py` has the tables of the clients; what is said there of times and types holds here. Node
 names are the harness's (`broker-1`, `controller-1`); ids, epochs and offsets are Kafka's own. A

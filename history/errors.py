@@ -61,7 +61,7 @@ def outcome_of(code: int, *, attempts_max: int) -> Outcome:
 
 
 def name_of(code: int) -> str:
-    """The error's name; of a code that is not in the list, `ERROR_<code>`."""
+    """Return the error's name; of a code that is not in the list, `ERROR_<code>`."""
     if code == 0:
         return _NONE
     entry = registry().get(code)
@@ -70,7 +70,7 @@ def name_of(code: int) -> str:
 
 @cache
 def registry() -> Mapping[int, ErrorEntry]:
-    """Every error in the list, by code, in the list's order."""
+    """Return every error in the list, by code, in the list's order."""
     content = tomllib.loads(files("history").joinpath("errors.toml").read_text())
     entries = [
         ErrorEntry(**item | {"definite": Definite(item["definite"])}) for item in content["error"]

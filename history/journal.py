@@ -84,7 +84,7 @@ class FaultJournal:
             self._write("end", index, evidence=evidence)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -119,7 +119,7 @@ class SampleJournal:
         self._lines.write(sample)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -147,7 +147,7 @@ class RowJournal:
         self._lines.write(row)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -194,7 +194,7 @@ class EventJournal:
         self._write("end", number, columns)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -225,7 +225,7 @@ class ReadJournal:
         self._count = 0
 
     def begin(self) -> tuple[int, int]:
-        """Number a read that is about to be called; return its number in this journal, and the time."""
+        """Begin a read that is about to be called; return its number and the time."""
         with self._lock:
             number = self._count
             self._count += 1
@@ -246,11 +246,11 @@ class ReadJournal:
         self._lines.write({"read": number, "columns": shared, "items": items})
 
     def drop(self, number: int) -> None:
-        """Leave out a read that need not be kept; later ones need not wait for its end."""
+        """Leave out a read that need not be kept; others need not wait for its end."""
         self._lines.write({"read": number, "columns": {}, "items": ()})
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -289,7 +289,7 @@ class TapeJournal:
         self._lines.write({"fate": frame, "action": action, "forwarded_ns": forwarded_ns})
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
 
@@ -299,12 +299,12 @@ def journal_path(directory: Path, table: str, *, writer: str = "") -> Path:
 
 
 def journal_paths(directory: Path, table: str) -> tuple[Path, ...]:
-    """The journals of a table that there are, of all its writers."""
+    """Return the existing journals of a table, of all its writers."""
     return tuple(sorted([*directory.glob(f"{table}.jsonl"), *directory.glob(f"{table}.*.jsonl")]))
 
 
 def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a journal, if it is there; a torn last one is left out.
+    """Yield the lines of a journal, if it is there; a torn last one is left out.
 
     Raises HarnessError, naming file and line, for anything else that is not a JSON object.
     """

@@ -147,7 +147,10 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    """Return the manifest at `path`.
+
+    Raise HarnessError if it is missing, torn or of another format.
+    """
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:

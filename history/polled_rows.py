@@ -41,7 +41,7 @@ class PolledRows:
         return counts
 
     def read(self, first: int, end: int, *, row_count_max: int) -> Iterator[NDArray[np.void]]:
-        """The rows of these operations, in the order of operation, then of polling.
+        """Yield the rows of these operations, in the order of operation, then of polling.
 
         Of several operations in one piece; of a single one, in pieces of at most `row_count_max`.
         """
@@ -71,12 +71,12 @@ class _RowFile:
     """Of each operation its first row; then the number of rows."""
 
     def between(self, first: int, end: int) -> slice:
-        """The entries of the index for these operations."""
+        """Return the entries of the index for these operations."""
         found = np.searchsorted(self.sequences, [first, end])
         return slice(int(found[0]), int(found[1]))
 
     def pieces(self, first: int, end: int, row_count_max: int | None) -> Iterator[NDArray[np.void]]:
-        """The rows of these operations, at most `row_count_max` at a time."""
+        """Yield the rows of these operations, at most `row_count_max` at a time."""
         chosen = self.between(first, end)
         start, stop = int(self.starts[chosen.start]), int(self.starts[chosen.stop])
         step = row_count_max or max(stop - start, 1)

@@ -57,7 +57,7 @@ class SegmentFile:
     cut: bool
 
     def slots(self) -> NDArray[np.void]:
-        """The slots of the operations that were invoked, in the order of their sequence (mapped).
+        """Return the slots of the operations that were invoked, in order of sequence (mapped).
 
         Raises HarnessError if a slot contradicts the header.
         """
@@ -79,7 +79,7 @@ class SegmentFile:
         return invoked
 
     def rows(self) -> NDArray[np.void]:
-        """The polled records, in the order in which they were written (in memory).
+        """Return the polled records, in the order in which they were written (in memory).
 
         Raises HarnessError if a row names none of the keys.
         """
@@ -164,7 +164,7 @@ def _client(segments: Sequence[SegmentFile], cut_names: frozenset[str]) -> RawCl
 
 
 def _open(path: Path) -> SegmentFile | None:
-    """The segment, or None if it was cut before the end of its header."""
+    """Return the segment, or None if it was cut before the end of its header."""
     with path.open("rb") as file:
         page = file.read(PAGE_BYTES)
         if not (page.startswith(MAGIC) or MAGIC.startswith(page)):

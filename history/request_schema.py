@@ -20,7 +20,7 @@ __all__ = [
 
 
 def ids(name: str) -> pa.Field:
-    """A column of lists of broker ids."""
+    """Return a column of lists of broker ids."""
     return pa.field(name, pa.list_(pa.field("element", pa.int32())))
 
 

@@ -57,7 +57,7 @@ class RunDirectory:
 
     @classmethod
     def replace(cls, root: Path) -> "RunDirectory":
-        """An empty directory of a run at `root`; what was there is gone.
+        """Return an empty directory of a run at `root`, from which all earlier content is removed.
 
         Raises HarnessError if the disk refuses, or if something else than a run is there.
         """
@@ -102,7 +102,7 @@ class RunDirectory:
         return self.root / "history"
 
     def table_path(self, name: str) -> Path:
-        """A sealed table: a directory of files if it may be large, else one file."""
+        """Return a sealed table: a directory of files if it may be large, else one file."""
         from history.schema import TABLES  # noqa: PLC0415  # it takes pyarrow; to find a run does not
 
         assert name in TABLES, f"no table {name!r} among {sorted(TABLES)}"
@@ -145,7 +145,7 @@ class RunDirectory:
 
 
 def refuse_name(name: str) -> None:
-    """Raises UsageError for a name that runs cannot be stored under."""
+    """Raise UsageError for a name that runs cannot be stored under."""
     if _SCENARIO_NAME.fullmatch(name) is None or name == LATEST:
         raise UsageError(
             f"scenario name {name!r}: letters, digits, '.', '_' and '-', and not 'latest'"
@@ -153,7 +153,7 @@ def refuse_name(name: str) -> None:
 
 
 def find_run(text: str, results: Path) -> RunDirectory:
-    """The run that a user means: its path, `latest`, or a scenario's name (its last run).
+    """Return the run that a user means: its path, `latest`, or a scenario's name (its last run).
 
     Raises UsageError, listing the runs there are, if there is no such run.
     """

@@ -194,7 +194,7 @@ TABLES: Final = {**RUN_TABLES, **OPEN_TABLES}
 
 
 def with_later_columns(table: pa.Table, name: str) -> pa.Table:
-    """The table `name`, with the columns that its run is too old for, as nulls in their places."""
+    """Return the table `name`; columns that its run is too old for are nulls, in their places."""
     missing = set(LATER_COLUMNS.get(name, ())) - set(table.column_names)
     for place, field in enumerate(TABLES[name]):
         if field.name in missing:

@@ -143,7 +143,7 @@ class Layout:
         return json.dumps({"client": self.client, "keys": self.keys}).encode()
 
     def header(self, *, ordinal: int, first_sequence: int) -> NDArray[np.void]:
-        """The fixed part of the header of the client's segment number `ordinal`."""
+        """Return the fixed part of the header of the client's segment number `ordinal`."""
         text = self.text
         slots_at = PAGE_BYTES + _whole_pages(len(text))
         header = np.zeros(1, HEADER)
@@ -218,7 +218,7 @@ def create_segment(
 
 
 def segment_name(client: str, kind: Kind, ordinal: int) -> str:
-    """The name of a client's segment file."""
+    """Return the name of a client's segment file."""
     return f"{client}-{ordinal:06}{kind.suffix}"
 
 
@@ -228,7 +228,7 @@ def segment_bytes(header: np.void) -> int:
 
 
 def checksum(header: NDArray[np.void], text: bytes) -> int:
-    """Of all that never changes in a header, itself left out."""
+    """Return the checksum of the parts of a header that never change, itself left out."""
     fixed = header.tobytes()[: HEADER.fields["checksum"][1]] if HEADER.fields else b""
     return zlib.crc32(text, zlib.crc32(fixed))
 

@@ -65,7 +65,7 @@ class SendRecorder:
     def invoke_each(
         self, keys: NDArray[np.int32], *, times_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """As `invoke`, of sends that were called one after the other: each has its own time."""
+        """Do as `invoke`, for sends called one after the other: each has its own time."""
         self._go_on(times_ns)
         first = self.next_value
         values: NDArray[np.int64] = np.arange(first, first + len(keys), dtype=np.int64)

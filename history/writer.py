@@ -35,7 +35,7 @@ def bucket_of(key: str) -> int:
 
 
 def bucket_file(history: Path, bucket: int) -> Path:
-    """The file of a bucket, in a history."""
+    """Return the file of a bucket, in a history."""
     return history / "records" / f"bucket-{bucket:02}.parquet"
 
 

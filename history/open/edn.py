@@ -99,7 +99,7 @@ class _Token(NamedTuple):
 
 
 def edn_forms(lines: Iterable[str], *, source: str) -> Iterator[tuple[int, Form]]:
-    """Each form of a file with its line; of a file that is one vector or list, each of its forms.
+    """Yield each form of a file with its line; of one vector or list, each of its forms.
 
     Raises MalformedHistoryError where the text is not EDN.
     """
@@ -123,7 +123,7 @@ def edn_forms(lines: Iterable[str], *, source: str) -> Iterator[tuple[int, Form]
 
 
 def edn_text(form: Form) -> str:
-    """A form in EDN, on one line. Raises TypeError for what is none."""
+    """Return a form in EDN, on one line; raise TypeError for what is none."""
     match form:
         case None:
             return "nil"
@@ -176,7 +176,7 @@ def _tokens(lines: Iterable[str], source: str) -> Iterator[_Token]:
 
 
 def _whole_string(begun: str, numbered: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
-    """A string that goes on over lines, with the rest of its last line and that line's number."""
+    """Return the number of the line in which the string ends, and its text to that line's end."""
     parts = [begun]
     for number, line in islice(numbered, _STRING_LINES_MAX):
         parts.append(line)
@@ -194,7 +194,7 @@ class _Reader:
     source: str
 
     def items(self, opened: _Token) -> Iterator[tuple[int, Form]]:
-        """The forms up to the bracket that closes this one, each with its line."""
+        """Yield the forms up to the bracket that closes this one, each with its line."""
         for token in self.tokens:
             if token.kind == "close":
                 self._check_close(opened, token)
@@ -215,7 +215,7 @@ class _Reader:
         return True
 
     def form(self, token: _Token, *, depth: int) -> Form:
-        """The form that begins with this token."""
+        """Return the form that begins with this token."""
         try:
             return self._form(token, depth)
         except RefusedError as error:

@@ -72,7 +72,7 @@ class _Ownership:
     held: set[str] = field(default_factory=set)
 
     def session(self, key: str) -> int:
-        """Of a record of this key that it polls now."""
+        """Return the session of a record of this key that it polls now."""
         if key not in self.held:
             self.held.add(key)
             self.sessions[key] = self.sessions.get(key, -1) + 1
@@ -91,7 +91,10 @@ class KafkaReader:
         """The ways in which consumers got their keys: assign, subscribe."""
 
     def of_events(self, events: Iterable[Event]) -> Iterator[ClientOperation]:
-        """Operations in the order in which they ended. Raises MalformedHistoryError."""
+        """Yield operations in the order in which they ended.
+
+        Raise MalformedHistoryError for wrong lines.
+        """
         for pair in paired(events, source=self._source, process_goes_on=True):
             with at_line(self._source, (pair.completed or pair.invoked).line):
                 yield from self._operations(pair)
@@ -99,7 +102,7 @@ class KafkaReader:
     def of_lines(
         self, numbered: Iterable[tuple[int, Mapping[str, Any]]]
     ) -> Iterator[ClientOperation]:
-        """Operations of complete lines, in the order of their calls."""
+        """Yield the operations of complete lines, in the order of their calls."""
         last_ns, last_index = 0, -1
         for order, (line, fields) in enumerate(numbered):
             with at_line(self._source, line):

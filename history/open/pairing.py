@@ -33,7 +33,7 @@ class Paired:
 def paired(
     events: Iterable[Event], *, source: str, process_goes_on: bool = False
 ) -> Iterator[Paired]:
-    """Operations, in the order in which they ended; what is open at the end comes last.
+    """Yield operations, in the order in which they ended; what is open at the end comes last.
 
     `process_goes_on`: a process may go on after an info. Raises MalformedHistoryError for a
     completion without an invocation, one of another `f`, one before its invocation, or a process

@@ -28,7 +28,7 @@ _Wrong = Iterator[tuple[Any, str]]
 
 
 def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> None:
-    """Raises MalformedHistoryError for the first row that is wrong by itself.
+    """Raise MalformedHistoryError for the first row that is wrong on its own.
 
     `first`: how many rows came before this batch.
     """
@@ -43,7 +43,7 @@ def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> No
 
 
 def overview_of(table: pa.Table) -> NDArray[np.int64]:
-    """Number, process, call and return (of an info a time after all) of each row."""
+    """Return number, process, call and return (of an info a time after all) of each row."""
     info = pc.equal(table["outcome"], Outcome.INFO.value)
     returns = pc.if_else(info, pa.scalar(_NEVER_NS, pa.int64()), table["return_ns"])
     columns: list[Any] = [table[0], table["process"], table["call_ns"], returns]
@@ -51,7 +51,7 @@ def overview_of(table: pa.Table) -> NDArray[np.int64]:
 
 
 def refuse_order(overview: NDArray[np.int64], model: Model, *, number: str, source: str) -> None:
-    """Raises MalformedHistoryError for rows that contradict each other.
+    """Raise MalformedHistoryError for rows that contradict each other.
 
     `number`: the name of the column that counts operations.
     """

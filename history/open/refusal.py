@@ -32,6 +32,6 @@ def at_line(source: str, line: int) -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: short."""
+    """Return a value as a message shows it: short."""
     text = repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"

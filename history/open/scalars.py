@@ -41,7 +41,7 @@ _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
 def key_text(key: object) -> str:
-    """The name of a key in the tables. Raises RefusedError for what cannot be a key."""
+    """Return the name of a key in the tables; raise RefusedError for what cannot be a key."""
     match key:
         case bool():
             pass
@@ -76,7 +76,10 @@ class Numbering:
         self._negative: set[str] = set()
 
     def number(self, key: str, value: object) -> int:
-        """The number of a value of this key. Raises RefusedError for what cannot be a value."""
+        """Return the number of a value of this key.
+
+        Raise RefusedError for what cannot be a value.
+        """
         if type(value) is int:
             return self._integer(key, value)
         if not isinstance(value, (str, bool, Keyword, float)) or (
@@ -92,7 +95,7 @@ class Numbering:
         return numbers.setdefault(edn_text(value), -1 - len(numbers))
 
     def table(self) -> pa.Table:
-        """ORIGINALS: what was no integer."""
+        """Return ORIGINALS: the values that were no integers."""
         rows = [
             {"key": key, "value": number, "original": original}
             for key, numbers in self._numbers.items()
@@ -120,11 +123,11 @@ class Originals:
             self._originals[row["key"], row["value"]] = original
 
     def value(self, key: str, number: int) -> Scalar:
-        """The value as it was."""
+        """Return the value as it was."""
         return self._originals.get((key, number), number)
 
     def value_or_none(self, key: str, number: int | None) -> Scalar | None:
-        """The same, of what may be unknown."""
+        """Return the value as it was, or None if its number is unknown."""
         return None if number is None else self.value(key, number)
 
 

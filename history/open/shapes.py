@@ -108,7 +108,7 @@ SHAPES: Final[Mapping[Model, Mapping[str, Shape]]] = {
 
 
 def shape_of(model: Model, f: str) -> Shape:
-    """Raises RefusedError for an `f` that the model does not have."""
+    """Return the shape of `f`; raise RefusedError for one that the model does not have."""
     shape = SHAPES[model].get(f)
     if shape is None:
         raise RefusedError(f"expected f of a {model}: {', '.join(SHAPES[model])}; found {shown(f)}")
@@ -139,7 +139,7 @@ def answered_cells(model: Model, asked: Cells, value: Any) -> Cells:
 
 
 def check_cells(model: Model, cells: Cells, *, ok: bool) -> Cells:
-    """The same, if each column is as the model has it. Raises RefusedError."""
+    """Return the cells if each column is as the model has it; raise RefusedError if not."""
     shape = shape_of(model, cells.f)
     for name in ("expected", "version", "value", "values"):
         found = getattr(cells, name)
@@ -157,27 +157,27 @@ def check_cells(model: Model, cells: Cells, *, ok: bool) -> Cells:
 
 
 def asked_value(model: Model, cells: Cells) -> Any:
-    """The value of the invocation."""
+    """Return the value of the invocation."""
     shape = SHAPES[model][cells.f]
     return _filled(shape.layout, cells, keep=shape.asked, as_set=False)
 
 
 def answer_value(model: Model, cells: Cells) -> Any:
-    """The value of the ok answer."""
+    """Return the value of the ok answer."""
     shape = SHAPES[model][cells.f]
     keep = (*shape.asked, *shape.answered)
     return _filled(shape.layout, cells, keep=keep, as_set=model is Model.SET)
 
 
 def steps_of(value: Any, *, ok: bool) -> tuple[Cells, ...]:
-    """The steps of a transaction over lists."""
+    """Return the steps of a transaction over lists."""
     if not isinstance(value, tuple):
         raise RefusedError(f"expected the steps of a transaction; found {shown(value)}")
     return tuple(_step(step, ok=ok) for step in value)
 
 
 def steps_value(steps: tuple[Cells, ...], *, ok: bool) -> tuple[Any, ...]:
-    """The value of an invocation, or of an ok answer. A list that is empty is nil, as in Elle."""
+    """Return the value of an invocation, or of an ok answer. An empty list is nil, as in Elle."""
     return tuple(
         (Keyword("append"), step.key, step.value)
         if step.f == "append"
