@@ -29,7 +29,7 @@ class Status:
     info_count: int
     polled_count: int
     broken: tuple[str, ...]
-    """Open faults, e.g. `kill broker-2`."""
+    """The open faults, e.g. `kill broker-2`."""
 
 
 class Progress(Protocol):

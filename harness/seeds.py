@@ -11,7 +11,7 @@ import secrets
 __all__ = ["SEED_MAX", "new_seed", "stream", "stream_seed"]
 
 SEED_MAX = 2**31 - 1
-"""Seeds stay short enough to be typed."""
+"""The largest seed: seeds stay short enough to be typed."""
 
 
 def new_seed() -> int:

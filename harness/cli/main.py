@@ -39,7 +39,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "simulate": "harness.cli.simulate",
     "track-record": "harness.cli.reproduce",
 }
-"""Of each command: the module that has it."""
+"""The module of each command."""
 
 
 class _Commands(click.Group):

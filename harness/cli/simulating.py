@@ -29,7 +29,7 @@ __all__ = ["selftest", "simulate"]
 
 
 _STORM: Final = "storm"
-"""In the place of a scenario: every seed draws its own cluster and faults."""
+"""The word in the place of a scenario: every seed draws its own cluster and faults."""
 _SHOWN_MAX: Final = 3
 _FAILED: Final = 255
 

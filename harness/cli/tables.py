@@ -8,7 +8,7 @@ from rich.table import Table
 __all__ = ["console", "table_of"]
 
 _PLAIN_WIDTH: Final = 100
-"""Of what is no terminal, and has no width of its own. Longer cells go on in the next line."""
+"""The width of output that has none, being no terminal. Longer cells go on in the next line."""
 
 
 def console(*, aside: bool = False) -> Console:

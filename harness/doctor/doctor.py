@@ -37,7 +37,7 @@ from nemesis.verbs.takes import Takes
 __all__ = ["examine"]
 
 _MEMORY_BYTES_MIN = 4 << 30
-"""Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
+"""The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
 
 

@@ -17,7 +17,7 @@ from history.run_directory import RunDirectory, refuse_name
 __all__ = ["KAFKA", "Place", "building_run", "new_manifest"]
 
 KAFKA: Final = "kafka"
-"""Beside the models: what clients did to the partitions of Kafka."""
+"""The model, beside those of `Model`, of clients' operations on Kafka's partitions."""
 
 
 def new_manifest(*, model: str, name: str, title: str, command: str, seed: int = 0) -> Manifest:

@@ -27,7 +27,7 @@ class ClientFaults:
         self._journal = journal
         self._played = played
         self._open: dict[str, tuple[int, OnClients]] = {}
-        """By client: the row of its fault, and the step that began it."""
+        """The row of each client's fault, and the step that began it, by client."""
 
     @property
     def open_labels(self) -> tuple[str, ...]:

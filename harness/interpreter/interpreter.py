@@ -43,9 +43,9 @@ from nemesis.verbs.wait import Wait
 __all__ = ["Interpreter"]
 
 _ROUNDED_S = 5.0
-"""More than what the checks take off a stretch of time, as clocks differ."""
+"""A margin above what the checks take off a stretch of time, as clocks differ."""
 _NAMED_MAX = 4
-"""Named causes in one message; the rest is counted."""
+"""The number of causes named in one message; the rest is counted."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,8 +61,7 @@ class Interpreter:
     draw: random.Random
     on_tick: Callable[[float, Observation], None] | None
     """Called at every tick: progress, and the watch over clients and nodes. None: the run is not
-    watched, and no fault is settled.
-    """
+    watched, and no fault is settled."""
     time: Time = field(default_factory=RealTime)
     policy: Policy = field(default_factory=Policy)
     shortfalls: list[str] = field(default_factory=list)

@@ -35,7 +35,7 @@ _NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
 @dataclass(slots=True, kw_only=True)
 class _OpenRule:
     index: int | None
-    """Of its row of `faults`; None: it only watches."""
+    """The index of its row of `faults`; None: it only watches."""
     label: str
     seen: bool = False
 

@@ -63,7 +63,7 @@ class Partitions:
         by, cutter = self._cutter(step)
         self._refuse_taken(step.name)
         flows = flows_of(step.cut, scene, draw)
-        # Said in any case: a replay may have a proxy where this run has none.
+        # Always stated: a replay may have a proxy where this run has none.
         stated = by if by is Means.PACKETS else step.by
         self._played.note(replace(step, cut=Flows(flows=flows), by=stated, at_s=now_s))
         lost = cut_off(flows, scene.nodes) or {node for flow in flows for node in flow}

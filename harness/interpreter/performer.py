@@ -33,11 +33,11 @@ class OpenFault:
     name: str
     healed_by: "Verb[Any]"
     broken: set[NodeName]
-    """Nodes whose heal was not yet performed."""
+    """The nodes whose heal was not yet performed."""
     healing: set[NodeName]
-    """Nodes whose heal was performed and not yet seen to work."""
+    """The nodes whose heal was performed and not yet seen to work."""
     late: set[NodeName] = field(default_factory=set)
-    """Nodes that died of their disk after it was mended, and were started then."""
+    """The nodes that died of their disk after it was mended, and were started then."""
     mended: list[str] = field(default_factory=list)
     """The evidence that performing the heals returned, where it returned any."""
 

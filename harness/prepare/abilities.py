@@ -36,7 +36,7 @@ class There:
     cluster: type[Cluster]
     host: HostKind = HostKind.LOCAL
     wired: bool = True
-    """There is a proxy on the links between nodes."""
+    """True if there is a proxy on the links between nodes."""
 
     def lacks(self, *abilities: type) -> str | None:
         """Name the first of these abilities that the cluster lacks; None if it has them all."""
@@ -164,7 +164,7 @@ class _Asked:
 def why_not(step: Step, there: Capabilities) -> str | None:
     """Return the reason why this step cannot be done there; None if it can.
 
-    Each step of a block is asked about.
+    A block has none: each of its steps is asked about.
     """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not(step, there)
 

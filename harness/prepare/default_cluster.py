@@ -21,7 +21,7 @@ __all__ = ["default_cluster"]
 def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True) -> Make:
     """Return the first make of its system; of Kafka, REFERENCE where its release cannot be had.
 
-    A trial is SIMULATED. Without `fetch` it is not tried: what a run would do then is said.
+    A trial is SIMULATED. Without `fetch` no release is fetched; `say` is told what a run would do.
     """
     first = system_of(scenario.cluster).makes[0]
     if first is not KAFKA:

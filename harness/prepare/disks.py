@@ -21,8 +21,8 @@ _OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
 def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
     """Return the scenario, its nodes on disks of their own if a step acts on these.
 
-    Where there can be none, and nothing is done but to cut their power, it is followed what they
-    sync. UsageError if this machine can do neither. Nodes in virtual time have disks in any case.
+    Where there can be none, and the only fault is a loss of power, what the nodes sync is followed.
+    Raise UsageError if this machine can do neither. Nodes in virtual time always have disks.
     """
     if options.cluster.in_virtual_time:
         return scenario

@@ -15,7 +15,7 @@ __all__ = ["with_hardships"]
 def with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
     """Return the scenario, its nodes with their own clocks and control groups where it needs them.
 
-    UsageError if this machine can have none. Nodes in virtual time have neither.
+    Raise UsageError if this machine can have none. Nodes in virtual time have neither.
     """
     if options.cluster.in_virtual_time:
         return scenario

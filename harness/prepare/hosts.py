@@ -31,7 +31,7 @@ class Needs:
     run_id: str
     nodes: tuple[NodeName, ...]
     directory: Path
-    """In which each node has one."""
+    """The directory that holds one directory for each node."""
     prepared: Prepared
     """The material that nodes are made of."""
     progress: Progress

@@ -7,7 +7,7 @@ from history.failure import UsageError
 __all__ = ["refuse_unplaceable"]
 
 _SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
-"""Nodes of our own need this Python and all its packages, which are not there."""
+"""The hosts without this Python and all its packages, which nodes of our own need."""
 
 
 def refuse_unplaceable(options: RunOptions) -> None:

@@ -10,7 +10,7 @@ from history.failure import Mistakes, SpecError, UsageError
 __all__ = ["IN_IMAGE", "refuse_missing_releases"]
 
 IN_IMAGE: Final = "image:"
-"""Before the name of a directory inside the containers' image."""
+"""The prefix of the name of a directory inside the containers' image."""
 
 
 def refuse_missing_releases(scenario: Scenario, *, image: str | None) -> None:

@@ -1,4 +1,4 @@
-"""From what a scenario says of its clients to the workloads that run them.
+"""The workloads of a scenario, built from what it says of its clients.
 
 A scenario has one workload that writes and reads records, and may have others beside it: one that
 creates, changes and describes topics, one that moves the partitions of the run's own. Together they
@@ -86,7 +86,7 @@ def tables_of(scenario: Scenario) -> tuple[str, ...]:
 
 
 Build = Callable[[WorkloadKind, Any, int], Workload]
-"""Makes a workload of its kind, what the scenario says of it, and a seed."""
+"""A function that makes a workload from its kind, the scenario's spec of it, and a seed."""
 
 
 def together(scenario: Scenario, build: Build, *, seed: int, time: Time) -> Together:

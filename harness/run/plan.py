@@ -41,7 +41,7 @@ class Plan:
     """The plan of a run: its scenario, fitted, and its options."""
 
     scenario: Scenario
-    """Fitted to its cluster and its host."""
+    """The scenario, fitted to its cluster and its host."""
     options: RunOptions
 
     @property

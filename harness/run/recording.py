@@ -61,8 +61,7 @@ class Recording:
         | None
     ) = None
     """Opens the looks at the cluster, given the count of acknowledged sends and the wire's status.
-    None: a thread of its own looks.
-    """
+    None: a thread of its own looks."""
     _dead: set[str] = field(default_factory=set)
 
     def go(self) -> None:

@@ -1,10 +1,11 @@
 """A stored run as a scenario: its own cluster and clients, and the play that it performed.
 
-A node that had died by itself was started again when everything was healed. That start is left out:
-nothing in the play takes the node down, and if it dies again, the end of the run heals it again.
+A node that had died on its own was started again when everything was healed. That start is left
+out: nothing in the play takes the node down, and if it dies again, the end of the run heals it
+again.
 
-Of a trial the play is what its drawn faults came to, at their very nanoseconds: done again then, it
-makes the same world, or, with a step left out, the same one up to there.
+The play of a trial is its drawn faults as they happened, at their very nanoseconds: done again
+then, it makes the same world, or, with a step left out, the same one up to there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from nemesis.verbs.registry import VERBS
 __all__ = ["replayed"]
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
-"""Storms all of whose starts may be those of misfits: in others only some are, or none."""
+"""The storms all of whose starts may be those of misfits: in others only some are, or none."""
 _START = "start"
 _TAKE_DOWN = tuple(
     verb.word for verb in VERBS.values() if verb.deed is not None and verb.deed.takes_down

@@ -26,7 +26,7 @@ LOOKS: Final[Mapping[str, FaultLook]] = {
     for verb in VERBS.values()
     if verb.fault
 }
-"""Of each fault, as its verb has it."""
+"""The look of each fault, as its verb states it."""
 
 
 def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:

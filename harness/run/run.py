@@ -50,8 +50,8 @@ __all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenari
 class InterruptedRunError(KeyboardInterrupt):
     """The user ended the run (SIGINT, SIGTERM).
 
-    No HarnessError: whoever asks a cluster again after an error would go on, and the user's wish be
-    lost.
+    It is no HarnessError: code that asks a cluster again after an error would go on, and the user's
+    wish would be lost.
     """
 
 
@@ -92,7 +92,7 @@ class _Stage:
     """The requirements of a run, gathered before it begins, whatever its cluster is made of."""
 
     java: Java
-    """For the checks."""
+    """The Java of the checks."""
     release: str
     """The release whose expectations hold."""
     level: int | None

@@ -16,7 +16,7 @@ __all__ = ["parse_cluster"]
 def parse_cluster(value: object) -> ClusterSpec:
     """Return the spec of a cluster of the system that `system` names, of Kafka by default.
 
-    SpecError with the paths to what cannot be.
+    Raise SpecError with the paths to what cannot be.
     """
     data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
     name = str(data.pop("system", next(iter(SYSTEMS))))

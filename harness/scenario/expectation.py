@@ -25,16 +25,16 @@ __all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """On these releases, this validity, with at least these anomalies."""
+    """An expectation: on these releases, this validity, with at least these anomalies."""
 
     releases: SpecifierSet
-    """Of Kafka; of an entry with levels it says nothing."""
+    """The releases of Kafka; an entry with levels says nothing of them."""
     validity: Validity
     levels: SpecifierSet | None = None
     """The metadata.versions of clusters of our own that it is about; None: it is about releases."""
     anomalies: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
-    """Releases that stand for all of them in a track record."""
+    """The releases that stand for all of them in a track record."""
 
 
 def parse_expectations(value: object) -> tuple[Expectation, ...]:

@@ -14,13 +14,13 @@ class HostKind(StrEnum):
     """The kind of place in which the nodes run."""
 
     LOCAL = "local"
-    """As processes of this machine, on its loopback."""
+    """The nodes are processes of this machine, on its loopback."""
     NETNS = "netns"
-    """As processes of this machine, each in a network namespace with an address of its own."""
+    """The nodes are processes of this machine, each with a network namespace and an address."""
     DOCKER = "docker"
-    """Each in a container of its own, on a network of the run."""
+    """The nodes are in containers, one each, on a network of the run."""
     SSH = "ssh"
-    """On machines of the user's, which an inventory names."""
+    """The nodes are on machines of the user's, which an inventory names."""
 
     @property
     def has_networks(self) -> bool:
@@ -50,6 +50,6 @@ class RunOptions:
     inventory: Path | None = None
     """The file that says which machines there are."""
     without_rules: tuple[str, ...] = ()
-    """Rules that the reference cluster is not to keep, by their names."""
+    """The rules that the reference cluster is not to keep, by their names."""
     wire: bool = True
     """Lead the links between the nodes over the proxy, which tapes what the control plane says."""

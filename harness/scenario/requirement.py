@@ -27,7 +27,7 @@ class Requirement:
 
     faults: tuple[str, ...] = ()
     served: tuple[str, ...] | None = None
-    """None: during each kind that takes effect."""
+    """The kinds during which clients must be served; None: each kind that takes effect."""
     judged: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, object]:

@@ -43,7 +43,7 @@ __all__ = ["Scenario", "load_scenario", "parse_scenario"]
 T = TypeVar("T")
 
 _AFTER_HEALING_S: Final = 1.0
-"""For operations after the last heal, for the record."""
+"""The time for operations after the last heal, for the record."""
 
 _KEYS = [
     "name",
@@ -79,7 +79,7 @@ class Scenario:
     """The workloads that go on beside it, by the kinds of `workloads.registry`."""
     mix: MixSpec | None
     play: Play | None
-    """With neither mix nor play the run is a control: clients alone, nothing breaks."""
+    """The play; with neither mix nor play the run is a control: clients alone, nothing breaks."""
     time_limit_s: float
     """The duration of faults and clients; with a play, an upper bound."""
     recovery_limit_s: float
@@ -87,9 +87,9 @@ class Scenario:
     expect: tuple[Expectation, ...]
     require: Requirement = field(default_factory=Requirement)
     drawn: bool = False
-    """Its faults come from a seed, also those that a replay repeats."""
+    """True if its faults come from a seed, also those that a replay repeats."""
     trial: TrialSpec | None = None
-    """It is a trial of `fencepost simulate`: what that draws and does itself."""
+    """The spec of a trial of `fencepost simulate`, with its own draws and actions; else None."""
     clients_through_proxy: bool = False
     """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
 

@@ -9,7 +9,7 @@ from nemesis.words import did_you_mean
 __all__ = ["find_scenario", "library"]
 
 _ROOT = Path(__file__).resolve().parents[2] / "scenarios"
-"""Beside the packages, in a checkout as in an installed wheel."""
+"""The directory of scenarios beside the packages, in a checkout as in an installed wheel."""
 
 
 def library() -> Mapping[str, Path]:

@@ -1,4 +1,4 @@
-"""From parsed YAML to frozen values: unknown keys are errors, and types are checked once, here.
+"""Frozen values from parsed YAML: unknown keys are errors, and types are checked once, here.
 
 Each reader raises one SpecError for all the mistakes that it finds.
 """

@@ -28,9 +28,9 @@ class Document:
     text: str
     data: dict[str, Any]
     lines: Mapping[Path_, int]
-    """1-based line of each value (of a mapping's value: the line of its key), by path."""
+    """The 1-based line of each value (of a mapping's value: the line of its key), by path."""
     flags: Mapping[Path_, str]
-    """Values that a flag replaced, by path: the flag."""
+    """The flags that replaced values, by the path of the value."""
 
     def place(self, path: Path_) -> str:
         """Return `file:line` of the value at `path`, or of its nearest ancestor in the file.

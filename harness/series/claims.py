@@ -60,7 +60,7 @@ class Claim:
 
     says: str
     command: str
-    """Words as of a shell, without its expansions; its programs are those beside this Python."""
+    """The words as of a shell, without expansions; its programs are those beside this Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class ClaimRecord:
     says: str
     command: str
     started_at: str
-    """UTC, ISO 8601."""
+    """The time of its start: UTC, ISO 8601."""
     seconds: float
     fencepost_version: str
     machine: Mapping[str, str]

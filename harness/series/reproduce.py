@@ -42,9 +42,9 @@ class Subject:
 
     release: str
     metadata_version: str | None
-    """Another than the scenario's, which then says nothing of what to expect; None: its own."""
+    """Another level than the scenario's, which then states no expectation; None: its own."""
     scenario: Scenario
-    """For this release."""
+    """The scenario, fitted to this release."""
     options: Sequence[RunOptions]
     """One run each, in order."""
 

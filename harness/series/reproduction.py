@@ -39,9 +39,9 @@ class RunResult(StrEnum):
     HIT = "hit"
     MISS = "miss"
     UNKNOWN = "unknown"
-    """It has a verdict that leaves it open."""
+    """The run has a verdict that leaves it open."""
     FAILED = "failed"
-    """It came to no verdict."""
+    """The run reached no verdict."""
 
 
 class Expected(StrEnum):
@@ -65,7 +65,7 @@ class State(StrEnum):
     """The stage that a reproduction reached."""
 
     RUNNING = "running"
-    """Or killed on the way."""
+    """The reproduction is under way, or was killed on the way."""
     INTERRUPTED = "interrupted"
     COMPLETE = "complete"
 
@@ -79,16 +79,16 @@ class SeriesRun:
     seed: int
     result: RunResult
     validity: Validity | None
-    """Of its verdict; None if it came to none."""
+    """The validity of its verdict; None without a verdict."""
     seconds: float
-    """Wall time from the start of the run to its verdict: cluster, faults, checks and all."""
+    """The wall time from the start of the run to its verdict: cluster, faults, checks and all."""
     proof_seconds: float | None
     """Time of the run, since its clock began, at which the operations that prove the first of the
     sought anomalies had ended; None where no proof names operations."""
     anomalies: Mapping[str, int]
     """The number of illegal cases that each check found."""
     run: str | None
-    """Its directory, if it got one that is known."""
+    """The run's directory, if it has one that is known."""
     command: str
     """The command line that repeats it."""
     reason: str = ""
@@ -102,12 +102,12 @@ class Series:
     __pydantic_config__ = _STRICT
 
     release: str
-    """As it was asked for."""
+    """The release, as it was asked for."""
     metadata_version: str | None
     """The scenario's or the user's; None: the release's own."""
     expected: Expected
     sought: tuple[tuple[str, ...], ...]
-    """Sets of anomalies, one of which has to be there whole; without any set, any illegal one."""
+    """The sets of anomalies, one of which must be there whole; without any set, any illegal one."""
     runs: tuple[SeriesRun, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     """The versions under test, as the clusters told them."""
@@ -161,7 +161,7 @@ class Series:
 
     @property
     def median_seconds(self) -> float | None:
-        """Of the hits, if there are any, else of the misses; None without either."""
+        """The median of the hits, or of the misses if there are no hits; None without either."""
         by_result = {
             result: [run.seconds for run in self.runs if run.result is result]
             for result in (RunResult.HIT, RunResult.MISS)
@@ -171,13 +171,13 @@ class Series:
 
     @property
     def median_proof_seconds(self) -> float | None:
-        """Of the runs where it is known."""
+        """The median of the runs where it is known."""
         seconds = [run.proof_seconds for run in self.runs if run.proof_seconds is not None]
         return median(seconds) if seconds else None
 
     @property
     def found(self) -> Mapping[str, int]:
-        """In how many runs each anomaly was found, the most frequent first."""
+        """The number of runs in which each anomaly was found, the most frequent first."""
         counts: dict[str, int] = {}
         for run in self.runs:
             for name in run.anomalies:
@@ -205,7 +205,7 @@ class Reproduction:
     issue: str | None
     state: State
     started_at: str
-    """UTC, ISO 8601."""
+    """The time of its start: UTC, ISO 8601."""
     command: str
     """The command line that repeats the whole, its first seed included."""
     fencepost_version: str

@@ -44,7 +44,7 @@ def add_to_track_record(path: Path, directory: Path) -> Path:
     """Copy a stored reproduction into the record, and say where it lies.
 
     Its runs are named `<scenario>/<time>`, wherever they lie on this machine.
-    Raises HarnessError if it is none; UsageError if it has no run.
+    Raises HarnessError if the file is no reproduction; UsageError if it has no run.
     """
     found = read_reproduction(path)
     if not any(series.runs for series in found.series):

@@ -55,7 +55,7 @@ class Reader:
         self._draw = random.Random(f"reader/{seed}")  # noqa: S311
         self._correlation = 0
         self._asked: tuple[int, int] | None = None
-        """(when, whom): the read that is open."""
+        """The open read: when it began, and of whom."""
 
     def give_up(self) -> None:
         """Do nothing: it has nothing to end."""

@@ -30,7 +30,7 @@ from harness.trials.trial import TrialResult
 __all__ = ["Attempt", "attempted", "attempts"]
 
 _RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
-"""Tables that tell of records."""
+"""The tables that tell of records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Attempt:
     example: Example
     storm: str
     oracle: str
-    """Its first finding."""
+    """The oracle's first finding."""
     excused: bool
     crash: str
     found: Mapping[str, str]

@@ -1,7 +1,7 @@
 """The interpreter of a trial: that of runs, with the policy of a trial, on a simulated cluster.
 
 A trial's schedules are random: what can be done is done, at once and without waiting for evidence,
-and the schedule goes on; a node that has ended by itself cannot be killed again. A step that no
+and the schedule goes on; a node that has already ended cannot be killed again. A step that no
 trial can do is refused before the first one (`why_not_tried`), and never left out.
 """
 
@@ -37,9 +37,10 @@ _TRIAL: Final = Policy(
 
 
 def why_not_tried(step: Step) -> str | None:
-    """Return the reason why no trial can do this step, or one of a block's; None if trials do it.
+    """Return the reason why no trial can do this step; None if trials do it.
 
-    It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
+    A block has none: its steps are asked about. This question comes in addition to what the cluster
+    can do (`harness.prepare.abilities`): trials do less.
     """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 

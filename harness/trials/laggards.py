@@ -21,12 +21,12 @@ __all__ = ["Laggards"]
 _S: Final = 1_000_000_000
 _GAPS_S: Final = (0.2, 1.0)
 _LATE_S: Final = (0.3, 1.6)
-"""Shorter than a lease of a quick cluster."""
+"""The span of a laggard's delay: shorter than a lease of a quick cluster."""
 _NAME: Final = "laggard"
 
 
 class Laggards:
-    """At most one at a time, from `begin` to `end`."""
+    """The laggards of a trial, at most one at a time, from `begin` to `end`."""
 
     def __init__(self, cluster: SimulatedCluster, interpreter: Interpreter, *, seed: int) -> None:
         self._cluster = cluster

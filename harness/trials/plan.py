@@ -54,7 +54,7 @@ _QUICK: Final[Mapping[str, str]] = {
     "controller.socket.timeout.ms": "2000",
     "replica.socket.timeout.ms": "2000",
 }
-"""Time-outs at which a fault shows within seconds."""
+"""The time-outs at which a fault shows within seconds."""
 _UPGRADES: Final = 0.3
 """The share of plans that begin a level below; never below LEVEL_EPOCHS, where KAFKA-14139 is."""
 _EPISODES: Final = ("kill", "pause", "restart", "wipe", "cut_power", "partition", "delay")
@@ -76,7 +76,7 @@ _LOSSES: Final = {
 _SMALL_ANSWERS: Final = {Storm.RELAYS: 0.6}
 _REGICIDES: Final = 0.45
 _LATE_FETCHES: Final = 0.12
-"""Of the plans of windows with three brokers: their clusters are as late Fetches want them."""
+"""The share of plans of windows with three brokers whose clusters are as late Fetches need them."""
 
 
 def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:

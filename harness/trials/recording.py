@@ -50,7 +50,10 @@ _UNKNOWN_TOPIC: Final = ERROR_NAMES[Error.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 class TrialRecording:
-    """Into the raw directory of a run. `finish` it once the trial is over, whatever came of it."""
+    """The recording of a trial in a run's raw directory.
+
+    `finish` it once the trial is over, in every case.
+    """
 
     def __init__(self, plan: TrialPlan, run: RunDirectory) -> None:
         self._plan = plan
@@ -59,16 +62,16 @@ class TrialRecording:
         self.tape = BufferedTape(run.raw)
         self.recorders: Recorders = recorded(run.raw, _keys(plan))
         self.workload: SimulatedProducePoll | None = None
-        """Once it has started."""
+        """The workload, once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
         self.hear = stamps(self._times)
         self._reads = ReadBook(run.raw, writer="readers")
         self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []
         self._begin_ns: int | None = None
-        """From when on times of the play count, while it goes on."""
+        """The zero of the play's times, while it goes on."""
         self._down: set[NodeName] = set()
-        """Nodes that the play has taken down."""
+        """The nodes that the play has taken down."""
 
     def begin(self, cluster: SimulatedCluster) -> None:
         """Begin the recording, when the cluster is built and nothing has happened to it yet."""

@@ -23,7 +23,10 @@ _TICK_NS: Final = 20_000_000
 
 
 class Schedule:
-    """Of one plan. It lets the world go on until a step is due, and begins when it is made."""
+    """The schedule of one plan.
+
+    It lets the world go on until a step is due, and begins when it is made.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class Schedule:
         self._has_misfits = is_play and (plan.old_software or plan.unformatted)
         """A play then names each node that it starts: it is what became of a drawn schedule."""
         self._begin_ns = self._world.now_ns
-        """From when on the times of a play count."""
+        """The zero of a play's times."""
         self._given_up = False
 
     def missed(self) -> None:

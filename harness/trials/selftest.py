@@ -33,13 +33,13 @@ class Detection:
     rule: Rule
     trial_count: int
     hits: tuple[int, ...]
-    """Seeds whose trials found what the rule prevents, in order."""
+    """The seeds whose trials found what the rule prevents, in order."""
     anomalies: dict[str, int]
-    """Trials by what they found, each anomaly once a trial."""
+    """The counts of trials by what they found, each anomaly once a trial."""
     crash_count: int
     cpu_s: float
     attempts: tuple[Attempt, ...]
-    """Trials that the checks judged, in order, up to the first in which they found it."""
+    """The trials that the checks judged, in order, up to the first in which they found it."""
 
     @property
     def found(self) -> Attempt | None:

@@ -41,10 +41,10 @@ class Tally:
     cpu_s: float = 0.0
     acknowledged_count: int = 0
     found: dict[str, int] = field(default_factory=dict)
-    """Trials by the first anomaly that each of them found."""
+    """The counts of trials by the first anomaly that each of them found."""
     crashes: list[TrialResult] = field(default_factory=list)
     suspicious: list[TrialResult] = field(default_factory=list)
-    """Those that found something, in the order of their seeds within each wave."""
+    """The trials that found something, in the order of their seeds within each wave."""
 
     def add(self, result: TrialResult) -> None:
         """Count one trial."""

@@ -32,9 +32,9 @@ class StoredTrial:
     """A trial on the disk."""
 
     run: RunDirectory
-    """Sealed, and not judged."""
+    """The run, sealed and not judged."""
     result: TrialResult
-    """Of the trial as it was recorded: to the end of its schedule."""
+    """The result of the trial as it was recorded: to the end of its schedule."""
 
 
 def store_trial(

@@ -71,9 +71,9 @@ class TrialResult:
     seed: int
     storm: str
     findings: tuple[Finding, ...]
-    """In the order in which they were found; what did not recover is the last one."""
+    """The findings, in order; a cluster that did not recover is the last one."""
     excused: bool
-    """Records were lost by a fault that nothing survives: no evidence of anything."""
+    """True if records were lost by a fault that nothing survives: no evidence of anything."""
     crash: str
     """The error in the code of the simulation itself; empty: none."""
     event_count: int

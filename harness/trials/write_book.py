@@ -28,7 +28,7 @@ class WriteBook:
         self._open: dict[int, int] = {}
         """The numbers of those that have no answer yet, by correlation."""
         self.created: list[str] = []
-        """Topics that were asked for, in order."""
+        """The topics that were asked for, in order."""
 
     def called(self, now: int, broker: int, change: Any) -> None:
         """Record a change that is asked for; of some kinds the table has no rows."""

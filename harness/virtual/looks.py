@@ -36,7 +36,7 @@ class SimulatedLooks:
         self._scene: Scene | None = None
         self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
         self._impaired = ((), [], frozenset())
-        """Of the latest look: what was shown, the states of the nodes, and who was not whole."""
+        """The latest look: what was shown, the states of the nodes, and those not whole."""
 
     def __enter__(self) -> Self:
         return self
