@@ -1,4 +1,4 @@
-"""From frames to arrows: an exchange that was answered at once is one, and repeats are counted.
+"""Arrows from frames: an exchange that was answered at once is one, and repeats are counted.
 
 A picture has room for so many arrows. What a proof names comes first, then what a rule disturbed
 and the answers to it, what was refused, and the rest by its nearness; what is left out is counted.
@@ -42,9 +42,9 @@ class Arrow:
 
     frame: int
     frames: tuple[int, ...]
-    """All that it stands for."""
+    """The frames that it stands for."""
     exchange: tuple[int, int]
-    """Its connection and correlation id."""
+    """The exchange: its connection and correlation id."""
     api: str
     sender: str
     receiver: str
@@ -60,7 +60,7 @@ class Arrow:
     """The answer, if it came back at once; else None."""
     refused: bool
     details: tuple[str, ...]
-    """Lines for those who look closer."""
+    """The lines for a reader who looks closer."""
     proven: bool = False
     """True if the proof of an anomaly that the page shows names it."""
     repeats: int = 0

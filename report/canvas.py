@@ -37,13 +37,13 @@ Columns = Mapping[str, NDArray[np.float64]]
 
 _NS: Final = 1e9
 _DECADES_APART: Final = 3
-"""Up to so many powers of ten, there is room for ticks between them."""
+"""The number of powers of ten up to which there is room for ticks between them."""
 _HEIGHT: Final = 190
 # Wide enough for the names of nodes and for "100,000", so that the time axes of all plots align.
 _BORDER_LEFT: Final = 84
 _SHADE_ALPHA: Final = 0.16
 _LATE: Final = 0.8
-"""From here on, words to the right of a moment might leave a narrow plot."""
+"""The share of the plot from which words to the right of a moment might leave a narrow plot."""
 _FAULTS_NAMED_MAX: Final = 4
 
 

@@ -44,16 +44,16 @@ class Moment:
     """One step of the way."""
 
     time_ns: int | None
-    """None: it shows at the end, and its time is unknown."""
+    """The time; None: it shows at the end, and its time is unknown."""
     what: str
     decisive: bool = False
     """True if the loss would not have happened without it."""
     frames: tuple[int, ...] = ()
     metadata_offsets: tuple[int, ...] = ()
     fault: int | None = None
-    """By its index."""
+    """The index of a fault."""
     evidence: str = ""
-    """In words, where it is none of these."""
+    """The evidence in words, where it is none of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Story:
     meaning: str
     moments: tuple[Moment, ...]
     left_out: int
-    """Steps that are not shown."""
+    """The number of steps that are not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ DECIDING: Final = frozenset(
         "WriteTxnMarkers",
     )
 )
-"""APIs that are drawn though nothing was done to them; of others only what was disturbed."""
+"""The APIs that are drawn though nothing was done to them; of others only what was disturbed."""
 
 DISTURBING: Final = frozenset(
     (
@@ -66,8 +66,7 @@ DISTURBING: Final = frozenset(
     )
 )
 """The actions that change an exchange. Mere delays and rewrites are not among them: they
-mostly touch many frames.
-"""
+mostly touch many frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ class Frame:
     api: str
     api_version: int
     items: tuple[Mapping[str, Any], ...]
-    """Its rows of `wire`, without what is null."""
+    """The rows of `wire` of the frame, without nulls."""
 
     @property
     def sender(self) -> str:
@@ -128,7 +127,7 @@ class FrameCounts:
 
     frame_count: int
     deciding_count: int
-    """Of the APIs of `DECIDING`."""
+    """The number of frames of the APIs of `DECIDING`."""
     disturbed_count: int
     disturbed_from_ns: int | None
     """The time when the first frame was sent that was held, dropped or the like; None: none was."""
@@ -143,7 +142,7 @@ NO_FRAMES: Final = FrameCounts(
     disturbed_from_ns=None,
     disturbed_until_ns=0,
 )
-"""Of a run without a tape."""
+"""The counts of a run without a tape."""
 
 
 def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:

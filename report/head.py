@@ -31,7 +31,7 @@ class Head:
     identity: tuple[Fact, ...]
     figures: tuple[Fact, ...]
     command: str
-    """Empty if the manifest is lost."""
+    """The command that repeats the run; empty if the manifest is lost."""
     failure: str
     """The reason why the run failed although it has a verdict, or empty."""
 

@@ -28,17 +28,17 @@ from report.svg import CHARACTER, event_group, line, text
 __all__ = ["OPERATIONS_MAX", "draw_intervals", "model_rows_at", "picture_of"]
 
 OPERATIONS_MAX: Final = 40
-"""Of one picture, the earliest ones: a proof of more is not read from a picture."""
+"""The bound on operations in a picture, the earliest ones: a longer proof is not read from it."""
 
 _TOP: Final = 8.0
 _ROW: Final = 42.0
 _BAR: Final = 10.0
 _MARGIN: Final = 18.0
 _GAP: Final = 30.0
-"""Between two moments that differ, at least."""
+"""The least distance between two moments that differ."""
 _FOOT: Final = 26.0
 _CLOCK: Final = 66.0
-"""Between two times that are written out, at least."""
+"""The least distance between two times that are written out."""
 _LOOKS: Final = {Effect.MUST: "ok", Effect.MAY: "info", Effect.REFUSED: "fail"}
 
 
@@ -56,7 +56,7 @@ class _Bar:
 
     @property
     def width(self) -> float:
-        """Of its words."""
+        """The width of its words."""
         return len(self.words) * CHARACTER + 12
 
 

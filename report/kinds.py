@@ -18,7 +18,7 @@ class KindRow:
     kind: FaultKind
     demanded: bool
     served: bool
-    """Clients have to be served while it is in effect."""
+    """True if clients have to be served while it is in effect."""
 
 
 def kind_rows(verdict: Verdict | None, manifest: Manifest | None) -> tuple[KindRow, ...]:

@@ -48,7 +48,7 @@ class Note:
     words: str
     details: tuple[str, ...]
     about: tuple[str, ...] = ()
-    """Partitions, where records of several say the same."""
+    """The partitions, where records of several say the same."""
     by: str | None = None
     """The controller that decided it."""
 

@@ -19,7 +19,7 @@ from report.reading import Reading
 __all__ = ["GroupOfProofs", "Proof", "Step", "known_entry", "proofs_of"]
 
 _STEPS_MAX: Final = 8
-"""Operations shown of one anomaly; a duplicate of a thousand reads is understood after a few."""
+"""The bound on operations shown of one anomaly: a few explain a duplicate of a thousand reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Proof:
     """The first call of its operations; None if none of them was found."""
     to_ns: int
     left_out: int
-    """Operations that are not shown."""
+    """The number of operations that are not shown."""
     intervals: Markup | None = None
     """The picture of the times of operations on an object; None of any other anomaly."""
 
@@ -66,7 +66,7 @@ class GroupOfProofs:
     """The number of anomalies that the file spells out."""
     proofs: tuple[Proof, ...]
     link: str
-    """To that file, relative to the page."""
+    """The link to that file, relative to the page."""
 
 
 def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:

@@ -16,7 +16,7 @@ from report.reading import Reading
 __all__ = ["FileRow", "Folder", "Provenance", "provenance_of"]
 
 _FILES_MAX: Final = 1000
-"""Files listed; a run of hundreds of nodes is better searched with a shell."""
+"""The bound on listed files; a run of hundreds of nodes is better searched with a shell."""
 
 _DATA: Final = "disk"
 """The directory of a node's own files: Kafka's, thousands of them, and no evidence of ours."""
@@ -31,11 +31,11 @@ class FileRow:
 
     name: str
     link: str
-    """Relative to the page."""
+    """The link to it, relative to the page."""
     byte_count: int | None
-    """None: the manifest has its digest, but the file is not there."""
+    """The size; None: the manifest has its digest, but the file is not there."""
     digest: str
-    """SHA-256 from the manifest, or empty."""
+    """The SHA-256 from the manifest, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Provenance:
     promises: tuple[Fact, ...]
     folders: tuple[Folder, ...]
     complete: bool
-    """False: there are more than `_FILES_MAX` files."""
+    """False if there are more than `_FILES_MAX` files."""
 
 
 def provenance_of(run: RunDirectory, reading: Reading) -> Provenance:

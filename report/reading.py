@@ -30,7 +30,7 @@ _BATCH_ROWS: Final = 1 << 18
 _COUNTED: Final = ("f", "outcome", "call_ns", "return_ns", "record_count", "error")
 _WORDS: Final = ("f", "outcome", "error")
 _CLIENT_TABLES: Final = frozenset(("operations", "records"))
-"""Those of a run whose manifest cannot be read."""
+"""The tables of a run whose manifest cannot be read."""
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Reading:
     operation_files: tuple[Path, ...]
     record_files: tuple[Path, ...]
     model_files: tuple[Path, ...]
-    """Of an open history on objects with keys of their own."""
+    """The files of an open history on objects with keys of their own."""
     troubles: tuple[str, ...]
     """The parts that could not be read, a sentence each."""
 

@@ -18,10 +18,10 @@ from report.timeline import Bins
 __all__ = ["SOURCE_COUNT_MAX", "SampleSeries", "series_of"]
 
 SOURCE_COUNT_MAX: Final = 12
-"""Lines that an eye can tell apart; the sources with the highest peaks are kept."""
+"""The number of lines that an eye can tell apart; the sources with the highest peaks are kept."""
 
 _RHYTHMS: Final = 2.5
-"""For how many usual intervals a value stands for what follows: one sample may be late."""
+"""The number of usual intervals for which a value stands: one sample may be late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class SampleSeries:
 
     metric: str
     by_source: Mapping[str, NDArray[np.float64]]
-    """In the order of their names."""
+    """The means of each source, in the order of the names."""
     source_count: int
     """The number of sources, the ones left out included."""
 

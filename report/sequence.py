@@ -35,7 +35,7 @@ RULE_KINDS: Final = frozenset(
         *("stall", "cut", "watch"),
     )
 )
-"""Faults that are rules of the wire: the arrows show what they did."""
+"""The faults that are rules of the wire: the arrows show what they did."""
 
 _CLIENTS: Final = "clients"
 _MARGIN_NS: Final = 5_000_000_000
@@ -63,12 +63,12 @@ class Scene:
     whole: bool
     """True if that is the whole run."""
     nodes: tuple[str, ...]
-    """From left to right."""
+    """The nodes, from left to right."""
     arrows: tuple[Arrow, ...]
     notes: tuple[Note, ...]
     steps: tuple[PerformedStep, ...]
     spans: tuple[FaultSpan, ...]
-    """Faults of nodes that were open in the window."""
+    """The faults of nodes that were open in the window."""
     remarks: tuple[str, ...]
     """The parts that are not in the picture, and the reasons."""
 
@@ -135,12 +135,12 @@ class _Tape:
 
     window: Window
     frame_count: int
-    """On the whole tape."""
+    """The number of frames on the whole tape."""
     arrows: tuple[Arrow, ...]
     folded: Counter[str]
-    """Frames by API that decide nothing."""
+    """The counts of frames, by API, that decide nothing."""
     left_out: Counter[str]
-    """Arrows by API that there was no room for."""
+    """The counts of arrows, by API, that there was no room for."""
 
 
 def _tape(

@@ -30,7 +30,7 @@ __all__ = [
 TIME_RIGHT: Final = 62.0
 NOTES_RIGHT: Final = 364.0
 HEAD: Final = 46.0
-"""Room for the names of the nodes."""
+"""The room for the names of the nodes."""
 
 _FIRST_LINE: Final = 412.0
 _STEPS_WIDTH: Final = 250.0

@@ -10,7 +10,7 @@ from report.notation import printable
 __all__ = ["BOLD_CHARACTER", "CHARACTER", "cross", "event_group", "head", "line", "pill", "text"]
 
 CHARACTER: Final = 6.4
-"""Width of a character of 12 px text, on average; labels are cut by it."""
+"""The average width of a character of 12 px text; labels are cut by it."""
 
 BOLD_CHARACTER: Final = 7.1
 

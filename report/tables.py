@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _FAULTS_MAX: Final = 500
-"""Rows of faults; hours of them are better read from the table itself."""
+"""The bound on rows of faults; hours of them are better read from the table itself."""
 
 _ERRORS_MAX: Final = 100
 

@@ -46,7 +46,7 @@ class Tally:
     errors: tuple[ErrorCount, ...]
     """The most frequent first."""
     grounds: Mapping[int, Grounds] = field(default_factory=dict)
-    """By the index of the fault; only faults that took effect."""
+    """The grounds by the index of the fault; only faults that took effect."""
 
     @property
     def operation_count(self) -> int:
@@ -66,8 +66,8 @@ class TallyFold:
             for span in spans
             if span.effect_ns is not None
         }
-        # How many were called up to a time is all it takes: within [a, b] were called as many as up
-        # to b less those up to a - 1. Exact for any number of faults, however they overlap.
+        # The count of calls up to a time suffices: the calls within [a, b] are those up to b less
+        # those up to a - 1. Exact for any number of faults, however they overlap.
         edges = {edge for a, b in self._effective.values() for edge in (a - 1, b)}
         self._edges = np.array(sorted(edges), dtype=np.int64)
         self._between = {f: np.zeros(len(edges) + 1, dtype=np.int64) for f in (F.SEND, F.POLL)}

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 BIN_COUNT_MAX: Final = 2000
-"""More points than pixels tell an eye nothing and weigh on the page."""
+"""The bound on bins: more points than pixels tell an eye nothing and weigh on the page."""
 
 _NS: Final = 1_000_000_000
 # Round widths, so that a bin can be named: half a second and longer, as many sends as a p99 needs.
@@ -44,7 +44,7 @@ _OUTCOMES: Final = tuple(Outcome)
 _BUCKETS_AN_OCTAVE: Final = 32
 _LATENCY_NS_MIN: Final = 1000.0
 _OCTAVES: Final = 32
-"""From 1 µs to 71 minutes."""
+"""The octaves of latency: from 1 µs to 71 minutes."""
 _BUCKETS: Final = _BUCKETS_AN_OCTAVE * _OCTAVES
 
 
@@ -88,15 +88,15 @@ class OperationBlock:
     """A stretch of `operations` as plain arrays of one length; the same for every fold."""
 
     f: NDArray[np.int8]
-    """Places in `F`."""
+    """The places in `F`."""
     outcome: NDArray[np.int8]
-    """Places in `Outcome`."""
+    """The places in `Outcome`."""
     call_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
     """The time of its return; of its call, if its end was never seen."""
     record_count: NDArray[np.int64]
     error: pa.Array
-    """Names of the error registry, or null."""
+    """The names in the error registry, or null."""
 
     def select(self, f: F, outcome: Outcome) -> NDArray[np.bool_]:
         """Return a mask of the operations of this kind and outcome."""
@@ -130,7 +130,7 @@ def block_of(batch: pa.RecordBatch) -> OperationBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """Of acknowledged sends, by the bin of their call, in ms; NaN where there were none."""
+    """The latencies of acknowledged sends, in ms, by the bin of their call; NaN where none were."""
 
     p50_ms: NDArray[np.float64]
     p99_ms: NDArray[np.float64]
@@ -145,7 +145,7 @@ class Timeline:
     ended: Mapping[tuple[F, Outcome], NDArray[np.int64]]
     """The number of operations that ended in each bin, by kind and outcome."""
     polled_records: NDArray[np.int64]
-    """Records that the ok polls that ended in each bin returned."""
+    """The number of records that the ok polls ending in each bin returned."""
     latencies: Latencies
 
     def rate(self, f: F, outcome: Outcome) -> NDArray[np.float64]:
