@@ -43,5 +43,5 @@ class ClockSkew:
     from_ns: int
     until_ns: int
     ahead_min_ns: int
-    """At no time less ahead than this; negative: behind."""
+    """The least lead of the clock in that time; negative: behind."""
     ahead_max_ns: int

@@ -1,4 +1,4 @@
-"""From arrays of numbers to the columns of a table: stand-ins become nulls, codes become words."""
+"""Columns of a table from arrays of numbers: stand-ins become nulls, codes become words."""
 
 from collections.abc import Sequence
 from typing import Any, Final

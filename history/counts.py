@@ -28,12 +28,12 @@ class ClientCounts:
     """
 
     invoked: int = 0
-    """Sends."""
+    """The number of sends."""
     ok: int = 0
     fail: int = 0
     info: int = 0
     polls: int = 0
-    """Polls and final reads that returned, whatever their outcome."""
+    """The number of polls and final reads that returned, whatever their outcome."""
     polled_records: int = 0
     last_ok_send_ns: int | None = None
     last_ok_poll_ns: int | None = None

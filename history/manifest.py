@@ -45,7 +45,7 @@ class Promises:
 
     idempotent: bool
     acks: str
-    """As Kafka's setting: "all", "1", "0"."""
+    """The setting of Kafka: "all", "1", "0"."""
     consume: str
     """The way in which consumers got their keys: "assign", "subscribe" or "both"."""
     metadata_age_max_ms: float | None = None
@@ -54,7 +54,7 @@ class Promises:
     """The same of reads that are called when nothing has been broken for `metadata_settle_ms`."""
     metadata_settle_ms: float = 0.0
     leases: bool = False
-    """Brokers count their own leases, and answer no client once one is over."""
+    """True if brokers count their own leases, and answer no client once one is over."""
 
     @property
     def metadata_age_is_bounded(self) -> bool:
@@ -85,7 +85,7 @@ class Manifest:
     title: str
     seed: int
     started_at: str
-    """UTC, ISO 8601."""
+    """The time of its start: UTC, ISO 8601."""
     origin_ns: int
     """CLOCK_MONOTONIC at the start of the run."""
     origin_utc_ns: int = 0
@@ -100,17 +100,17 @@ class Manifest:
     machine: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     node_ids: Mapping[str, int] = field(default_factory=dict)
-    """Kafka's id of each node, controllers first."""
+    """The id in Kafka of each node, controllers first."""
     recorded: tuple[str, ...] = ()
     """The tables of the cluster that the run set out to record: checks of others are not asked."""
     model: str = ""
-    """Of an open history: what object its operations are on (`history.models.Model`)."""
+    """The model of an open history: the objects of its operations (`history.models.Model`)."""
     isolation: str = ""
-    """Of an open history of transactions: what they were promised (`history.models.Isolation`)."""
+    """The promise to the transactions of an open history (`history.models.Isolation`)."""
     damages: tuple[str, ...] = ()
     """The parts of the nodes' disks that could not be read when the cluster had stopped."""
     required_checks: tuple[str, ...] = ()
-    """Checks that the scenario demands to be judged; one that had no case makes the run unknown."""
+    """The checks that the scenario demands; one that had no case makes the run unknown."""
     asked_faults: tuple[str, ...] = ()
     """The kinds of fault that the run was asked for: those that its mix draws from, or that the
     steps of its play begin. None: a control, or a run that did not record them."""
@@ -118,9 +118,9 @@ class Manifest:
     """Its faults were drawn from a seed. One that met nothing to disturb is counted and no more;
     a step of a play is stated because something rests on it."""
     required_faults: tuple[str, ...] = ()
-    """Kinds that the scenario demands: one that never took effect makes the run unknown."""
+    """The kinds that the scenario demands: one that never took effect makes the run unknown."""
     served_faults: tuple[str, ...] | None = None
-    """Kinds during which clients have to be served; None: all that took effect."""
+    """The kinds during which clients must be served; None: all that took effect."""
     stuck_isr_limit_s: float = 0.0
     """The bound on a replica's time out of its ISR after healing, and while nothing is broken."""
     promises: Promises
@@ -133,10 +133,9 @@ class Manifest:
     """The reason why the run failed, if it did."""
     shortfalls: tuple[str, ...] = ()
     """The parts of the plan that the run could not do (a step whose bound passed, a cluster that
-    did not recover): a run with any of these is never valid.
-    """
+    did not recover): a run with any of these is never valid."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each sealed file, by its path in the run directory."""
+    """The SHA-256 of each sealed file, by its path in the run directory."""
     harness_pid: int | None = None
 
     @property

@@ -30,7 +30,7 @@ __all__ = ["by_bucket", "model_bucket_file", "write_model_history"]
 
 _GROUP_ROWS: Final = 1 << 20
 _WAITING_ROWS_MAX: Final = 1 << 22
-"""In all files together; then they write what waits, in row groups that are smaller."""
+"""The bound on waiting rows of all files; beyond it they are written in smaller row groups."""
 
 Pieces = Iterable[pa.Table]
 

@@ -26,7 +26,7 @@ NUMBERED: Final = {
     "transactions": ("index", "begin_ns"),
     "group_offsets": ("index", "call_ns"),
 }
-"""Of each table, the column of the number and that of the time it follows."""
+"""The number's column of each table, and the column of the time that it follows."""
 
 _EVENTS: Final = ("begin", "note", "end")
 _OPEN: Final[dict[str, dict[str, Any]]] = {

@@ -68,7 +68,7 @@ class _RowFile:
     sequences: NDArray[np.int64]
     """The operations that have rows here, ascending."""
     starts: NDArray[np.int32]
-    """Of each operation its first row; then the number of rows."""
+    """The first row of each operation; then the number of rows."""
 
     def between(self, first: int, end: int) -> slice:
         """Return the entries of the index for these operations."""

@@ -50,10 +50,10 @@ class SegmentFile:
     keys: tuple[str, ...]
     slots_at: int
     slot_count: int
-    """Slots that are there; fewer than it was made with, if it was cut."""
+    """The number of slots present; fewer than it was made with, if it was cut."""
     rows_at: int
     row_count: int
-    """Rows that were written and are there."""
+    """The number of rows that were written and are present."""
     cut: bool
 
     def slots(self) -> NDArray[np.void]:
@@ -107,9 +107,9 @@ class RawHistory:
     """All that clients recorded."""
 
     clients: tuple[RawClient, ...]
-    """By process, then kind: the order in which operations of one time stand."""
+    """The clients by process, then kind: the order in which operations of one time stand."""
     cut: tuple[Path, ...]
-    """Segments of which a part is missing."""
+    """The segments of which a part is missing."""
 
     @property
     def keys(self) -> tuple[str, ...]:

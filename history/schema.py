@@ -42,7 +42,7 @@ __all__ = [
 
 
 RECORD_BUCKET_COUNT: Final = 16
-"""Files that `records` is spread over, by a stable hash of the key: one task a file, no shuffle."""
+"""The number of files of `records`, by a stable hash of the key: one task a file, no shuffle."""
 
 OPERATIONS: Final = pa.schema(
     [
@@ -173,7 +173,7 @@ LATER_COLUMNS: Final = {
     "describes": ("metadata_offset",),
     "wire": ("session_epoch",),
 }
-"""Columns that runs of earlier versions lack, by table. They can be null, and are null there."""
+"""The columns that runs of earlier versions lack, by table; nullable, and null there."""
 
 RUN_TABLES: Final = {
     "operations": OPERATIONS,

@@ -68,7 +68,7 @@ class Kind(IntEnum):
 
     @property
     def suffix(self) -> str:
-        """Of its file's name."""
+        """The suffix of its file's name."""
         return ".segment" if self is Kind.SENDS else ".polled"
 
 
@@ -100,7 +100,7 @@ HEADER: Final = np.dtype(
     ]
 )
 ROW_COUNT_AT: Final = 128
-"""Rows written so far, in this file: one aligned 8-byte store makes them visible."""
+"""The place of the count of rows in this file: one aligned 8-byte store makes them visible."""
 COUNTERS_AT: Final = 136
 COUNTERS: Final = slice(COUNTERS_AT // 8, COUNTERS_AT // 8 + len(Counter))
 

@@ -35,13 +35,13 @@ class Event:
     f: str
     value: Any
     key: Any
-    """Of the field `key`; None if there is none, or `value` is a tuple of key and value."""
+    """The field `key`; None if it is absent, or `value` is a tuple of key and value."""
     time_ns: int
     stated_ns: int | None
-    """As the line has it."""
+    """The time that the line states."""
     error: str | None
     fields: Mapping[str, Any]
-    """All of them."""
+    """All fields of the line."""
 
 
 class EventReader:
@@ -49,7 +49,7 @@ class EventReader:
 
     def __init__(self) -> None:
         self.nemesis_count = 0
-        """Events of a nemesis, which no model is about."""
+        """The number of events of a nemesis, which no model is about."""
         self._index: int | None = None
         self._line_count = 0
         self._timed: bool | None = None

@@ -53,7 +53,7 @@ class ClientOperation:
     """One row of `operations`, with its rows of `records`."""
 
     order: int
-    """Among all, as they were called; of one that was split, both have the same."""
+    """The place of its call among all; the parts of one that was split have the same."""
     process: int
     f: F
     key: str | None

@@ -28,14 +28,14 @@ class OpenOperation:
     """An operation, from its call to its end."""
 
     line: int
-    """Of the file, where it was called."""
+    """The line of the file in which it was called."""
     process: int
     f: str
-    """As the file has it."""
+    """The function, as the file has it."""
     call_ns: int
     return_ns: int | None
     """None if its end was never seen, or says nothing (info)."""
     outcome: Outcome
     error: str | None
     cells: tuple[Cells, ...]
-    """One; of a transaction one a step."""
+    """The cells: one, or for a transaction one a step."""

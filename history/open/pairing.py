@@ -20,7 +20,7 @@ class Paired:
     """An operation as its two events tell it."""
 
     order: int
-    """0-based, of its invocation among all."""
+    """The 0-based place of its invocation among all."""
     invoked: Event
     completed: Event | None
 

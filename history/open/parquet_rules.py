@@ -24,7 +24,7 @@ _COLUMNS: Final = ("expected", "version", "value", "values")
 _STEPS: Final = ("append", "read")
 
 _Wrong = Iterator[tuple[Any, str]]
-"""Of each rule the rows that break it, as a column of booleans, and what was expected."""
+"""The rows that break each rule, as a column of booleans, and what was expected."""
 
 
 def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> None:

@@ -4,9 +4,9 @@ A key is a text in the tables. An integer becomes its digits, a keyword stands w
 string as it is, unless it would then be taken for one of the others: `"7"` and `":x"` keep their
 quotes. So a key's text tells what it was.
 
-A value is an integer in the tables. What is none gets, key by key, the next of -1, -2, … in the
-order of appearance; which is which is kept beside the history (ORIGINALS). A key whose values are
-of both kinds may have no negative integers.
+A value is an integer in the tables. Any other value gets, key by key, the next of -1, -2, … in the
+order of appearance; the originals are kept with the history (ORIGINALS). A key whose values are of
+both kinds may have no negative integers.
 """
 
 import json

@@ -59,13 +59,13 @@ class Shape:
 
     layout: Layout
     asked: tuple[str, ...] = ()
-    """Columns that the client states."""
+    """The columns that the client states."""
     answered: tuple[str, ...] = ()
-    """Columns that an ok answer tells."""
+    """The columns that an ok answer tells."""
     optional: frozenset[str] = frozenset()
-    """Of these, what may be null all the same: there was no value."""
+    """The columns among these that may be null all the same: there was no value."""
     numeric: bool = False
-    """`expected` is a version, or `value` a number to reckon with, and no mere name."""
+    """True if `expected` is a version, or `value` a number to reckon with, and no mere name."""
 
 
 _ANY: Final = frozenset(("value",))
@@ -104,7 +104,7 @@ SHAPES: Final[Mapping[Model, Mapping[str, Shape]]] = {
         "read": Shape(layout="value", answered=("value",), numeric=True),
     },
 }
-"""By model and `f`; transactions of list-append have steps instead."""
+"""The shapes by model and `f`; transactions of list-append have steps instead."""
 
 
 def shape_of(model: Model, f: str) -> Shape:
