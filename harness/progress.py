@@ -57,7 +57,7 @@ def status_line(status: Status) -> str:
 
 
 class TerminalProgress:
-    """Lines on standard error; the status as a spinner if that is a terminal."""
+    """The progress as lines on standard error; the status as a spinner if that is a terminal."""
 
     def __init__(self, console: Console, spinner: Spinner | None) -> None:
         self._console = console
@@ -84,7 +84,7 @@ class TerminalProgress:
 
 @contextmanager
 def terminal_progress() -> Iterator[TerminalProgress]:
-    """Progress on standard error for as long as the context lasts."""
+    """Report progress on standard error for as long as the context lasts."""
     console = Console(stderr=True, soft_wrap=True)
     if not console.is_terminal:
         yield TerminalProgress(console, None)

@@ -27,7 +27,7 @@ class RealTime:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Do nothing for so long."""
+        """Sleep for this many seconds."""
         time.sleep(seconds)
 
     def sleep_until(self, moment_s: float) -> None:

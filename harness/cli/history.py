@@ -149,7 +149,7 @@ def _say_check(root: Path) -> None:
 
 @contextmanager
 def _output(file: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there whole or not at all."""
+    """Open standard output, or a file that is there whole or not at all."""
     if file == _STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _keep_to_this_code() -> None:
-    """Have processes of ours import what this one does, whatever lies where they are started.
+    """Make processes of ours import the code that this one does, wherever they are started.
 
     Python puts the working directory first for `-m`: a file `history.py` there, or a checkout,
     would be taken for a package of ours.

@@ -1,4 +1,4 @@
-"""Outcomes of runs as lines, as JSON and as an exit code."""
+"""The outcomes of runs as lines, as JSON and as an exit code."""
 
 from collections.abc import Sequence
 from typing import Any

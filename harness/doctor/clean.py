@@ -1,4 +1,4 @@
-"""Ends what a dead run left behind, and touches nothing else.
+"""The removal of what a dead run left behind, and of nothing else.
 
 Processes of a run die with its harness, and what it did to the machine is undone (the warden sees
 to both). This is for the case that even the warden could not, and for what a harness killed with -9
@@ -60,7 +60,7 @@ def _drop_drafts() -> tuple[Path, ...]:
 
 
 def _close(path: Path) -> list[str]:
-    """Mark a run as failed whose harness is dead though its manifest says it runs."""
+    """Mark as failed a run whose harness is dead though its manifest says that it runs."""
     try:
         manifest = read_manifest(path)
     except HarnessError as error:

@@ -51,7 +51,7 @@ _OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) 
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
-    """Look at everything a run needs. Never raises for a thing that is missing.
+    """Examine everything that a run needs. Nothing is raised for a missing thing.
 
     `inventory`: the file of machines to look at, too. UsageError if it states what cannot be.
     """

@@ -1,4 +1,4 @@
-"""Runs that no cluster was needed for: built beside their place, and moved into it when whole."""
+"""Runs without a cluster: built beside their place, and moved into it when whole."""
 
 import os
 import shutil

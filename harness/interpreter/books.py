@@ -16,7 +16,7 @@ __all__ = ["FaultBook", "PerformedPlay", "Played", "Unwritten"]
 
 
 class FaultBook(Protocol):
-    """Rows of `faults`; see `history.journal.FaultJournal`."""
+    """The rows of `faults`; see `history.journal.FaultJournal`."""
 
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
         """Open a row, before the fault is done to its targets; return its index."""
@@ -36,7 +36,7 @@ class Played(Protocol):
 
 
 class Unwritten:
-    """Books in which nothing is written: `FaultBook` and `Played`."""
+    """The books in which nothing is written: `FaultBook` and `Played`."""
 
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
         """Open no row."""

@@ -1,4 +1,4 @@
-"""Performs what is done to client processes, and keeps its books.
+"""The performance of faults of client processes, and the books of these.
 
 A crash is over when the new process has recorded an operation; a pause, when the process is seen to
 go on. All that is paused goes on when everything is healed.

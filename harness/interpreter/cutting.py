@@ -29,7 +29,10 @@ _NAMED_MAX: Final = 6
 
 
 class Cutter(Protocol):
-    """Cuts flows. Each returns its evidence, or raises HarnessError if there is none."""
+    """A means of cutting flows.
+
+    Each method returns its evidence, or raises HarnessError without any.
+    """
 
     def cut(self, name: str, flows: Collection[Flow]) -> str:
         """Let nothing pass in these flows."""

@@ -1,4 +1,4 @@
-"""Drives faults through a run: a play step by step, or a mix until the time is up, then the heal.
+"""The interpreter of faults: a play step by step, or a mix until the time is up; then the heal.
 
 A trial has schedules of its own, and performs their steps here one by one (`perform`); its policy
 is another one, and its cluster, its time and its looks are those of a simulated world.
@@ -50,7 +50,7 @@ _NAMED_MAX = 4
 
 @dataclass(slots=True, kw_only=True)
 class Interpreter:
-    """Performs schedules on one cluster. Times are seconds since its creation."""
+    """The performer of schedules on one cluster. Times are seconds since its creation."""
 
     cluster: Cluster
     performer: Performer

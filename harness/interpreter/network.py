@@ -1,4 +1,4 @@
-"""Performs what a play does to the network: rules on the wire, and what `partitions` does.
+"""The performance of a play's network faults: rules on the wire, and what `partitions` does.
 
 A rule is a fault from the moment it is laid; its effect is seen with the first frame that it
 concerned, and it ends when it is lifted.

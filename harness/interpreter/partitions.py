@@ -1,4 +1,4 @@
-"""Performs partitions and bounds on bandwidth, and keeps their books."""
+"""The performance of partitions and bounds on bandwidth, and their books."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Performs acts on a cluster and keeps the books: which faults are open, which nodes we took down.
+"""The performance of acts on a cluster, with the books: open faults, nodes that we took down.
 
 Each act that breaks something opens a row of `faults`; the row gets its effect once that was seen,
 and its end once the heal was seen to work: the process runs again, a broker is unfenced. Every act

@@ -217,7 +217,10 @@ def _drop_data(run: RunDirectory) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGINT or SIGTERM raises InterruptedRunError, once: a second one cannot disturb clean-up."""
+    """Raise InterruptedRunError at SIGINT or SIGTERM, once.
+
+    A second one cannot disturb clean-up.
+    """
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         for each in previous:

@@ -12,7 +12,7 @@ _INTERVAL_S = 1.0
 
 
 class Sampler:
-    """Writes samples to the journal at most once a second, and knows the present rate."""
+    """A writer of samples to the journal, at most once a second, that knows the present rate."""
 
     def __init__(self, cluster: Cluster, journal: SampleJournal, time: Time | None = None) -> None:
         self._cluster = cluster

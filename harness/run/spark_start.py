@@ -1,4 +1,4 @@
-"""Starting Spark while something else is done.
+"""The start of Spark while something else is done.
 
 The session stays for the next run of a series, which then is checked in a third of the time, and
 ends with this process.

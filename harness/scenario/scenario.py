@@ -65,7 +65,7 @@ _KEYS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Everything a run is made from, but its seed."""
+    """The data from which a run is made, except its seed."""
 
     document: Document
     name: str
@@ -265,7 +265,7 @@ def _with_requirement(document: Document, require: Requirement) -> Document:
 
 
 class _AnyKeys(tuple[str, ...]):
-    """Those of topics that could not be read: whatever a play names may be among them."""
+    """The keys of topics that could not be read: any that a play names may be among them."""
 
     __slots__ = ()
 

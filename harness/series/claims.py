@@ -133,7 +133,7 @@ def prove(name: str, claim: Claim, *, say: Callable[[str], None]) -> ClaimRecord
 
 
 def write_record(record: ClaimRecord, directory: Path) -> Path:
-    """Store it, in the place of the one before. Raises HarnessError if the disk refuses."""
+    """Store it, in the place of the one before; raise HarnessError if the disk refuses."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{record.claim}.json"
     write_atomically(path, TypeAdapter(ClaimRecord).dump_json(record, indent=2) + b"\n")

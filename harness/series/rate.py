@@ -14,7 +14,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """`hit_count` hits in `run_count` runs that could tell."""
+    """The rate of `hit_count` hits in `run_count` conclusive runs."""
 
     hit_count: int
     run_count: int

@@ -1,4 +1,4 @@
-"""Does a scenario reproduce its bug, how often, and on which releases not: runs in series.
+"""Runs in series: whether a scenario reproduces its bug, how often, and on which releases not.
 
 Release by release, and on each the same seeds, one run a seed. A run that fails is a result of its
 own and does not end the series; wrong use does (a second run on the machine, a release that does

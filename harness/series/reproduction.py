@@ -126,13 +126,13 @@ class Series:
 
     @property
     def rate(self) -> Rate:
-        """Hits of the runs that could tell."""
+        """The rate of hits among the conclusive runs."""
         hits, misses = self.count(RunResult.HIT), self.count(RunResult.MISS)
         return Rate(hit_count=hits, run_count=hits + misses)
 
     @property
     def inconclusive_count(self) -> int:
-        """Runs that are no hit and no miss."""
+        """The number of runs that are no hit and no miss."""
         return self.count(RunResult.UNKNOWN) + self.count(RunResult.FAILED)
 
     def count(self, result: RunResult) -> int:
@@ -220,7 +220,7 @@ class Reproduction:
 
     @property
     def exit_code(self) -> int:
-        """1 if a release is not as expected, else 2 if one is inconclusive, else 0."""
+        """The exit code: 1 if a release is not as expected, else 2 if one is inconclusive, or 0."""
         standings = {one.standing for one in self.series}
         if Standing.NOT_AS_EXPECTED in standings:
             return 1

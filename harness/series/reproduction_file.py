@@ -1,4 +1,4 @@
-"""Reproductions on disk: one JSON file each, which is complete whenever it is looked at.
+"""Reproductions on disk: one JSON file each, which is complete at any time.
 
     results/<scenario>/reproductions/<yyyymmddThhmmssZ>.json
 

@@ -41,7 +41,7 @@ _GIB: Final = 1 << 30
 
 
 def add_to_track_record(path: Path, directory: Path) -> Path:
-    """Copy a stored reproduction into the record, and say where it lies.
+    """Copy a stored reproduction into the record, and return its path there.
 
     Its runs are named `<scenario>/<time>`, wherever they lie on this machine.
     Raises HarnessError if the file is no reproduction; UsageError if it has no run.
@@ -93,7 +93,7 @@ def table(recorded: Sequence[Reproduction]) -> str:
 
 
 def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)) -> None:
-    """Put `text` between the markers of a file. UsageError if it does not have them."""
+    """Put `text` between the markers of a file; raise UsageError if it does not have them."""
     content = path.read_text(encoding="utf-8")
     before, begin, rest = content.partition(markers[0])
     _, end, after = rest.partition(markers[1])

@@ -57,7 +57,7 @@ class Attempt:
 def attempts(
     examples: Sequence[Example], *, session: SparkSession, kept_in: Path | None = None
 ) -> list[Attempt]:
-    """Judge these, a Spark task each. In order."""
+    """Judge these, a Spark task each, and return the attempts in order."""
     if not examples:
         return []
     tasks = session.sparkContext.parallelize(examples, len(examples))

@@ -11,7 +11,7 @@ _S: Final = 1_000_000_000
 
 @dataclass(slots=True)
 class Diary:
-    """Notes of the nodes, in the order in which they came."""
+    """The notes of the nodes, in the order in which they came."""
 
     notes: list[str] = field(default_factory=list)
     """One JSON document each: the time in seconds, the node's number, the subject, its values."""

@@ -35,12 +35,12 @@ class Laggards:
         self._goes_on = False
 
     def begin(self) -> None:
-        """Begin; the first one follows after a gap."""
+        """Begin the laggards; the first one follows after a gap."""
         self._goes_on = True
         self._after(_GAPS_S, self._cut)
 
     def end(self) -> None:
-        """End; a late broker hears of everything."""
+        """End the laggards; a late broker hears of everything."""
         self._goes_on = False
         self._interpreter.perform(HealPartition(name=_NAME), end_s=0.0)
 

@@ -27,7 +27,7 @@ _OLD_S_MAX: Final = 2.0
 
 
 class Misfits:
-    """Asked before each step of a schedule; what it draws is its own."""
+    """The chooser of misfits, asked before each step of a schedule; what it draws is its own."""
 
     def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
         self._plan = plan

@@ -44,7 +44,7 @@ from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, re
 __all__ = ["TrialRecording", "timed_data"]
 
 _READERS: Final = 100_000
-"""The processes of those who read metadata: beyond those that clients of records can come to."""
+"""The first process number of readers of metadata, beyond all numbers of record clients."""
 _FINAL_READ_S: Final = 20.0
 _UNKNOWN_TOPIC: Final = ERROR_NAMES[Error.UNKNOWN_TOPIC_OR_PARTITION]
 

@@ -68,7 +68,7 @@ class Detection:
 def detect(
     rule: Rule, *, session: SparkSession, seeds: int, hits: int, tries: int, root: Path | None
 ) -> Detection:
-    """Switch the rule off and look, for at most so many seeds or until so many hits.
+    """Switch the rule off and look, for at most `seeds` seeds or until `hits` hits.
 
     Of these at most `tries` are judged by the checks, after the rule's own play, if it has one.
     `root`: where the runs in which they find it are kept; None: nowhere.
@@ -97,7 +97,7 @@ def detect(
 
 
 class _Search:
-    """Seeds without a rule, in which the oracle looks for what that shows as."""
+    """A search over seeds without a rule: the oracle looks for what its absence shows as."""
 
     def __init__(self, rule: Rule, *, session: SparkSession, seeds: int) -> None:
         self._rule = rule

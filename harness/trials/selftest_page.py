@@ -1,4 +1,7 @@
-"""docs/selftest.md: what found each rule out. The self-test writes it, and a test reads it."""
+"""The page docs/selftest.md: what found each rule out.
+
+The self-test writes it, and a test reads it.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -77,14 +77,14 @@ class Tally:
 
     @property
     def clean_count(self) -> int:
-        """Trials that found nothing and lost nothing: they are evidence."""
+        """The number of trials that found nothing and lost nothing: they are evidence."""
         failed = len(self.crashes) + len(self.suspicious)
         return self.trial_count - self.excused_count - failed
 
 
 @dataclass(slots=True, kw_only=True)
 class Series:
-    """Seeds from `first` on, `count` of them, with these rules."""
+    """A series of `count` seeds from `first` on, with these rules."""
 
     session: SparkSession
     plans: Plans

@@ -97,7 +97,7 @@ def run_trial(
     diary: Diary | None = None,
     recording: TrialRecording | None = None,
 ) -> TrialResult:
-    """Carry a plan out. What fails in the simulation itself is in the result, too."""
+    """Carry a plan out. A failure in the simulation itself is in the result, too."""
     _keep_what_is_there()
     begin_s = time.process_time()
     trial = _Trial(
@@ -125,7 +125,7 @@ def run_trial(
 
 @cache
 def _keep_what_is_there() -> None:
-    """Have no collection look at what the process has before its first trial.
+    """Exempt from garbage collection all that the process has before its first trial.
 
     That is a quarter of a million objects of modules, which stay. A full look at them takes as
     long as several trials, and there is one every thirty or so.

@@ -18,7 +18,7 @@ __all__ = ["WriteBook"]
 
 
 class WriteBook:
-    """Rows of `metadata_writes`, one a change, from its call to its answer, in ns of the world."""
+    """The rows of `metadata_writes`, one a change, from its call to its answer, in world ns."""
 
     def __init__(self, raw: Path, *, process: int, node_of: Callable[[int], str]) -> None:
         """Open the journal in `raw`, the run's raw directory; `process`: the administrator's."""

@@ -10,7 +10,7 @@ __all__ = ["WorldCutter"]
 
 
 class WorldCutter:
-    """`harness.interpreter.cutting.Cutter` of nodes, whose links exist from the start."""
+    """A `harness.interpreter.cutting.Cutter` of nodes, whose links exist from the start."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster

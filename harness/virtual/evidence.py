@@ -38,7 +38,7 @@ Note = tuple[Any, ...]
 
 
 class SimulatedTime:
-    """`harness.timing.Time` and a clock for journals: the world's time."""
+    """The world's time: a `harness.timing.Time`, and a clock for journals."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -52,11 +52,11 @@ class SimulatedTime:
         return self._cluster.world.now_ns
 
     def sleep(self, seconds: float) -> None:
-        """Let the world go on for so long."""
+        """Let the world go on for this many seconds."""
         self._cluster.run(int(seconds * _S))
 
     def sleep_until(self, moment_s: float) -> None:
-        """Let the world go on until then."""
+        """Let the world go on until this moment."""
         self._cluster.run(max(0, int(moment_s * _S) - self._cluster.world.now_ns))
 
 

@@ -18,7 +18,7 @@ _STEP_NS: Final = 10_000_000
 
 
 class SimulatedLooks:
-    """`harness.interpreter.observer.Looks`. `registrations`: see `observed`."""
+    """A `harness.interpreter.observer.Looks`. `registrations`: see `observed`."""
 
     def __init__(
         self,
