@@ -29,11 +29,11 @@ class Fate(StrEnum):
 
     PASSED = "passed"
     LATE = "late"
-    """It arrived, long after it was sent."""
+    """The frame arrived, long after it was sent."""
     WAITING = "waiting"
-    """It was still held when the recording ended."""
+    """The frame was still held when the recording ended."""
     LOST = "lost"
-    """It never arrived."""
+    """The frame never arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

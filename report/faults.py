@@ -37,7 +37,7 @@ class FaultSpan:
 
     @property
     def label(self) -> str:
-        """`kill broker-1, broker-2`."""
+        """The label: `kill broker-1, broker-2`."""
         return " ".join(filter(None, (self.kind, ", ".join(self.targets))))
 
 

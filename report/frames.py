@@ -96,7 +96,7 @@ class Frame:
 
     @property
     def receiver(self) -> str:
-        """Whom it was for."""
+        """The party that it was for."""
         return self.target if self.is_request else self.source
 
     @property
@@ -146,7 +146,10 @@ NO_FRAMES: Final = FrameCounts(
 
 
 def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:
-    """Pass over the tape once, in bounded memory; so many disturbed frames are looked at."""
+    """Count the tape in one pass, in bounded memory.
+
+    Of disturbed frames, `disturbed_max` are examined.
+    """
     frames = deciding = disturbed = 0
     hull: list[tuple[int, int]] = []
     columns = ["item", "time_ns", "forwarded_ns", "action", "api"]

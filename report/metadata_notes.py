@@ -54,7 +54,7 @@ class Note:
 
     @property
     def text(self) -> str:
-        """`t-0, t-1: ISR [1, 2] → [1]`."""
+        """The text of the note: `t-0, t-1: ISR [1, 2] → [1]`."""
         named = ", ".join(self.about[:_NAMED_MAX])
         more = len(self.about) - _NAMED_MAX
         named += f" and {more} more" if more > 0 else ""

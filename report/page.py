@@ -60,7 +60,7 @@ def write_page(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Colours:
-    """CSS variables, and which kind of fault and which source has which."""
+    """The CSS variables of kinds of fault and of sources."""
 
     shades: Mapping[str, Shade]
     faults: Mapping[str, str]

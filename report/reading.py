@@ -47,7 +47,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Everything that was found. Tables that are missing are empty."""
+    """All that was found in the run directory. Tables that are missing are empty."""
 
     manifest: Manifest | None
     verdict: Verdict | None

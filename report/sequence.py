@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything that is drawn, and the words around it."""
+    """All that is drawn, and the words around it."""
 
     window: Window
     whole: bool
@@ -181,7 +181,7 @@ def _is_drawn(span: FaultSpan, shown: Window, run_end_ns: int) -> bool:
 
 
 def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
-    """Return the file of the table; none if the run is not sealed or is older than the table."""
+    """Return the file of the table; no file if the run is not sealed or is older than the table."""
     path = run.table_path(name)
     return (path,) if path.is_file() else ()
 

@@ -154,7 +154,7 @@ _COLUMN: Final = {PerformedStep: 2, Arrival: 1, Arrow: 1, Note: 0}
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows as they grow; `y` is where the last one stands."""
+    """The rows as they grow; `y` is where the last one stands."""
 
     y: float = HEAD
     names_at: list[float] = field(default_factory=list)

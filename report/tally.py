@@ -55,7 +55,7 @@ class Tally:
 
 
 class TallyFold:
-    """Adds up blocks of operations to a `Tally`."""
+    """A sum of blocks of operations to a `Tally`."""
 
     def __init__(self, spans: Sequence[FaultSpan], *, run_end_ns: int) -> None:
         self._counts: Counter[tuple[F, Outcome]] = Counter()

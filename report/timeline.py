@@ -50,7 +50,7 @@ _BUCKETS: Final = _BUCKETS_AN_OCTAVE * _OCTAVES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bins:
-    """`count` bins of `width_ns` from the start of the run on."""
+    """The `count` bins of `width_ns` from the start of the run on."""
 
     width_ns: int
     count: int
@@ -154,7 +154,7 @@ class Timeline:
 
 
 class TimelineFold:
-    """Adds up blocks of operations to a `Timeline`."""
+    """A sum of blocks of operations to a `Timeline`."""
 
     def __init__(self, bins: Bins) -> None:
         self._bins = bins
