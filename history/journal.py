@@ -54,7 +54,7 @@ _NEW_FOR_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 
 
 class FaultJournal:
-    """Records each fault as it begins, shows its effect, and ends. Thread-safe."""
+    """The journal of faults: each as it begins, shows its effect, and ends. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime) -> None:
         self._lines = _Lines(directory / FAULTS_FILE)
@@ -63,7 +63,7 @@ class FaultJournal:
         self._count = 0
 
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
-        """Record, before it is done, that `fault` is done to `targets`; its index.
+        """Record, before it is done, that `fault` is done to `targets`; return its index.
 
         `kind`: of fault that was asked for; None: that very one.
         """
@@ -105,7 +105,7 @@ class FaultJournal:
 
 
 class SampleJournal:
-    """Records figures that were measured on the way. Thread-safe."""
+    """The journal of figures that were measured on the way. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime) -> None:
         self._lines = _Lines(directory / SAMPLES_FILE)
@@ -135,7 +135,7 @@ class SampleJournal:
 
 
 class RowJournal:
-    """Records rows of one of the tables of the cluster. Thread-safe; one writer a table."""
+    """The journal of rows of one of the cluster's tables. Thread-safe; one writer a table."""
 
     def __init__(self, directory: Path, table: str) -> None:
         self._columns = frozenset(CLUSTER_TABLES[table].names)
@@ -163,7 +163,7 @@ class RowJournal:
 
 
 class EventJournal:
-    """Records what clients do, before they do it and again when it has ended. Thread-safe.
+    """The journal of what clients do, before they do it and again when it has ended. Thread-safe.
 
     For the tables with an `index` and an `outcome`. What was begun and not ended is info, so that a
     client may be killed at any moment. Who begins from several threads takes the time and begins
@@ -177,7 +177,7 @@ class EventJournal:
         self._count = 0
 
     def begin(self, columns: Mapping[str, object]) -> int:
-        """Record, before it is done, what is about to be done; its number in this journal."""
+        """Record what is about to be done, before it is; return its number in this journal."""
         with self._lock:
             number = self._count
             self._count += 1
@@ -215,7 +215,7 @@ class EventJournal:
 
 
 class ReadJournal:
-    """Records the reads of `describes`, numbered in the order of their calls. Thread-safe."""
+    """The journal of reads of `describes`, numbered in the order of their calls. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime, *, writer: str = "") -> None:
         self._columns = frozenset(CLUSTER_TABLES["describes"].names) - {"read", "call_ns"}
@@ -266,7 +266,7 @@ class ReadJournal:
 
 
 class TapeJournal:
-    """Records the frames of the wire: each as it arrives, and again if its fate changes."""
+    """The journal of frames of the wire: each as it arrives, and again if its fate changes."""
 
     def __init__(self, directory: Path) -> None:
         self._columns = frozenset(CLUSTER_TABLES["wire"].names) - {"frame", "item"}
@@ -344,7 +344,7 @@ class _Lines:
             raise HarnessError(f"cannot write to {self._path}: the disk is full")
 
     def close(self) -> None:
-        """Give up file and lock."""
+        """Close the file and give up its lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

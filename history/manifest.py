@@ -65,7 +65,7 @@ class Promises:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Something of what was under test became another version while the run went on."""
+    """A change of version, during the run, of something under test."""
 
     time_ns: int
     subject: str

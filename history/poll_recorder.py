@@ -26,7 +26,7 @@ __all__ = ["PollRecorder"]
 
 
 class PollRecorder:
-    """Records the polls or final reads of one consumer process.
+    """The recorder of the polls or final reads of one consumer process.
 
     Several may be open at a time (final reads of several keys). Raises HarnessError on a full disk.
     """

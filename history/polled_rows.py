@@ -61,7 +61,7 @@ class PolledRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowFile:
-    """Rows in the order of their operations, and where each operation's rows start."""
+    """The rows in the order of their operations, and where each operation's rows start."""
 
     path: Path
     rows_at: int

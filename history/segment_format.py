@@ -185,7 +185,7 @@ class MappedSegment:
 def create_segment(
     directory: Path, layout: Layout, *, ordinal: int, first_sequence: int
 ) -> tuple[MappedSegment, int]:
-    """Allocate and map a new segment; it and a descriptor of its file, which the caller closes.
+    """Allocate and map a new segment; return it and its file descriptor, which the caller closes.
 
     The first segment is locked (flock) before it has its name.
 

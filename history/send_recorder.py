@@ -22,7 +22,10 @@ __all__ = ["SendRecorder"]
 
 
 class SendRecorder:
-    """Records the sends of one producer process, in batches. Raises HarnessError on a full disk."""
+    """The recorder of one producer process's sends, in batches.
+
+    Raises HarnessError on a full disk.
+    """
 
     def __init__(
         self,
@@ -171,7 +174,7 @@ class _Sends:
 
     @property
     def free(self) -> int:
-        """Slots left."""
+        """The number of slots left."""
         return self.end - self.first - self.used
 
     def invoke(

@@ -62,7 +62,7 @@ _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """`:name`."""
+    """A keyword: `:name`."""
 
     name: str
 
@@ -79,14 +79,14 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class EdnSet:
-    """`#{…}`."""
+    """A set: `#{…}`."""
 
     items: tuple[Form, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """`#tag form`."""
+    """A tagged form: `#tag form`."""
 
     tag: str
     form: Form

@@ -45,7 +45,7 @@ class Event:
 
 
 class EventReader:
-    """Forms or JSON objects to events, line by line."""
+    """A reader of forms or JSON objects as events, line by line."""
 
     def __init__(self) -> None:
         self.nemesis_count = 0

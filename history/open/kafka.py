@@ -80,7 +80,7 @@ class _Ownership:
 
 
 class KafkaReader:
-    """Lines to operations; what it meets beside them it counts."""
+    """A reader of lines as operations, which counts whatever else it meets."""
 
     def __init__(self, numbering: Numbering, *, source: str) -> None:
         self._numbering = numbering

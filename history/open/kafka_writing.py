@@ -81,7 +81,7 @@ class _Consumer:
 
 
 class _Story:
-    """Events in the order of their times, operation after operation."""
+    """The events in the order of their times, operation after operation."""
 
     def __init__(self, originals: Originals, *, subscribed: bool) -> None:
         self._originals = originals

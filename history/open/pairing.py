@@ -26,7 +26,7 @@ class Paired:
 
     @property
     def outcome(self) -> Outcome:
-        """Info if it was never completed."""
+        """The outcome; info if it was never completed."""
         return Outcome.INFO if self.completed is None else Outcome(self.completed.type)
 
 

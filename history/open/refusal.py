@@ -11,7 +11,7 @@ _SHOWN_MAX = 120
 
 
 class RefusedError(Exception):
-    """Something in a line is not as it should be: one sentence, without the place."""
+    """An error in a line: one sentence, without the place."""
 
 
 class MalformedHistoryError(UsageError):

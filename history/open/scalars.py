@@ -1,4 +1,4 @@
-"""Keys and values that are not integers: how they become names and numbers, and come back.
+"""Keys and values that are not integers: their names and numbers in the tables, and the way back.
 
 A key is a text in the tables. An integer becomes its digits, a keyword stands with its colon, and a
 string as it is, unless it would then be taken for one of the others: `"7"` and `":x"` keep their
