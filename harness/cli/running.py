@@ -58,7 +58,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     from harness.run.replay import replayed
 
     manifest = read_manifest(stored.manifest_path)
-    # What was drawn stays so: a delay that met nothing meets nothing again.
+    # Drawn faults stay drawn: a delay that met nothing meets nothing again.
     scenario = replace(replayed(stored, kafka=kafka), drawn=manifest.drawn)
     seed = manifest.seed
     if (kind := manifest.versions.get("cluster")) is not None:

@@ -43,7 +43,7 @@ class ClientFaults:
         draw: random.Random,
         now_s: float,
     ) -> None:
-        """Do it to each client that the step comes to, and see it."""
+        """Perform the step on each client that it targets, and see its effect."""
         if self._clients is None:
             raise HarnessError("the clients of this run are no processes")
         for name in self._names(step, draw):

@@ -151,7 +151,7 @@ class Interpreter:
         return self._heal_all(self._end_s)
 
     def on_clients(self, step: OnClients, do: OnClient, then: OnClient | None) -> bool:
-        """Do it to the clients that the step comes to, and see it."""
+        """Perform the step on the clients that it targets, and see its effect."""
         self.clients.perform(step, do, then, draw=self.draw, now_s=self._now_s())
         return True
 
@@ -182,7 +182,7 @@ class Interpreter:
         return True
 
     def act(self, step: OnNodes) -> bool:
-        """Do it to the nodes that its target comes to, all together or one after the other."""
+        """Perform the step on the nodes of its target, all together or one after the other."""
         nodes: Sequence[NodeName] = ()
         with suppress(*self.policy.left):
             nodes = resolve(step.target, self.observer.scene(), self.draw)
@@ -273,7 +273,7 @@ class Interpreter:
             self._until(lambda _: False, end_s)
 
     def _until(self, reached: Callable[[Observation], bool], end_s: float) -> bool:
-        # What was so before a step is no evidence of it.
+        # A state that held before a step is no evidence of it.
         now = self._tick() if self.policy.demands_evidence else self.observer.latest()
         while not reached(now):
             if self._now_s() >= end_s:

@@ -79,7 +79,7 @@ class Network:
     def misread(self) -> list[str]:
         """Return one sentence if the proxy cut connections that it could not follow, else none.
 
-        What became of them is its doing, and none of the schedule's.
+        The proxy caused the fate of these connections, not the schedule.
         """
         status = self.status()
         if not status.broken_count:

@@ -31,7 +31,7 @@ def refuse_unplaceable(options: RunOptions) -> None:
 
 
 def _why_not(host: HostKind) -> str | None:
-    # What each needs is imported when it is asked for.
+    # The modules that each needs are imported when it is asked for.
     match host:
         case HostKind.NETNS:
             from clusters.hosts.namespaces import why_no_namespaces  # noqa: PLC0415

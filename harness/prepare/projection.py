@@ -1,8 +1,8 @@
 """The faults that a mix would draw, as far as the seed alone says which.
 
-What is drawn depends on the cluster, too: on when it is whole again, and on who leads. Here every
-fault is over when it is healed, and each partition is led by its first replica. Later draws differ
-from a run's where the cluster did otherwise.
+The draws depend on the cluster, too: on the time when it is whole again, and on its leaders. Here
+every fault is over when it is healed, and each partition is led by its first replica. Later draws
+differ from a run's where the cluster did otherwise.
 """
 
 from collections.abc import Iterator, Mapping

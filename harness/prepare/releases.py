@@ -1,4 +1,4 @@
-"""The releases that a run on Kafka comes to: those that there are not are refused at once."""
+"""The releases that a run on Kafka uses: those that do not exist are refused at once."""
 
 from typing import Final
 

@@ -29,7 +29,7 @@ def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Rout
 def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
     """Return the links of a cluster that the route leads over an address of their own."""
     ends = ((end, route(end.source, end.target)) for end in cluster.links())
-    # Where packets are told apart, it is by the addresses at both ends of a connection.
+    # Rules about packets tell them apart by the addresses at both ends of a connection.
     apart = isinstance(cluster, DisturbsPackets) and cluster.why_no_packets() is None
     return tuple(
         Link(

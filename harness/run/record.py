@@ -1,6 +1,6 @@
 """The recording half of a run of processes: a cluster, its wire and its clients, set up and ended.
 
-What happens in between is `recording`'s.
+The part in between is in `recording`.
 """
 
 from collections.abc import Iterator, Sequence

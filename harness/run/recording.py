@@ -103,7 +103,7 @@ class Recording:
             whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
             note(self.run, healed_ns=self.clock.now_ns())
             after_s = self.scenario.clients_after_healing_s
-            # What did not heal in time is looked at a little longer.
+            # A cluster that did not heal in time is observed a little longer.
             interpreter.idle(time_limit_s=after_s if whole else _STILL_BROKEN_S)
         self.workload.stop(timeout_s=_CLIENT_STOP_LIMIT_S)
         self._final_read(interpreter.shortfalls)

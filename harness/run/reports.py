@@ -41,7 +41,7 @@ def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
 def write_page(run: RunDirectory, *, window: Window | None = None) -> Path:
     """Write the page alone, of a run in any state.
 
-    What it recorded is sealed first, so that it shows.
+    Its recorded data are sealed first, so that the page shows them.
     """
     if not run.history.is_dir() and any(run.raw.glob("*")):
         try:

@@ -53,7 +53,7 @@ def _note_fields(
     for found in error.errors():
         path = tuple(part for part in found["loc"] if not str(part).startswith("function-"))[:1]
         missing = found["type"] == "missing"
-        # What is missing may be there, under a name that does not exist.
+        # A missing field may be there, under a name that does not exist.
         if path not in seen and (are_all_there or not missing):
             value = "" if missing or not path else f", found {found['input']!r}"
             message = f"{found['msg'].removeprefix('Value error, ')}{value}"

@@ -144,8 +144,8 @@ class Series:
         """The result of the series against what the scenario expects.
 
         One hit proves that a bug fires. That it does not takes every run: valid, not just without
-        these anomalies. What an inconclusive run would have said decides nothing, so where it could
-        have decided, the answer is open.
+        these anomalies. An inconclusive run decides nothing, so where its result could have
+        decided, the answer is open.
         """
         left_open = self.inconclusive_count > 0 or not self.runs
         otherwise = Standing.INCONCLUSIVE if left_open else None

@@ -2,8 +2,8 @@
 
 A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
 windows around one message, relays of a leadership, Fetches that outlive their senders, a mix with a
-budget, chaos, or ambushes on the quorum. Its random source is the plan's own: the world's draws are
-the same whatever is drawn here, so that steps can be left out of a schedule.
+budget, chaos, or ambushes on the quorum. Its random source is the plan's own: the world's draws do
+not depend on the draws here, so that steps can be left out of a schedule.
 """
 
 import random

@@ -27,7 +27,7 @@ def record_trial(
 ) -> TrialResult:
     """Carry a plan out, and record it into the run's raw directory.
 
-    What fails in the simulation itself is in the result, and a shortfall of the run.
+    A failure in the simulation itself is in the result, and a shortfall of the run.
     """
     recording = TrialRecording(plan, run)
     with few_collections():

@@ -345,7 +345,7 @@ class _Trial:
     def _unregistered(self) -> frozenset[NodeName]:
         """Return the brokers that run under another incarnation than is registered.
 
-        What is shown of them is old.
+        The data shown of them are old.
         """
         insides, brokers = self.oracle.nodes, self.oracle.decided.brokers
         return frozenset(
