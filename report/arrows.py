@@ -1,7 +1,8 @@
 """Arrows from frames: an exchange that was answered at once is one, and repeats are counted.
 
-A picture has room for so many arrows. What a proof names comes first, then what a rule disturbed
-and the answers to it, what was refused, and the rest by its nearness; what is left out is counted.
+A picture has room for a bounded number of arrows. Frames that a proof names come first, then those
+that a rule disturbed and the answers to them, refused ones, and the rest by nearness; those left
+out are counted.
 """
 
 from collections import Counter

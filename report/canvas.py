@@ -1,8 +1,7 @@
 """An empty plot of a run: the shared time axis, faults shaded, the heal marked, one hover a bin.
 
-What the pointer is over is answered by one invisible strip a bin: it reaches over the height of the
-plot, so that one need not aim at a line, and lists every figure of the bin and the faults that were
-open then.
+One invisible strip a bin answers the pointer: it reaches over the height of the plot, so that no
+line has to be aimed at, and lists every figure of the bin and the faults that were open then.
 """
 
 import math

@@ -1,11 +1,11 @@
 """The operations of a proof as intervals: a row a process, a bar from each call to its return.
 
-Time runs to the right, and every two moments that differ stand apart, in their order: what is
-before what is the whole point, and how long it took is written beside it. Bars that only touch are
-concurrent. What may take effect at any later time has an open end.
+Time runs to the right, and every two moments that differ stand apart, in their order: the order is
+the point of the picture, and durations are written next to it. Bars that only touch are concurrent.
+An operation that may take effect at any later time has an open end.
 
-Where the operations are is found by the bounds of the row groups: of a history of any length, only
-those of the key that can hold them are read.
+The operations are found by the bounds of the row groups: of a history of any length, only those
+groups of the key that can hold them are read.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,8 @@
 """The styling that the plots leave to the page: colours, legends and the look of tooltips.
 
 Each model that has a colour says in its tags which CSS variables to take it from
-(`line_color=--ok`), and `page.js` applies them, in light and in dark. What belongs to an entry of a
-legend carries its name (`entry=info`), so that the entry can hide it.
+(`line_color=--ok`), and `page.js` applies them, in light and in dark. A model that belongs to an
+entry of a legend carries its name (`entry=info`), so that the entry can hide it.
 """
 
 from collections.abc import Sequence

@@ -154,7 +154,7 @@ def _note(note: Note, y: float, layout: Layout) -> Markup:
     room = int((NOTES_RIGHT - TIME_RIGHT - 46) / CHARACTER)
     words = shortened(note.text, length_max=room)
     left = TIME_RIGHT + 44
-    # Beside the line, where no head of an arrow from the right comes to lie.
+    # Next to the line, where no head of an arrow from the right is drawn.
     dot = x - 7
     body = (
         line("thread", x1=left + len(words) * CHARACTER + 10, y1=y, x2=dot, y2=y)
