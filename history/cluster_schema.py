@@ -54,14 +54,14 @@ WIRE: Final = pa.schema(
         # Connections are numbered in the order in which they were accepted. A request and its
         # response have the same connection and correlation id.
         pa.field("connection", pa.int64(), nullable=False),
-        # Who dialled and whom; the same in both directions. "clients" is everybody outside.
+        # The dialling and the dialled party; the same in both directions. "clients": any outside.
         pa.field("source", pa.string(), nullable=False),
         pa.field("target", pa.string(), nullable=False),
         # "request" or "response".
         pa.field("direction", pa.string(), nullable=False),
-        # When its last byte had arrived at the proxy.
+        # The time when its last byte had arrived at the proxy.
         pa.field("time_ns", pa.int64(), nullable=False),
-        # When it was passed on; null: it never was.
+        # The time when it was passed on; null: it never was.
         pa.field("forwarded_ns", pa.int64()),
         # "forwarded", "held", "released", "delayed", "duplicated", "reordered", "rewritten",
         # "dropped", "answered" (the proxy replied in the target's place), "cut", or
@@ -182,7 +182,7 @@ METADATA_LOG: Final = pa.schema(
 
 METADATA_OFFSETS: Final = pa.schema(
     [
-        # Which metadata offset a node was known to have at that time.
+        # The metadata offset that a node was known to have at that time.
         pa.field("time_ns", pa.int64(), nullable=False),
         pa.field("node", pa.string(), nullable=False),
         pa.field("metadata_offset", pa.int64(), nullable=False),
@@ -276,7 +276,7 @@ LOG_FINDINGS: Final = pa.schema(
         # The file's name, and the line's number in it, from 1 on.
         pa.field("file", pa.string(), nullable=False),
         pa.field("line", pa.int64(), nullable=False),
-        # When it was logged, where the line says so; by the wall clock, to the millisecond.
+        # The time when it was logged, if the line says so; by the wall clock, to the millisecond.
         pa.field("time_ns", pa.int64()),
         # "fatal-fault": a fault that the software holds impossible; "unreadable-disk": nothing that
         # it could start from; "out-of-memory"; "jvm-crash".

@@ -3,9 +3,9 @@
 `errors.toml` is the list, with the reasons; this reads it once, when the first error is met, so
 that importing costs a client nothing. A code that is not in the list proves nothing.
 
-What a produce *call* refuses (raises, or marks in its batch) was never queued, whatever the code:
-the caller knows that better than any list, and records it as fail. The list is for the codes of
-delivery reports and answers.
+A record that a produce *call* refuses (raises, or marks in its batch) was never queued, whatever
+the code: the caller knows that better than any list, and records it as fail. The list is for the
+codes of delivery reports and answers.
 """
 
 import tomllib

@@ -165,9 +165,9 @@ class RowJournal:
 class EventJournal:
     """The journal of what clients do, before they do it and again when it has ended. Thread-safe.
 
-    For the tables with an `index` and an `outcome`. What was begun and not ended is info, so that a
-    client may be killed at any moment. Who begins from several threads takes the time and begins
-    under one lock: numbers are to follow the times.
+    For the tables with an `index` and an `outcome`. An event that was begun and not ended is info,
+    so that a client may be killed at any moment. A client that begins from several threads takes
+    the time and begins under one lock: the numbers must follow the times.
     """
 
     def __init__(self, directory: Path, table: str, *, writer: str = "") -> None:

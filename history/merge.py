@@ -2,8 +2,8 @@
 
 Each client's operations come in the order of their calls, so this is a merge of sorted streams. It
 goes in rounds: whatever was called before the *horizon* (the earliest of the last calls read from
-the clients that have more to come) is complete, and is sorted and passed on. What is in memory at a
-time is a piece of each client, however long the history.
+the clients that have more to come) is complete, and is sorted and passed on. Memory holds a
+piece of each client at a time, however long the history.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ decides whether some order of the operations, each taking effect between its cal
 explains every answer. Operations end as everywhere: ok, fail (it surely did not take effect) or
 info (it may have, at any time after its call).
 
-What the operations of each model are, by `f`, and which columns they use:
+The operations of each model, by `f`, and the columns that they use:
 
 | model | f | expected | version | value | values |
 |---|---|---|---|---|---|

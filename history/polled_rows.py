@@ -2,8 +2,8 @@
 
 Rows stand in a file in the order in which they were polled, which is the order of the operations
 unless several were open at once (final reads of many keys). Such a file is first copied in the
-order of its operations, so that an operation's rows are one stretch of each file. What is kept in
-memory is an index: 12 bytes an operation and file.
+order of its operations, so that an operation's rows are one stretch of each file. Memory holds
+an index: 12 bytes an operation and file.
 """
 
 from collections.abc import Iterator, Mapping

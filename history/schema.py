@@ -94,11 +94,11 @@ FAULTS: Final = pa.schema(
         pa.field("fault", pa.string(), nullable=False),
         pa.field("targets", pa.list_(pa.field("element", pa.string())), nullable=False),
         pa.field("begin_ns", pa.int64(), nullable=False),
-        # When its effect was first seen; null: no effect was ever seen, so it counts for nothing.
+        # The time when its effect was first seen; null: never, so that it counts for nothing.
         pa.field("effect_ns", pa.int64()),
-        # What was seen, in words: "pid 4711 is gone".
+        # The observation, in words: "pid 4711 is gone".
         pa.field("evidence", pa.string()),
-        # When the heal was seen to work; null: still broken when the recording ended.
+        # The time when the heal was seen to work; null: still broken when the recording ended.
         pa.field("end_ns", pa.int64()),
         pa.field("heal_evidence", pa.string()),
         # The kind of fault that was asked for, where `fault` is what was done for it: the kill of a

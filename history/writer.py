@@ -1,7 +1,7 @@
 """Sealed tables, written: from what a seal gathers, or directly from tables at hand.
 
 `records` is spread over RECORD_BUCKET_COUNT files by the key's CRC-32, so that a key is always in
-one file, whoever wrote it; each file is sorted by key, operation, position.
+one file, whichever client wrote it; each file is sorted by key, operation, position.
 """
 
 import os

@@ -1,8 +1,8 @@
 r"""EDN, read strictly and form by form: Clojure's notation for data, in which Jepsen writes.
 
-Nothing is evaluated. A tag (`#inst "…"`, `#jepsen.history.Op{…}`) is kept as a name beside its
-form. What is in memory is one form: those of a file that is one vector are handed on one by one,
-too. Nesting has a bound, so that no file can exhaust the stack.
+Nothing is evaluated. A tag (`#inst "…"`, `#jepsen.history.Op{…}`) is kept as a name with its form.
+Memory holds one form: those of a file that is one vector are handed on one by one, too. Nesting has
+a bound, so that no file can exhaust the stack.
 
 | EDN | here |
 |---|---|

@@ -1,7 +1,7 @@
 """Parquet in and out: one file of MODEL_OPERATIONS or MICRO_OPERATIONS, rows in any order.
 
-What a row may be, and what rows must be to each other, is in `parquet_rules`. Values that were no
-integers stand in the metadata of the file.
+The rules for each row and across rows are in `parquet_rules`. Values that were no integers stand in
+the metadata of the file.
 """
 
 import json

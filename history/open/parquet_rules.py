@@ -1,7 +1,8 @@
 """The rules for the rows of a Parquet file that is a history, for each row and across rows.
 
-Each batch is judged by its columns at once. What crosses batches (numbers dense from 0, calls in
-their order, one open operation a process) is judged at the end, from four numbers a row in memory.
+Each batch is judged by its columns at once. Rules that cross batches (numbers dense from 0, calls
+in their order, one open operation a process) are judged at the end, from four numbers a row in
+memory.
 """
 
 from collections.abc import Iterator

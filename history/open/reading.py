@@ -184,7 +184,7 @@ def _return_ns(fields: Mapping[str, Any], outcome: Outcome, call_ns: int) -> int
         raise RefusedError(
             f"expected a return at or after the call, {call_ns} ns; found {return_ns} ns"
         )
-    # What an info operation did may still take effect later.
+    # The effect of an info operation may still come later.
     return None if outcome is Outcome.INFO else return_ns
 
 

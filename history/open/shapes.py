@@ -15,8 +15,8 @@ columns. The same layouts serve EDN and JSON, where a vector is an array:
 | counter | add, read | value |
 | list-append | txn | [[:append key value] [:r key [value …]] …] |
 
-What only the answer tells (what is read, the version that was made, the offset of an append) is nil
-in an invocation and in an end that is not ok. What the client asked for stands in both.
+The parts that only the answer tells (the value read, the version made, the offset of an append) are
+nil in an invocation and in an end that is not ok. The parts that the client stated stand in both.
 
 Sources: jepsen.independent, jepsen.tests.cycle.append, Elle's list-append; jepsen.etcd's registers
 for values with their versions.
