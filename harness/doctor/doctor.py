@@ -53,7 +53,7 @@ _OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
     """Examine everything that a run needs. Nothing is raised for a missing thing.
 
-    `inventory`: the file of machines to look at, too. UsageError if it states what cannot be.
+    `inventory`: the file of machines to examine, too; UsageError is raised for impossible entries.
     """
     looks: list[Callable[[], Finding]] = [
         _system,

@@ -103,13 +103,13 @@ class _Probed:
     links: Sequence[Flow]
     block: Callable[[str, Collection[Flow]], None]
     free: Callable[[str, Collection[Flow]], str]
-    """Returns what became of what was sent meanwhile, if that can be said."""
+    """Returns the fate of the frames that were sent meanwhile, if it is known."""
     reaches: Callable[..., bool]
-    """(source, target, timeout_s): whether a request over this link gets its answer in time."""
+    """(source, target, timeout_s): true if a request over this link gets its answer in time."""
     answers: Callable[..., bool]
-    """(node, timeout_s): whether it answers where no link is in between."""
+    """(node, timeout_s): true if it answers where no link is in between."""
     from_source: bool = False
-    """Probes are sent from inside of the source's network: it has to run."""
+    """True if probes are sent from inside the source's network: the source has to run."""
     how: str = ""
 
     def cut(self, name: str, flows: Collection[Flow]) -> str:

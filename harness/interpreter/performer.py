@@ -60,7 +60,7 @@ class Performer:
         self.open_faults: list[OpenFault] = []
 
     def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
-        """Do it to the nodes and see its effect. HarnessError if that was not to be seen."""
+        """Do the step to the nodes and see its effect; raise HarnessError if it was not seen."""
         self._played.note(replace(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
         verb, deed = _verb_and_deed(step)
         if verb.fault:

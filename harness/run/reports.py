@@ -32,7 +32,7 @@ LOOKS: Final[Mapping[str, FaultLook]] = {
 def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
     """Write the page and the JUnit file, from what the run directory holds.
 
-    `window`: what of the run the page's sequence picture shows.
+    `window`: the part of the run that the page's sequence picture shows.
     """
     write_page(run, window=window)
     write_junit(run)

@@ -61,7 +61,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
 
 
 def run_planned(plan: Plan, progress: Progress) -> RunOutcome:
-    """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
+    """Run the plan; raise HarnessError without a verdict, with the reason in the run directory."""
     options = plan.options
     _make_directory(options.results)
     scenario = with_release_of_image(plan.scenario, options, progress.say)

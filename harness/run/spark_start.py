@@ -27,7 +27,7 @@ class SparkStart:
         say: Callable[[str], None],
         memory_bytes: int | None = None,
     ) -> None:
-        """`memory_bytes`: of all workers together, by default a share of this machine."""
+        """`memory_bytes`: of all workers together; by default, a share of this machine's memory."""
         self._java = java
         self._master = master
         self._say = say

@@ -97,7 +97,7 @@ class Document:
 def load_document(path: Path, *, expected: str = _SCENARIO) -> Document:
     """Parse a YAML file whose top is a mapping; raise UsageError with file and line if it is not.
 
-    `expected`: what stands at the top of such a file, in words.
+    `expected`: the top of such a file, in words.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ def detect(
     """Switch the rule off and look, for at most `seeds` seeds or until `hits` hits.
 
     Of these at most `tries` are judged by the checks, after the rule's own play, if it has one.
-    `root`: where the runs in which they find it are kept; None: nowhere.
+    `root`: the directory that keeps the runs in which they find it; None: they are not kept.
     """
     search = _Search(rule, session=session, seeds=seeds)
     search.look(hits)

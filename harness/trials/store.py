@@ -42,7 +42,7 @@ def store_trial(
 ) -> StoredTrial:
     """Repeat a trial and store it at `root`, which it replaces: a run, trial.json, notes.jsonl.
 
-    `name`: of the scenario. Raises HarnessError if the disk refuses.
+    `name`: the name of the scenario. Raises HarnessError if the disk refuses.
     """
     scenario = scenario_of(plan, name=name, title=f"{name}, seed {plan.seed}")
     run = RunDirectory.replace(root)

@@ -119,7 +119,7 @@ def testify(
     run: RunDirectory,
     say: Callable[[str], None],
 ) -> None:
-    """Write what the nodes were told and what their disks hold. HarnessError if that fails."""
+    """Write what nodes were told and what their disks hold; raise HarnessError if that fails."""
     with RowJournal(run.raw, "node_settings") as journal:
         for node in cluster.nodes:
             for name, value in sorted(cluster.settings(node).items()):
