@@ -50,7 +50,7 @@ def write_page(
 ) -> Path:
     """Write `report.html` of a run in any state, and say where it lies.
 
-    `window`: what of the run the sequence picture shows. `looks`: of kinds of fault, by name.
+    `window`: the part of the run in the sequence picture. `looks`: of kinds of fault, by name.
     Raises HarnessError if the file cannot be written.
     """
     reading = read_run(run)
