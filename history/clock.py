@@ -23,7 +23,7 @@ class Clock:
     """Reads time as the history records it."""
 
     origin_ns: int
-    """CLOCK_MONOTONIC at the start of the run; the manifest carries it to every client."""
+    """The CLOCK_MONOTONIC at the start of the run; the manifest carries it to every client."""
 
     @classmethod
     def start(cls) -> "Clock":

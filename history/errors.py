@@ -42,7 +42,7 @@ class ErrorEntry:
     """One error that a client can meet."""
 
     name: str
-    """Kafka's name for its own, librdkafka's for the negative codes."""
+    """The name: Kafka's for its own, librdkafka's for the negative codes."""
     code: int
     definite: Definite
     meaning: str

@@ -65,7 +65,7 @@ class FaultJournal:
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
         """Record, before it is done, that `fault` is done to `targets`; return its index.
 
-        `kind`: of fault that was asked for; None: that very one.
+        `kind`: the kind of fault that was asked for; None: `fault` itself.
         """
         with self._lock:
             index = self._count
@@ -276,7 +276,7 @@ class TapeJournal:
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
     ) -> int:
-        """Record a frame: what all of it shares, and what its items add or override; its number."""
+        """Record a frame: shared columns, and what items add or override; return its number."""
         assert columns.keys() <= self._columns, columns.keys() - self._columns
         number = self._count
         self._count += 1

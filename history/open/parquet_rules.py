@@ -31,7 +31,7 @@ _Wrong = Iterator[tuple[Any, str]]
 def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> None:
     """Raise MalformedHistoryError for the first row that is wrong on its own.
 
-    `first`: how many rows came before this batch.
+    `first`: the number of rows before this batch.
     """
     for wrong, message in _wrong_rows(table, model):
         places = pc.indices_nonzero(wrong)
