@@ -1,4 +1,4 @@
-"""The expectation of a scenario of a release: valid, or invalid with named anomalies.
+"""The outcome that a scenario expects of a release: valid, or invalid with named anomalies.
 
     expect:
       - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}

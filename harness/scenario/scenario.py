@@ -107,7 +107,7 @@ class Scenario:
         return (self.workload, *self.beside)
 
     def beside_of(self, spec: type[T]) -> T | None:
-        """Return the workload of this kind beside that of records; None if there is no such one."""
+        """Return the workload of this kind beside that of records; None if it has none."""
         return next((one for one in self.beside if isinstance(one, spec)), None)
 
     @property
