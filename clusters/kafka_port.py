@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.observation import Observable
-from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, role_name
+from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, Observable, role_name
 from history.failure import Mistakes, UsageError
 
 __all__ = [

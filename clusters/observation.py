@@ -4,11 +4,11 @@ A condition is a pure question about one observation. What a system shows of its
 (`View`); the conditions that ask about that are its own, too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol
 
-from clusters.port import Cluster, NodeName, NodeState
+from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
 from history.failure import SpecError
 
@@ -20,62 +20,15 @@ __all__ = [
     "Down",
     "Held",
     "LogEnds",
-    "Observable",
     "Observation",
     "Parse",
     "Seen",
-    "View",
     "count_of",
     "node_of",
 ]
 
 LogEnds = Mapping[tuple[str, NodeName], int]
 """Log end offsets by key and broker, as they lie on the disks."""
-
-
-class View(Protocol):
-    """The state that a system showed of itself. Members are named by their ids."""
-
-    @property
-    def taking_part(self) -> frozenset[int]:
-        """The members that clients can use, as the others and they themselves show."""
-
-    @property
-    def lagging(self) -> frozenset[int]:
-        """The members that lack something of what they replicate."""
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """Copies that take no part, though nothing keeps them from it."""
-
-    @property
-    def incomplete(self) -> Sequence[str]:
-        """The defects of what it replicates, in words."""
-
-    @property
-    def names_of_ids(self) -> Mapping[str, str]:
-        """Names by the ids that frames on the wire carry instead."""
-
-    def is_whole(self, members: frozenset[int]) -> bool:
-        """Return whether it lacks nothing, with these members."""
-
-
-@runtime_checkable
-class Observable(Cluster, Protocol):
-    """A cluster that shows what it is, to the harness that looks at it all the time."""
-
-    @property
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """The ids, in views, of the nodes that serve clients."""
-
-    def view(self) -> View:
-        """Return what it shows of itself, within a second or two.
-
-        Raises HarnessError if no node answers.
-        """
-
-    def leader_now(self) -> NodeName | None:
-        """The node that leads the others, by its own word; None if none could say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ role. Which roles there are is the system's (`clusters.systems`); nothing of wha
 say to each other stands here: what Kafka and its like have is in `kafka_port.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,8 @@ __all__ = [
     "NodeName",
     "NodeRole",
     "NodeState",
+    "Observable",
+    "View",
     "role_name",
 ]
 
@@ -173,3 +175,48 @@ class Cluster(Protocol):
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:
         """The node's log files, there whatever happened to it."""
+
+
+class View(Protocol):
+    """The state that a system showed of itself. Members are named by their ids."""
+
+    @property
+    def taking_part(self) -> frozenset[int]:
+        """The members that clients can use, as the others and they themselves show."""
+
+    @property
+    def lagging(self) -> frozenset[int]:
+        """The members that lack something of what they replicate."""
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Copies that take no part, though nothing keeps them from it."""
+
+    @property
+    def incomplete(self) -> Sequence[str]:
+        """The defects of what it replicates, in words."""
+
+    @property
+    def names_of_ids(self) -> Mapping[str, str]:
+        """Names by the ids that frames on the wire carry instead."""
+
+    def is_whole(self, members: frozenset[int]) -> bool:
+        """Return whether it lacks nothing, with these members."""
+
+
+@runtime_checkable
+class Observable(Cluster, Protocol):
+    """A cluster that shows what it is, to the harness that looks at it all the time."""
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """The ids, in views, of the nodes that serve clients."""
+
+    def view(self) -> View:
+        """Return what it shows of itself, within a second or two.
+
+        Raises HarnessError if no node answers.
+        """
+
+    def leader_now(self) -> NodeName | None:
+        """The node that leads the others, by its own word; None if none could say."""

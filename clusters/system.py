@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from clusters.abilities import Links, Route
 from clusters.hosts.place import Host
-from clusters.observation import Observable, Parse
-from clusters.port import Cluster, ClusterSpec, NodeName
+from clusters.observation import Parse
+from clusters.port import Cluster, ClusterSpec, NodeName, Observable
 from clusters.provision.java import Java
 from history.clock import Clock
 

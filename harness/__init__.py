@@ -1,1 +1,1 @@
-"""How it is put together: run, replay, check, clean, and the command line."""
+"""The assembly of the product: run, replay, check, clean, and the command line."""

@@ -9,7 +9,7 @@ __all__ = ["machine_facts"]
 
 
 def machine_facts() -> dict[str, str]:
-    """System, Python, cores and memory."""
+    """Return system, Python, cores and memory."""
     return {
         "system": platform.platform(),
         "python": platform.python_version(),

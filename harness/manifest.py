@@ -23,7 +23,10 @@ def first_manifest(
     origin_ns: int,
     origin_utc_ns: int,
 ) -> Manifest:
-    """The manifest of a run that begins now. The origins: of its clock, by both clocks."""
+    """Return the manifest of a run that begins now.
+
+    The origins: those of its clock, by both clocks.
+    """
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
         state=RunState.RUNNING,

@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: a live line on a terminal, plain lines now and then elsewhere.
+"""The display of a run's progress: a live line on a terminal, plain lines now and then elsewhere.
 
 Everything here goes to standard error; standard output belongs to results.
 """
@@ -19,7 +19,7 @@ _PLAIN_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Where a run stands."""
+    """The present state of a run."""
 
     now_s: float
     limit_s: float
@@ -29,24 +29,24 @@ class Status:
     info_count: int
     polled_count: int
     broken: tuple[str, ...]
-    """Open faults, e.g. `kill broker-2`."""
+    """The open faults, e.g. `kill broker-2`."""
 
 
 class Progress(Protocol):
-    """Where a run says what it does."""
+    """The port through which a run reports its progress."""
 
     def say(self, line: str) -> None:
-        """Something happened that stays worth reading."""
+        """Say what happened; the line stays worth reading."""
 
     def show(self, status: Status) -> None:
-        """The present state, replacing the one before."""
+        """Show the present state, replacing the one before."""
 
     def elapsed_s(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
 
 
 def status_line(status: Status) -> str:
-    """One line: time, acknowledged sends and their rate, reads, what is broken."""
+    """Return one line: time, acknowledged sends and their rate, reads, what is broken."""
     broken = ", ".join(status.broken) or "nothing"
     bad = f" fail {status.fail_count:,} info {status.info_count:,}"
     return (
@@ -57,7 +57,7 @@ def status_line(status: Status) -> str:
 
 
 class TerminalProgress:
-    """Lines on standard error; the status as a spinner if that is a terminal."""
+    """The progress as lines on standard error; the status as a spinner if that is a terminal."""
 
     def __init__(self, console: Console, spinner: Spinner | None) -> None:
         self._console = console
@@ -70,7 +70,7 @@ class TerminalProgress:
         self._console.print(f"{self.elapsed_s():6.1f}s  {line}", markup=False, highlight=False)
 
     def elapsed_s(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._begin_s
 
     def show(self, status: Status) -> None:
@@ -84,7 +84,7 @@ class TerminalProgress:
 
 @contextmanager
 def terminal_progress() -> Iterator[TerminalProgress]:
-    """Progress on standard error for as long as the context lasts."""
+    """Report progress on standard error for as long as the context lasts."""
     console = Console(stderr=True, soft_wrap=True)
     if not console.is_terminal:
         yield TerminalProgress(console, None)

@@ -11,20 +11,20 @@ import secrets
 __all__ = ["SEED_MAX", "new_seed", "stream", "stream_seed"]
 
 SEED_MAX = 2**31 - 1
-"""Seeds stay short enough to be typed."""
+"""The largest seed: seeds stay short enough to be typed."""
 
 
 def new_seed() -> int:
-    """A seed nobody chose."""
+    """Return a random seed, for a run whose user names none."""
     return secrets.randbelow(SEED_MAX) + 1
 
 
 def stream_seed(seed: int, name: str) -> int:
-    """The seed of the stream `name`: the same on every machine and Python."""
+    """Return the seed of the stream `name`: the same on every machine and Python."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:4], "big") & SEED_MAX
 
 
 def stream(seed: int, name: str) -> random.Random:
-    """The stream `name` of a seed."""
+    """Return the stream `name` of a seed."""
     return random.Random(stream_seed(seed, name))  # noqa: S311  # repeatable, not secret

@@ -1,4 +1,4 @@
-"""Where a run's time comes from: the machine's clock, or a simulated world's."""
+"""The source of a run's time: the machine's clock, or a simulated world's."""
 
 import time
 from typing import Protocol
@@ -10,7 +10,7 @@ class Time(Protocol):
     """A clock that does not go back, and a way to let it go on."""
 
     def now_s(self) -> float:
-        """Seconds since some moment."""
+        """Return the seconds since some moment."""
 
     def sleep(self, seconds: float) -> None:
         """Return when so much time has passed."""
@@ -23,11 +23,11 @@ class RealTime:
     """The machine's."""
 
     def now_s(self) -> float:
-        """Seconds of the monotonic clock."""
+        """Return the seconds of the monotonic clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Do nothing for so long."""
+        """Sleep for this many seconds."""
         time.sleep(seconds)
 
     def sleep_until(self, moment_s: float) -> None:

@@ -50,7 +50,7 @@ def sync(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what writers of this file left beside it that were killed on the way."""
+    """Remove the unfinished files of writers of this path that were killed on the way."""
     for draft in path.parent.glob(f".{path.name}.*"):
         pid = draft.name.rpartition(".")[2]
         if pid.isdecimal() and not Path("/proc", pid).exists():

@@ -12,10 +12,10 @@ __all__ = ["Clock", "ClockSkew", "TellsTime"]
 
 
 class TellsTime(Protocol):
-    """What a journal needs of a clock: `Clock`, or that of a simulated world."""
+    """The clock that a journal needs: `Clock`, or that of a simulated world."""
 
     def now_ns(self) -> int:
-        """Nanoseconds since the start of the run."""
+        """Return the nanoseconds since the start of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class Clock:
     """Reads time as the history records it."""
 
     origin_ns: int
-    """What CLOCK_MONOTONIC showed when the run started; the manifest carries it to every client."""
+    """The CLOCK_MONOTONIC at the start of the run; the manifest carries it to every client."""
 
     @classmethod
     def start(cls) -> "Clock":
-        """A clock whose run starts now."""
+        """Return a clock whose run starts now."""
         return cls(time.monotonic_ns())
 
     def now_ns(self) -> int:
-        """Nanoseconds since the start of the run."""
+        """Return the nanoseconds since the start of the run."""
         return time.monotonic_ns() - self.origin_ns
 
 
@@ -43,5 +43,5 @@ class ClockSkew:
     from_ns: int
     until_ns: int
     ahead_min_ns: int
-    """At no time less ahead than this; negative: behind."""
+    """The least lead of the clock in that time; negative: behind."""
     ahead_max_ns: int

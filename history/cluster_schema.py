@@ -1,10 +1,10 @@
-"""The tables of the cluster itself: what went over its wires, what lies on its disks, what it said.
+"""The tables of the cluster itself: the frames on its wires, the data on its disks, its answers.
 
 `schema.py` has the tables of the clients; what is said there of times and types holds here. Node
 names are the harness's (`broker-1`, `controller-1`); ids, epochs and offsets are Kafka's own. A
 partition is named by `topic` and `partition`, and by its key `topic-partition` where both are sure.
 
-Null means that the thing has no such field, or that nobody could know it; never a default.
+Null means that the thing has no such field, or that it could not be known; never a default.
 """
 
 from typing import Final
@@ -54,14 +54,14 @@ WIRE: Final = pa.schema(
         # Connections are numbered in the order in which they were accepted. A request and its
         # response have the same connection and correlation id.
         pa.field("connection", pa.int64(), nullable=False),
-        # Who dialled and whom; the same in both directions. "clients" is everybody outside.
+        # The dialling and the dialled party; the same in both directions. "clients": any outside.
         pa.field("source", pa.string(), nullable=False),
         pa.field("target", pa.string(), nullable=False),
         # "request" or "response".
         pa.field("direction", pa.string(), nullable=False),
-        # When its last byte had arrived at the proxy.
+        # The time when its last byte had arrived at the proxy.
         pa.field("time_ns", pa.int64(), nullable=False),
-        # When it was passed on; null: it never was.
+        # The time when it was passed on; null: it never was.
         pa.field("forwarded_ns", pa.int64()),
         # "forwarded", "held", "released", "delayed", "duplicated", "reordered", "rewritten",
         # "dropped", "answered" (the proxy replied in the target's place), "cut", or
@@ -137,7 +137,7 @@ METADATA_LOG: Final = pa.schema(
         pa.field("controller_epoch", pa.int32(), nullable=False),
         # Wall clock of the controller that appended it, ms since 1970.
         pa.field("timestamp_ms", pa.int64(), nullable=False),
-        # "PartitionChangeRecord", "LeaderChangeMessage", …; "unknown" where nobody could decode it.
+        # "PartitionChangeRecord", "LeaderChangeMessage", …; "unknown" if it could not be decoded.
         pa.field("type", pa.string(), nullable=False),
         pa.field("type_key", pa.int16(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
@@ -182,7 +182,7 @@ METADATA_LOG: Final = pa.schema(
 
 METADATA_OFFSETS: Final = pa.schema(
     [
-        # Which metadata offset a node was known to have at that time.
+        # The metadata offset that a node was known to have at that time.
         pa.field("time_ns", pa.int64(), nullable=False),
         pa.field("node", pa.string(), nullable=False),
         pa.field("metadata_offset", pa.int64(), nullable=False),
@@ -276,7 +276,7 @@ LOG_FINDINGS: Final = pa.schema(
         # The file's name, and the line's number in it, from 1 on.
         pa.field("file", pa.string(), nullable=False),
         pa.field("line", pa.int64(), nullable=False),
-        # When it was logged, where the line says so; by the wall clock, to the millisecond.
+        # The time when it was logged, if the line says so; by the wall clock, to the millisecond.
         pa.field("time_ns", pa.int64()),
         # "fatal-fault": a fault that the software holds impossible; "unreadable-disk": nothing that
         # it could start from; "out-of-memory"; "jvm-crash".

@@ -1,6 +1,6 @@
 """The tables of the cluster, sealed: from journals of rows, or from files that a witness wrote.
 
-A table that nobody recorded is there and empty; the manifest's `recorded` tells the difference.
+A table that was not recorded exists and is empty; the manifest's `recorded` tells the difference.
 Where a node's metadata offset was told by its heartbeats, the tape has it: `metadata_offsets` is
 completed from there.
 """
@@ -26,7 +26,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 
 def write_cluster_tables(raw: Path, history: Path) -> None:
-    """Every table of CLUSTER_TABLES, from `raw` into `history`.
+    """Write every table of CLUSTER_TABLES, from `raw` into `history`.
 
     Raises HarnessError, naming file and line, for a row that does not fit its table.
     """
@@ -97,7 +97,7 @@ def _rows(journal: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
 
 
 def _frames(raw: Path) -> Iterator[dict[str, Any]]:
-    """The rows of `wire`, each with its last known fate."""
+    """Yield the rows of `wire`, each with its last known fate."""
     journal = journal_path(raw, "wire")
     # Few frames have a fate of their own: rules make them, and a run has few rules.
     fates = {line["fate"]: line for line in journal_lines(journal) if "fate" in line}

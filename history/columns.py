@@ -1,4 +1,4 @@
-"""From arrays of numbers to the columns of a table: stand-ins become nulls, codes become words."""
+"""Columns of a table from arrays of numbers: stand-ins become nulls, codes become words."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,7 +21,7 @@ _OUTCOME_WORDS: Final = [str(outcome) for outcome in Outcome]
 def operation_table(
     operations: NDArray[np.void], *, first_index: int, keys: Sequence[str]
 ) -> pa.Table:
-    """Pieces of `merge.OPERATION`, numbered from `first_index`, as rows of OPERATIONS."""
+    """Return pieces of `merge.OPERATION`, numbered from `first_index`, as rows of OPERATIONS."""
     index = np.arange(first_index, first_index + len(operations))
     return _table(
         OPERATIONS,
@@ -38,7 +38,7 @@ def operation_table(
 
 
 def record_table(records: NDArray[np.void], *, key: str) -> pa.Table:
-    """A piece of `records.RECORD`, all of one key, as rows of RECORDS."""
+    """Return a piece of `records.RECORD`, all of one key, as rows of RECORDS."""
     return _table(
         RECORDS,
         key=_words(np.zeros(len(records), np.int32), [key]),
@@ -72,7 +72,7 @@ def _words(codes: NDArray[Any], words: Sequence[str], *, null: int | None = None
 
 
 def _errors(operations: NDArray[np.void]) -> pa.Array:
-    """Names of the errors of what did not end well; null where it did, or where none is known."""
+    """Return the errors' names of what did not end well; null for the rest, or if none is known."""
     codes = np.where(operations["outcome"] == Outcome.OK.code, 0, operations["error"])
     known, indices = np.unique(codes, return_inverse=True)
     words = [name_of(code) for code in known.tolist()]

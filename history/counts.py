@@ -1,4 +1,4 @@
-"""How far the clients came, read from outside while they run.
+"""The progress of the clients, read from outside while they run.
 
 Every client counts in the header of its first segment; reading one costs an `open` and a `pread`,
 whatever the length of the run, so that it can be done many times a second. The counters serve
@@ -22,15 +22,18 @@ _FIRST: Final = {kind: f"-000000{kind.suffix}" for kind in Kind}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCounts:
-    """What one client did so far. Of a client that never got an ok answer, `last_ok_*` is None."""
+    """The counts of one client so far.
+
+    Of a client that never got an ok answer, `last_ok_*` is None.
+    """
 
     invoked: int = 0
-    """Sends."""
+    """The number of sends."""
     ok: int = 0
     fail: int = 0
     info: int = 0
     polls: int = 0
-    """Polls and final reads that returned, whatever their outcome."""
+    """The number of polls and final reads that returned, whatever their outcome."""
     polled_records: int = 0
     last_ok_send_ns: int | None = None
     last_ok_poll_ns: int | None = None
@@ -57,7 +60,7 @@ class Counts(ClientCounts):
 
 
 def live_counts(directory: Path) -> Counts:
-    """What the clients that record into `directory` did so far; of an absent one, nothing."""
+    """Return the counts so far of the clients that record into `directory`; if absent, zeros."""
     by_client: dict[str, ClientCounts] = {}
     for client, counts in _clients(directory):
         by_client[client] = by_client.get(client, ClientCounts()) + counts

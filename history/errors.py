@@ -3,9 +3,9 @@
 `errors.toml` is the list, with the reasons; this reads it once, when the first error is met, so
 that importing costs a client nothing. A code that is not in the list proves nothing.
 
-What a produce *call* refuses (raises, or marks in its batch) was never queued, whatever the code:
-the caller knows that better than any list, and records it as fail. The list is for the codes of
-delivery reports and answers.
+A record that a produce *call* refuses (raises, or marks in its batch) was never queued, whatever
+the code: the caller knows that better than any list, and records it as fail. The list is for the
+codes of delivery reports and answers.
 """
 
 import tomllib
@@ -30,7 +30,7 @@ _NONE: Final = "NONE"
 
 
 class Definite(StrEnum):
-    """When an error proves that the record was not appended."""
+    """The condition under which an error proves that the record was not appended."""
 
     ALWAYS = "always"
     SINGLE_ATTEMPT = "single-attempt"
@@ -42,7 +42,7 @@ class ErrorEntry:
     """One error that a client can meet."""
 
     name: str
-    """Kafka's name for its own, librdkafka's for the negative codes."""
+    """The name: Kafka's for its own, librdkafka's for the negative codes."""
     code: int
     definite: Definite
     meaning: str
@@ -50,7 +50,7 @@ class ErrorEntry:
 
 
 def outcome_of(code: int, *, attempts_max: int) -> Outcome:
-    """What the code, 0 for success, says of a record that was sent at most `attempts_max` times."""
+    """Return what the code, 0 for success, says of a record sent at most `attempts_max` times."""
     if code == 0:
         return Outcome.OK
     entry = registry().get(code)
@@ -61,7 +61,7 @@ def outcome_of(code: int, *, attempts_max: int) -> Outcome:
 
 
 def name_of(code: int) -> str:
-    """The error's name; of a code that is not in the list, `ERROR_<code>`."""
+    """Return the error's name; of a code that is not in the list, `ERROR_<code>`."""
     if code == 0:
         return _NONE
     entry = registry().get(code)
@@ -70,7 +70,7 @@ def name_of(code: int) -> str:
 
 @cache
 def registry() -> Mapping[int, ErrorEntry]:
-    """Every error in the list, by code, in the list's order."""
+    """Return every error in the list, by code, in the list's order."""
     content = tomllib.loads(files("history").joinpath("errors.toml").read_text())
     entries = [
         ErrorEntry(**item | {"definite": Definite(item["definite"])}) for item in content["error"]

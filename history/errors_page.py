@@ -33,7 +33,7 @@ _TITLES: Final = {
 
 
 def errors_page() -> str:
-    """The page, as Markdown."""
+    """Return the page, as Markdown."""
     return "\n".join([_HEAD, *(_section(definite) for definite in Definite)])
 
 

@@ -41,7 +41,7 @@ class SpecError(UsageError):
         self.all: tuple[SpecError, ...] = (self, *further)
 
     def below(self, *prefix: str | int) -> "SpecError":
-        """The same error, as seen from further up the document."""
+        """Return the same error, as seen from further up the document."""
         first, *further = (SpecError((*prefix, *one.path), one.message) for one in self.all)
         return SpecError(first.path, first.message, further=further)
 
@@ -69,7 +69,7 @@ class Mistakes:
             self.add(error.below(*prefix))
 
     def refuse_after(self, make: Callable[[], T]) -> T:
-        """The value that is made, if neither it nor anything before was a mistake."""
+        """Return the value that `make` returns, if neither it nor anything before was a mistake."""
         with self.below():
             made = make()
         self.refuse()

@@ -1,4 +1,4 @@
-"""What is written down row by row as a run goes: faults, samples, frames, reads of metadata.
+"""The journals that a run writes row by row: faults, samples, frames, reads of metadata.
 
 One `write` a line, to a file opened for appending: a line is there whole, or it is the torn last
 one of a writer that was killed, which a reader leaves out. The open file is locked (flock), so that
@@ -54,7 +54,7 @@ _NEW_FOR_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 
 
 class FaultJournal:
-    """Records each fault as it begins, shows its effect, and ends. Thread-safe."""
+    """The journal of faults: each as it begins, shows its effect, and ends. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime) -> None:
         self._lines = _Lines(directory / FAULTS_FILE)
@@ -63,9 +63,9 @@ class FaultJournal:
         self._count = 0
 
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
-        """Record, before it is done, that `fault` is done to `targets`; its index.
+        """Record, before it is done, that `fault` is done to `targets`; return its index.
 
-        `kind`: of fault that was asked for; None: that very one.
+        `kind`: the kind of fault that was asked for; None: `fault` itself.
         """
         with self._lock:
             index = self._count
@@ -84,7 +84,7 @@ class FaultJournal:
             self._write("end", index, evidence=evidence)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class FaultJournal:
 
 
 class SampleJournal:
-    """Records figures that were measured on the way. Thread-safe."""
+    """The journal of figures that were measured on the way. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime) -> None:
         self._lines = _Lines(directory / SAMPLES_FILE)
@@ -119,7 +119,7 @@ class SampleJournal:
         self._lines.write(sample)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -135,7 +135,7 @@ class SampleJournal:
 
 
 class RowJournal:
-    """Records rows of one of the tables of the cluster. Thread-safe; one writer a table."""
+    """The journal of rows of one of the cluster's tables. Thread-safe; one writer a table."""
 
     def __init__(self, directory: Path, table: str) -> None:
         self._columns = frozenset(CLUSTER_TABLES[table].names)
@@ -147,7 +147,7 @@ class RowJournal:
         self._lines.write(row)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -163,11 +163,11 @@ class RowJournal:
 
 
 class EventJournal:
-    """Records what clients do, before they do it and again when it has ended. Thread-safe.
+    """The journal of what clients do, before they do it and again when it has ended. Thread-safe.
 
-    For the tables with an `index` and an `outcome`. What was begun and not ended is info, so that a
-    client may be killed at any moment. Who begins from several threads takes the time and begins
-    under one lock: numbers are to follow the times.
+    For the tables with an `index` and an `outcome`. An event that was begun and not ended is info,
+    so that a client may be killed at any moment. A client that begins from several threads takes
+    the time and begins under one lock: the numbers must follow the times.
     """
 
     def __init__(self, directory: Path, table: str, *, writer: str = "") -> None:
@@ -177,7 +177,7 @@ class EventJournal:
         self._count = 0
 
     def begin(self, columns: Mapping[str, object]) -> int:
-        """Record, before it is done, what is about to be done; its number in this journal."""
+        """Record what is about to be done, before it is; return its number in this journal."""
         with self._lock:
             number = self._count
             self._count += 1
@@ -194,7 +194,7 @@ class EventJournal:
         self._write("end", number, columns)
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -215,7 +215,7 @@ class EventJournal:
 
 
 class ReadJournal:
-    """Records the reads of `describes`, numbered in the order of their calls. Thread-safe."""
+    """The journal of reads of `describes`, numbered in the order of their calls. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime, *, writer: str = "") -> None:
         self._columns = frozenset(CLUSTER_TABLES["describes"].names) - {"read", "call_ns"}
@@ -225,7 +225,7 @@ class ReadJournal:
         self._count = 0
 
     def begin(self) -> tuple[int, int]:
-        """A read is about to be called: its number in this journal, and the time."""
+        """Begin a read that is about to be called; return its number and the time."""
         with self._lock:
             number = self._count
             self._count += 1
@@ -246,11 +246,11 @@ class ReadJournal:
         self._lines.write({"read": number, "columns": shared, "items": items})
 
     def drop(self, number: int) -> None:
-        """Leave a read out that nobody needs to know of; others need not wait for its end."""
+        """Leave out a read that need not be kept; others need not wait for its end."""
         self._lines.write({"read": number, "columns": {}, "items": ()})
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -266,7 +266,7 @@ class ReadJournal:
 
 
 class TapeJournal:
-    """Records the frames of the wire: each as it arrives, and again if its fate changes."""
+    """The journal of frames of the wire: each as it arrives, and again if its fate changes."""
 
     def __init__(self, directory: Path) -> None:
         self._columns = frozenset(CLUSTER_TABLES["wire"].names) - {"frame", "item"}
@@ -276,7 +276,7 @@ class TapeJournal:
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
     ) -> int:
-        """Record a frame: what all of it shares, and what its items add or override; its number."""
+        """Record a frame: shared columns, and what items add or override; return its number."""
         assert columns.keys() <= self._columns, columns.keys() - self._columns
         number = self._count
         self._count += 1
@@ -289,22 +289,22 @@ class TapeJournal:
         self._lines.write({"fate": frame, "action": action, "forwarded_ns": forwarded_ns})
 
     def close(self) -> None:
-        """No more is written; the journal may be sealed. Idempotent."""
+        """Write no more, so that the journal may be sealed. Idempotent."""
         self._lines.close()
 
 
 def journal_path(directory: Path, table: str, *, writer: str = "") -> Path:
-    """Where the journal of a table of the cluster lies, or that of one of several writers."""
+    """Return the path of the journal of a cluster table, or that of one of its several writers."""
     return directory / (f"{table}.{writer}.jsonl" if writer else f"{table}.jsonl")
 
 
 def journal_paths(directory: Path, table: str) -> tuple[Path, ...]:
-    """The journals of a table that there are, of all its writers."""
+    """Return the existing journals of a table, of all its writers."""
     return tuple(sorted([*directory.glob(f"{table}.jsonl"), *directory.glob(f"{table}.*.jsonl")]))
 
 
 def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a journal, if it is there; a torn last one is left out.
+    """Yield the lines of a journal, if it is there; a torn last one is left out.
 
     Raises HarnessError, naming file and line, for anything else that is not a JSON object.
     """
@@ -344,7 +344,7 @@ class _Lines:
             raise HarnessError(f"cannot write to {self._path}: the disk is full")
 
     def close(self) -> None:
-        """Give up file and lock."""
+        """Close the file and give up its lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

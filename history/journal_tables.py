@@ -18,7 +18,7 @@ _NOTED: Final = {"effect": ("effect_ns", "evidence"), "end": ("end_ns", "heal_ev
 
 
 def fault_table(journal: Path) -> pa.Table:
-    """The faults, in the order in which they began; of an absent journal, none.
+    """Return the faults, in the order in which they began; of an absent journal, none.
 
     Raises HarnessError, naming file and line, for an event that makes no sense.
     """
@@ -32,7 +32,7 @@ def fault_table(journal: Path) -> pa.Table:
 
 
 def sample_tables(journal: Path) -> Iterator[pa.Table]:
-    """The samples, in the order in which they were taken, a bounded number at a time.
+    """Yield the samples in the order in which they were taken, a bounded number at a time.
 
     Raises HarnessError, naming file and line, for a line that is no sample.
     """

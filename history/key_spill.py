@@ -66,7 +66,9 @@ class KeySpill:
             self._flush()
 
     def keys(self) -> Iterator[tuple[str, Iterator[pa.Table]]]:
-        """Each key with its rows, words as dictionaries; bucket by bucket. Nothing is added then.
+        """Yield each key with its rows, words as dictionaries, bucket by bucket.
+
+        Add nothing after that.
 
         The rows of a key have to be taken before the next key is.
         """
@@ -147,7 +149,10 @@ class KeySpill:
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def _dictionary(self, name: str, codes: pa.ChunkedArray) -> pa.Array:
-        """Of the words that occur here only: a vocabulary of keys may be large."""
+        """Return a dictionary of the words that occur here only.
+
+        A vocabulary of keys may be large.
+        """
         encoded = codes.combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()

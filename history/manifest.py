@@ -1,4 +1,4 @@
-"""What a run was: enough to repeat it, and to know what its verdict is about.
+"""The manifest of a run: enough to repeat it, and to know what its verdict is about.
 
 Written when the run starts and again as it moves on, each time atomically, so that a run killed at
 any moment says how far it came. JSON, one key a field; a reader refuses keys that it does not know
@@ -31,7 +31,7 @@ FORMAT_VERSION = 1
 
 
 class RunState(StrEnum):
-    """How far a run came."""
+    """The stage that a run reached."""
 
     RUNNING = "running"
     RECORDED = "recorded"
@@ -41,31 +41,31 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
-    """What the clients were configured to be promised, which decides what is an anomaly."""
+    """The promises of the clients' configuration, which decide what is an anomaly."""
 
     idempotent: bool
     acks: str
-    """As Kafka's setting: "all", "1", "0"."""
+    """The setting of Kafka: "all", "1", "0"."""
     consume: str
-    """How consumers got their keys: "assign", "subscribe" or "both"."""
+    """The way in which consumers got their keys: "assign", "subscribe" or "both"."""
     metadata_age_max_ms: float | None = None
-    """By how much a read of metadata may be older than what was known; None: nobody says."""
+    """The bound on the age of a read of metadata against what was known; None: no promise."""
     metadata_settled_age_max_ms: float | None = None
     """The same of reads that are called when nothing has been broken for `metadata_settle_ms`."""
     metadata_settle_ms: float = 0.0
     leases: bool = False
-    """Brokers count their own leases, and answer no client once one is over."""
+    """True if brokers count their own leases, and answer no client once one is over."""
 
     @property
     def metadata_age_is_bounded(self) -> bool:
-        """Whether any read of metadata may be too old."""
+        """True if any read of metadata may be too old."""
         ages = (self.metadata_age_max_ms, self.metadata_settled_age_max_ms)
         return any(age_ms is not None for age_ms in ages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Something of what was under test became another version while the run went on."""
+    """A change of version, during the run, of something under test."""
 
     time_ns: int
     subject: str
@@ -85,7 +85,7 @@ class Manifest:
     title: str
     seed: int
     started_at: str
-    """UTC, ISO 8601."""
+    """The time of its start: UTC, ISO 8601."""
     origin_ns: int
     """CLOCK_MONOTONIC at the start of the run."""
     origin_utc_ns: int = 0
@@ -94,23 +94,23 @@ class Manifest:
     """The command line that repeats the run, its seed included."""
     fencepost_version: str
     versions: Mapping[str, str] = field(default_factory=dict)
-    """What was under test when the run began, as the cluster tells it."""
+    """The versions under test when the run began, as the cluster tells them."""
     changes: tuple[Change, ...] = ()
-    """What became of that during the run, in order: releases of nodes, levels of features."""
+    """The changes of these during the run, in order: releases of nodes, levels of features."""
     machine: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     node_ids: Mapping[str, int] = field(default_factory=dict)
-    """Kafka's id of each node, controllers first."""
+    """The id in Kafka of each node, controllers first."""
     recorded: tuple[str, ...] = ()
     """The tables of the cluster that the run set out to record: checks of others are not asked."""
     model: str = ""
-    """Of an open history: what object its operations are on (`history.models.Model`)."""
+    """The model of an open history: the objects of its operations (`history.models.Model`)."""
     isolation: str = ""
-    """Of an open history of transactions: what they were promised (`history.models.Isolation`)."""
+    """The promise to the transactions of an open history (`history.models.Isolation`)."""
     damages: tuple[str, ...] = ()
-    """What could not be read of the nodes' disks when the cluster had stopped."""
+    """The parts of the nodes' disks that could not be read when the cluster had stopped."""
     required_checks: tuple[str, ...] = ()
-    """Checks that the scenario demands to be judged; one that had no case makes the run unknown."""
+    """The checks that the scenario demands; one that had no case makes the run unknown."""
     asked_faults: tuple[str, ...] = ()
     """The kinds of fault that the run was asked for: those that its mix draws from, or that the
     steps of its play begin. None: a control, or a run that did not record them."""
@@ -118,24 +118,24 @@ class Manifest:
     """Its faults were drawn from a seed. One that met nothing to disturb is counted and no more;
     a step of a play is stated because something rests on it."""
     required_faults: tuple[str, ...] = ()
-    """Kinds that the scenario demands: one that never took effect makes the run unknown."""
+    """The kinds that the scenario demands: one that never took effect makes the run unknown."""
     served_faults: tuple[str, ...] | None = None
-    """Kinds during which clients have to be served; None: all that took effect."""
+    """The kinds during which clients must be served; None: all that took effect."""
     stuck_isr_limit_s: float = 0.0
-    """How long a replica may stay out of its ISR after healing, and while nothing is broken."""
+    """The bound on a replica's time out of its ISR after healing, and while nothing is broken."""
     promises: Promises
     healed_ns: int | None = None
-    """When the last fault was healed and the final reads could begin."""
+    """The time when the last fault was healed and the final reads could begin."""
     end_ns: int | None = None
     clock_skews: tuple[ClockSkew, ...] = ()
-    """When whose wall clock was put wrong: what stands in its log says less about when it was."""
+    """The times of wrong wall clocks, by node: the times in its log then say less."""
     failure: str | None = None
-    """Why the run failed, if it did."""
+    """The reason why the run failed, if it did."""
     shortfalls: tuple[str, ...] = ()
-    """What the run could not do as planned (a step whose bound passed, a cluster that did not
-    recover): a run with any of these is never valid."""
+    """The parts of the plan that the run could not do (a step whose bound passed, a cluster that
+    did not recover): a run with any of these is never valid."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each sealed file, by its path in the run directory."""
+    """The SHA-256 of each sealed file, by its path in the run directory."""
     harness_pid: int | None = None
 
     @property
@@ -146,7 +146,10 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    """Return the manifest at `path`.
+
+    Raise HarnessError if it is missing, torn or of another format.
+    """
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:

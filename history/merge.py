@@ -2,8 +2,8 @@
 
 Each client's operations come in the order of their calls, so this is a merge of sorted streams. It
 goes in rounds: whatever was called before the *horizon* (the earliest of the last calls read from
-the clients that have more to come) is complete, and is sorted and passed on. What is in memory at a
-time is a piece of each client, however long the history.
+the clients that have more to come) is complete, and is sorted and passed on. Memory holds a
+piece of each client at a time, however long the history.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _PIECE_SLOTS: Final = 1 << 16
 def merged_operations(
     streams: Sequence[Iterator[NDArray[np.void]]],
 ) -> Iterator[NDArray[np.void]]:
-    """Pieces of OPERATION, in the order of (call, stream, place in the stream).
+    """Yield pieces of OPERATION, in the order of (call, stream, place in the stream).
 
     Each stream yields non-empty pieces whose calls never go back.
     """
@@ -79,7 +79,9 @@ _END_NS: Final = np.iinfo(np.int64).max
 def operations_of(
     client: RawClient, *, keys: Mapping[str, int], polled: PolledRows | None
 ) -> Iterator[NDArray[np.void]]:
-    """The client's operations in pieces of OPERATION. `polled`: its rows, if it is a consumer.
+    """Yield the client's operations in pieces of OPERATION.
+
+    `polled`: its rows, if it is a consumer.
 
     Raises HarnessError, naming the segment, if calls go back in time.
     """

@@ -30,18 +30,18 @@ __all__ = ["by_bucket", "model_bucket_file", "write_model_history"]
 
 _GROUP_ROWS: Final = 1 << 20
 _WAITING_ROWS_MAX: Final = 1 << 22
-"""In all files together; then they write what waits, in row groups that are smaller."""
+"""The bound on waiting rows of all files; beyond it they are written in smaller row groups."""
 
 Pieces = Iterable[pa.Table]
 
 
 def model_bucket_file(history: Path, model: Model, bucket: int) -> Path:
-    """The file of a bucket of the table of `model`, in a history."""
+    """Return the file of a bucket of the table of `model`, in a history."""
     return history / MODEL_TABLES[model] / f"bucket-{bucket:02}.parquet"
 
 
 def by_bucket(keys: Iterable[str]) -> list[str]:
-    """These keys in the order in which writing them takes the least memory."""
+    """Return these keys in the order in which writing them takes the least memory."""
     return sorted(keys, key=bucket_of)
 
 
@@ -81,7 +81,7 @@ def write_model_history(
 
 
 def _write_keys(history: Path, model: Model, keys: Iterable[tuple[str, Pieces]]) -> int:
-    """The last time that any operation names."""
+    """Return the last time that any operation names."""
     end_ns = 0
     name = MODEL_TABLES[model]
     with ExitStack() as stack:
@@ -127,7 +127,7 @@ def _add(file: TableFile, pieces: list[pa.Table]) -> None:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """With words as words, whether or not they are dictionaries."""
+    """Return the schema with words as strings, whether or not they are dictionaries."""
     return pa.schema(
         [
             field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field

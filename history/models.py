@@ -6,7 +6,7 @@ decides whether some order of the operations, each taking effect between its cal
 explains every answer. Operations end as everywhere: ok, fail (it surely did not take effect) or
 info (it may have, at any time after its call).
 
-What the operations of each model are, by `f`, and which columns they use:
+The operations of each model, by `f`, and the columns that they use:
 
 | model | f | expected | version | value | values |
 |---|---|---|---|---|---|
@@ -41,7 +41,7 @@ __all__ = ["MODEL_TABLES", "Isolation", "Model"]
 
 
 class Model(StrEnum):
-    """What kind of object a history is about; every key of it is one such object."""
+    """The kind of object that a history is about; every key of it is one such object."""
 
     VERSIONED_REGISTER = "versioned-register"
     REGISTER = "register"
@@ -53,7 +53,7 @@ class Model(StrEnum):
 
 
 class Isolation(StrEnum):
-    """What transactions were promised, weakest first."""
+    """The isolation that transactions were promised, weakest first."""
 
     READ_UNCOMMITTED = "read-uncommitted"
     READ_COMMITTED = "read-committed"

@@ -26,7 +26,7 @@ NUMBERED: Final = {
     "transactions": ("index", "begin_ns"),
     "group_offsets": ("index", "call_ns"),
 }
-"""Of each table, the column of the number and that of the time it follows."""
+"""The number's column of each table, and the column of the time that it follows."""
 
 _EVENTS: Final = ("begin", "note", "end")
 _OPEN: Final[dict[str, dict[str, Any]]] = {
@@ -40,7 +40,7 @@ _Rows = list[dict[str, Any]]
 
 
 def numbered_rows(raw: Path, table: str) -> Iterator[dict[str, Any]]:
-    """The rows of a numbered table, in order, from all its journals in `raw`.
+    """Yield the rows of a numbered table, in order, from all its journals in `raw`.
 
     Raises HarnessError, naming file and line, for a line that makes no sense.
     """
@@ -53,7 +53,7 @@ def numbered_rows(raw: Path, table: str) -> Iterator[dict[str, Any]]:
 
 
 def _in_order(ended: Iterable[tuple[int, _Rows]]) -> Iterator[_Rows]:
-    """By their numbers. A number that never comes is one whose writer died meanwhile."""
+    """Yield rows by their numbers. A number that never comes is one whose writer died meanwhile."""
     waiting: list[tuple[int, _Rows]] = []
     following = 0
     for number, rows in ended:
@@ -66,12 +66,12 @@ def _in_order(ended: Iterable[tuple[int, _Rows]]) -> Iterator[_Rows]:
 
 
 def _any(rows: _Rows) -> list[_Rows]:
-    """A read that was left out has a number, and no rows."""
+    """Return the rows as a list; a read that was left out has a number, and no rows."""
     return [rows] if rows else []
 
 
 def _ended(path: Path, table: str) -> Iterator[tuple[int, _Rows]]:
-    """Each number once, with its rows, in the order in which they ended; then what is open."""
+    """Yield each number once, with its rows, in the order of their ends; then what is open."""
     known, required = _columns(table)
     open_rows: dict[int, dict[str, Any]] = {}
     for place, line in enumerate(journal_lines(path), start=1):
@@ -110,7 +110,7 @@ def _event(
 
 
 def _columns(table: str) -> tuple[set[str], set[str]]:
-    """The columns that a row may have, and must have, before it is numbered."""
+    """Return the columns that a row may have, and must have, before it is numbered."""
     schema = CLUSTER_TABLES[table]
     numbered = {NUMBERED[table][0]}
     required = {field.name for field in schema if not field.nullable}

@@ -1,4 +1,4 @@
-"""What an operation does and how it ends: apart from the tables, which a client need not load."""
+"""The function and outcome of an operation, apart from the tables, which clients need not load."""
 
 from enum import StrEnum
 from typing import Final
@@ -7,7 +7,7 @@ __all__ = ["F", "Outcome"]
 
 
 class Outcome(StrEnum):
-    """How an operation ended."""
+    """The outcome of an operation."""
 
     OK = "ok"
     FAIL = "fail"
@@ -15,7 +15,7 @@ class Outcome(StrEnum):
 
     @property
     def code(self) -> int:
-        """How raw segments and arrays write it: 0 ok, 1 fail, 2 info."""
+        """The number in raw segments and arrays: 0 ok, 1 fail, 2 info."""
         return _OUTCOME_CODES[self]
 
 
@@ -23,7 +23,7 @@ _OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
 
 
 class F(StrEnum):
-    """What an operation does (Jepsen's `:f`)."""
+    """The function of an operation (Jepsen's `:f`)."""
 
     SEND = "send"
     POLL = "poll"
@@ -32,7 +32,7 @@ class F(StrEnum):
 
     @property
     def code(self) -> int:
-        """How raw segments and arrays write it: 0 send, 1 poll, 2 final-read."""
+        """The number in raw segments and arrays: 0 send, 1 poll, 2 final-read."""
         return _F_CODES[self]
 
 

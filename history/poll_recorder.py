@@ -26,7 +26,7 @@ __all__ = ["PollRecorder"]
 
 
 class PollRecorder:
-    """Records the polls or final reads of one consumer process.
+    """The recorder of the polls or final reads of one consumer process.
 
     Several may be open at a time (final reads of several keys). Raises HarnessError on a full disk.
     """
@@ -177,7 +177,7 @@ class PollRecorder:
             self._chain.note(Counter.LAST_OK_NS, int(slots["return_ns"][some].max()))
 
     def _room(self, wanted: int) -> int:
-        """How many of the `wanted` rows fit the current segment: one at least."""
+        """Return how many of the `wanted` rows fit the current segment: at least one."""
         free = len(self._current.rows) - self._current.row_count[0]
         if free == 0:
             self._current = self._chain.next(self._sequence)

@@ -2,8 +2,8 @@
 
 Rows stand in a file in the order in which they were polled, which is the order of the operations
 unless several were open at once (final reads of many keys). Such a file is first copied in the
-order of its operations, so that an operation's rows are one stretch of each file. What is kept in
-memory is an index: 12 bytes an operation and file.
+order of its operations, so that an operation's rows are one stretch of each file. Memory holds
+an index: 12 bytes an operation and file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ class PolledRows:
         self._files = tuple(file for file in files if len(file.sequences))
 
     def counts(self, first: int, end: int) -> NDArray[np.int64]:
-        """How many rows each operation of the sequences `first` to `end` (exclusive) has."""
+        """Return the row count of each operation of the sequences `first` to `end` (exclusive)."""
         counts = np.zeros(end - first, np.int64)
         for file in self._files:
             chosen = file.between(first, end)
@@ -41,7 +41,7 @@ class PolledRows:
         return counts
 
     def read(self, first: int, end: int, *, row_count_max: int) -> Iterator[NDArray[np.void]]:
-        """The rows of these operations, in the order of operation, then of polling.
+        """Yield the rows of these operations, in the order of operation, then of polling.
 
         Of several operations in one piece; of a single one, in pieces of at most `row_count_max`.
         """
@@ -61,22 +61,22 @@ class PolledRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowFile:
-    """Rows in the order of their operations, and where each operation's rows start."""
+    """The rows in the order of their operations, and where each operation's rows start."""
 
     path: Path
     rows_at: int
     sequences: NDArray[np.int64]
     """The operations that have rows here, ascending."""
     starts: NDArray[np.int32]
-    """Of each operation its first row; then the number of rows."""
+    """The first row of each operation; then the number of rows."""
 
     def between(self, first: int, end: int) -> slice:
-        """The entries of the index for these operations."""
+        """Return the entries of the index for these operations."""
         found = np.searchsorted(self.sequences, [first, end])
         return slice(int(found[0]), int(found[1]))
 
     def pieces(self, first: int, end: int, row_count_max: int | None) -> Iterator[NDArray[np.void]]:
-        """The rows of these operations, at most `row_count_max` at a time."""
+        """Yield the rows of these operations, at most `row_count_max` at a time."""
         chosen = self.between(first, end)
         start, stop = int(self.starts[chosen.start]), int(self.starts[chosen.stop])
         step = row_count_max or max(stop - start, 1)

@@ -50,14 +50,14 @@ class SegmentFile:
     keys: tuple[str, ...]
     slots_at: int
     slot_count: int
-    """Slots that are there; fewer than it was made with, if it was cut."""
+    """The number of slots present; fewer than it was made with, if it was cut."""
     rows_at: int
     row_count: int
-    """Rows that were written and are there."""
+    """The number of rows that were written and are present."""
     cut: bool
 
     def slots(self) -> NDArray[np.void]:
-        """The slots of the operations that were invoked, in the order of their sequence (mapped).
+        """Return the slots of the operations that were invoked, in order of sequence (mapped).
 
         Raises HarnessError if a slot contradicts the header.
         """
@@ -79,7 +79,7 @@ class SegmentFile:
         return invoked
 
     def rows(self) -> NDArray[np.void]:
-        """The polled records, in the order in which they were written (in memory).
+        """Return the polled records, in the order in which they were written (in memory).
 
         Raises HarnessError if a row names none of the keys.
         """
@@ -107,9 +107,9 @@ class RawHistory:
     """All that clients recorded."""
 
     clients: tuple[RawClient, ...]
-    """By process, then kind: the order in which operations of one time stand."""
+    """The clients by process, then kind: the order in which operations of one time stand."""
     cut: tuple[Path, ...]
-    """Segments of which a part is missing."""
+    """The segments of which a part is missing."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class RawHistory:
 
 
 def read_raw(directory: Path) -> RawHistory:
-    """What was recorded into `directory`.
+    """Return what was recorded into `directory`.
 
     Raises HarnessError, naming the file, if a segment is not ours, is damaged, or is missing
     between others.
@@ -164,7 +164,7 @@ def _client(segments: Sequence[SegmentFile], cut_names: frozenset[str]) -> RawCl
 
 
 def _open(path: Path) -> SegmentFile | None:
-    """The segment, or None if it was cut before the end of its header."""
+    """Return the segment, or None if it was cut before the end of its header."""
     with path.open("rb") as file:
         page = file.read(PAGE_BYTES)
         if not (page.startswith(MAGIC) or MAGIC.startswith(page)):

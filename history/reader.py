@@ -13,7 +13,7 @@ __all__ = ["load_table", "table_files"]
 
 
 def load_table(run: RunDirectory, name: str) -> pa.Table:
-    """The whole table `name` of `history.schema.TABLES`, file after file.
+    """Return the whole table `name` of `history.schema.TABLES`, file after file.
 
     Rows of `operations` and `faults` come in the order of their `index`; those of `records` by
     bucket, key, operation, position. Raises HarnessError if a file is missing, unreadable or has
@@ -23,7 +23,7 @@ def load_table(run: RunDirectory, name: str) -> pa.Table:
 
 
 def table_files(run: RunDirectory, name: str) -> tuple[Path, ...]:
-    """The files of the table, in order; of `records` one a bucket, so one task a file.
+    """Return the files of the table, in order; of `records` one a bucket, so one task a file.
 
     Raises HarnessError if the run is not sealed (`history.seal`), or has no such table.
     """

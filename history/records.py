@@ -39,7 +39,7 @@ _OF_OPERATION: Final = ("call_ns", "return_ns", "process", "f", "outcome")
 def records_of(
     operations: NDArray[np.void], *, first_index: int, polled: Mapping[int, PolledRows]
 ) -> Iterator[NDArray[np.void]]:
-    """The records of consecutive operations, the first of which has `first_index`.
+    """Yield the records of consecutive operations, the first of which has `first_index`.
 
     polled: the rows of each consumer, by process. Yields pieces of RECORD: of the same operations,
     every operation's records in order; of an operation too large for one piece, one after the
@@ -100,7 +100,7 @@ def _blank(
 
 
 def _places(sequences: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each row its 0-based place among the neighbours of the same sequence."""
+    """Return, for each row, its 0-based place among the neighbours of the same sequence."""
     places = np.arange(len(sequences))
     starts = np.where(np.diff(sequences, prepend=-1) != 0, places, 0)
     return places - np.maximum.accumulate(starts)

@@ -1,7 +1,7 @@
 """The tables of what clients asked of the cluster itself, beside their sends and polls.
 
 They read and write its metadata, move replicas, end transactions and keep offsets in groups; each
-row is what one of them was told. What `cluster_schema.py` says of names, ids and nulls holds here.
+row is one answer. The rules of `cluster_schema.py` for names, ids and nulls hold here.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def ids(name: str) -> pa.Field:
-    """A column of lists of broker ids."""
+    """Return a column of lists of broker ids."""
     return pa.field(name, pa.list_(pa.field("element", pa.int32())))
 
 
@@ -29,7 +29,7 @@ DESCRIBES: Final = pa.schema(
         # One row a metadata read and partition it showed; `read` numbers the reads, densely, in the
         # order of their calls. A topic that the broker does not know has one row with no partition.
         pa.field("read", pa.int64(), nullable=False),
-        # Who asked: a client process, or -1 for the harness's observer.
+        # The party that asked: a client process, or -1 for the harness's observer.
         pa.field("process", pa.int32(), nullable=False),
         # The broker that answered.
         pa.field("node", pa.string(), nullable=False),
@@ -112,7 +112,7 @@ TRANSACTIONS: Final = pa.schema(
         # "commit" or "abort": what the client set out to do in the end.
         pa.field("intent", pa.string(), nullable=False),
         pa.field("begin_ns", pa.int64(), nullable=False),
-        # When the client called commit or abort; null: it never came to that.
+        # The time when the client called commit or abort; null: it never did.
         pa.field("end_call_ns", pa.int64()),
         pa.field("return_ns", pa.int64()),
         # Of the commit or abort: ok, fail, info.
@@ -141,8 +141,8 @@ GROUP_OFFSETS: Final = pa.schema(
         pa.field("error", pa.string()),
         # Of a fetch: every key. Of offsets that were sent: the keys of which records were taken.
         pa.field("keys", pa.list_(pa.field("element", pa.string())), nullable=False),
-        # Where each is read on from. Of a fetch: as committed, -1 where nothing is; empty without
-        # an answer.
+        # The offset from which each is read on. Of a fetch: as committed, -1 where nothing is;
+        # empty without an answer.
         pa.field("offsets", pa.list_(pa.field("element", pa.int64())), nullable=False),
         # Of offsets that were sent: where the transaction began to take.
         pa.field("offsets_before", pa.list_(pa.field("element", pa.int64()))),
@@ -151,15 +151,15 @@ GROUP_OFFSETS: Final = pa.schema(
 
 STABLE_OFFSETS: Final = pa.schema(
     [
-        # What a key's leader said when every producer had ended: one row an observation that
+        # The answers of a key's leader when every producer had ended: one row an observation that
         # differs from the one before.
         pa.field("time_ns", pa.int64(), nullable=False),
         pa.field("key", pa.string(), nullable=False),
-        # Where readers at read_committed stop: the first record of an open transaction, else the
-        # high watermark. Asked for after the high watermark.
+        # The offset at which readers at read_committed stop: the first record of an open
+        # transaction, else the high watermark. Asked for after the high watermark.
         pa.field("last_stable_offset", pa.int64(), nullable=False),
         pa.field("high_watermark", pa.int64(), nullable=False),
-        # Whether every transaction had been given the time to end: its time-out, and the
+        # True if every transaction had been given the time to end: its time-out, and the
         # coordinator's interval of looking for those that have timed out.
         pa.field("due", pa.bool_(), nullable=False),
     ]

@@ -9,5 +9,5 @@ CONTROLLER: Final = "controller"
 
 
 def role_of(node: str) -> str:
-    """The role of a node; of a client process ("producer-0") what it does."""
+    """Return the role of a node; of a client process ("producer-0") what it does."""
     return node.rpartition("-")[0]

@@ -1,4 +1,4 @@
-"""Where the files of a run lie, and how a run is found again.
+"""The paths of a run's files, and the ways to find a run again.
 
     results/<scenario>/<yyyymmddThhmmssZ>/   one run
     results/<scenario>/latest                the scenario's last run
@@ -39,7 +39,7 @@ class RunDirectory:
 
     root: Path
     source: str = ""
-    """Where tasks that do not see `root` read the sealed tables: the URI of the run, or empty."""
+    """The URI of the run, where tasks that do not see `root` read the sealed tables; or empty."""
 
     @classmethod
     def create(cls, results: Path, scenario: str, at: datetime) -> "RunDirectory":
@@ -57,7 +57,7 @@ class RunDirectory:
 
     @classmethod
     def replace(cls, root: Path) -> "RunDirectory":
-        """An empty directory of a run at `root`; what was there is gone.
+        """Return an empty directory of a run at `root`, from which all earlier content is removed.
 
         Raises HarnessError if the disk refuses, or if something else than a run is there.
         """
@@ -78,7 +78,7 @@ class RunDirectory:
 
     @property
     def manifest_path(self) -> Path:
-        """What was run, on what, from which seed."""
+        """The manifest: the scenario, the cluster and the seed of the run."""
         return self.root / "manifest.json"
 
     @property
@@ -93,7 +93,7 @@ class RunDirectory:
 
     @property
     def raw(self) -> Path:
-        """What the clients and the harness recorded, until it is sealed."""
+        """The raw records of the clients and the harness, until they are sealed."""
         return self.root / "raw"
 
     @property
@@ -102,7 +102,7 @@ class RunDirectory:
         return self.root / "history"
 
     def table_path(self, name: str) -> Path:
-        """A sealed table: a directory of files if it may be large, else one file."""
+        """Return a sealed table: a directory of files if it may be large, else one file."""
         from history.schema import TABLES  # noqa: PLC0415  # it takes pyarrow; to find a run does not
 
         assert name in TABLES, f"no table {name!r} among {sorted(TABLES)}"
@@ -120,7 +120,7 @@ class RunDirectory:
 
     @property
     def verdict_path(self) -> Path:
-        """What the checkers answered."""
+        """The answers of the checkers."""
         return self.root / "verdict.json"
 
     @property
@@ -130,7 +130,7 @@ class RunDirectory:
 
     @property
     def forensics_path(self) -> Path:
-        """What became of lost records; exists only where some were lost."""
+        """The fate of lost records; exists only where some were lost."""
         return self.root / "forensics.json"
 
     @property
@@ -145,7 +145,7 @@ class RunDirectory:
 
 
 def refuse_name(name: str) -> None:
-    """Raises UsageError for a name that runs cannot be stored under."""
+    """Raise UsageError for a name that runs cannot be stored under."""
     if _SCENARIO_NAME.fullmatch(name) is None or name == LATEST:
         raise UsageError(
             f"scenario name {name!r}: letters, digits, '.', '_' and '-', and not 'latest'"
@@ -153,7 +153,7 @@ def refuse_name(name: str) -> None:
 
 
 def find_run(text: str, results: Path) -> RunDirectory:
-    """The run that a user means: its path, `latest`, or a scenario's name (its last run).
+    """Return the run that a user means: its path, `latest`, or a scenario's name (its last run).
 
     Raises UsageError, listing the runs there are, if there is no such run.
     """

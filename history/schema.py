@@ -42,7 +42,7 @@ __all__ = [
 
 
 RECORD_BUCKET_COUNT: Final = 16
-"""Files that `records` is spread over, by a stable hash of the key: one task a file, no shuffle."""
+"""The number of files of `records`, by a stable hash of the key: one task a file, no shuffle."""
 
 OPERATIONS: Final = pa.schema(
     [
@@ -94,11 +94,11 @@ FAULTS: Final = pa.schema(
         pa.field("fault", pa.string(), nullable=False),
         pa.field("targets", pa.list_(pa.field("element", pa.string())), nullable=False),
         pa.field("begin_ns", pa.int64(), nullable=False),
-        # When its effect was first seen; null: no effect was ever seen, so it counts for nothing.
+        # The time when its effect was first seen; null: never, so that it counts for nothing.
         pa.field("effect_ns", pa.int64()),
-        # What was seen, in words: "pid 4711 is gone".
+        # The observation, in words: "pid 4711 is gone".
         pa.field("evidence", pa.string()),
-        # When the heal was seen to work; null: still broken when the recording ended.
+        # The time when the heal was seen to work; null: still broken when the recording ended.
         pa.field("end_ns", pa.int64()),
         pa.field("heal_evidence", pa.string()),
         # The kind of fault that was asked for, where `fault` is what was done for it: the kill of a
@@ -173,7 +173,7 @@ LATER_COLUMNS: Final = {
     "describes": ("metadata_offset",),
     "wire": ("session_epoch",),
 }
-"""Columns that runs of earlier versions lack, by table. They can be null, and are null there."""
+"""The columns that runs of earlier versions lack, by table; nullable, and null there."""
 
 RUN_TABLES: Final = {
     "operations": OPERATIONS,
@@ -194,7 +194,7 @@ TABLES: Final = {**RUN_TABLES, **OPEN_TABLES}
 
 
 def with_later_columns(table: pa.Table, name: str) -> pa.Table:
-    """The table `name`, with the columns that its run is too old for, as nulls in their places."""
+    """Return the table `name`; columns that its run is too old for are nulls, in their places."""
     missing = set(LATER_COLUMNS.get(name, ())) - set(table.column_names)
     for place, field in enumerate(TABLES[name]):
         if field.name in missing:

@@ -1,9 +1,9 @@
-"""Sealing: what the clients and the harness recorded becomes the tables that checkers read.
+"""Sealing: the records of the clients and the harness become the tables that checkers read.
 
-Works on whatever a kill left behind; what was invoked and never completed becomes info. The tables
-are built beside their place and renamed into it, and only then is the raw recording removed, so a
-seal that is killed is simply done again, and one that is done has nothing left to do. Memory holds
-a piece of each client at a time, not the history.
+It works on any state that a kill left behind; an operation that was invoked and never completed
+becomes info. The tables are built next to their place and renamed into it, and only then is the raw
+recording removed, so a seal that is killed is simply done again, and one that is done has nothing
+left to do. Memory holds a piece of each client at a time, not the history.
 """
 
 import fcntl

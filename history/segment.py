@@ -7,7 +7,8 @@ time when that only widens the operation: take an invocation's time before the b
 completion's after the poll that brought it.
 
 Times must not go back within one recorder (one thread of one process, one monotonic clock): the
-seal merges clients by them. What breaks that, or completes what is not open, is an assertion.
+seal merges clients by them. A call that breaks this rule, or completes an operation that is not
+open, fails an assertion.
 """
 
 from history.counts import ClientCounts, Counts, live_counts

@@ -32,7 +32,7 @@ class SegmentChain:
         self._lock: int | None = None
 
     def next(self, first_sequence: int) -> MappedSegment:
-        """The next segment, mapped."""
+        """Return the next segment, mapped."""
         segment, descriptor = create_segment(
             self._directory, self._layout, ordinal=self._ordinal, first_sequence=first_sequence
         )
@@ -54,7 +54,10 @@ class SegmentChain:
         self._counters[counter] = value
 
     def close(self) -> None:
-        """Give up the lock. Explicitly: the mapping holds a duplicate of the descriptor."""
+        """Give up the lock.
+
+        It has to be explicit: the mapping holds a duplicate of the descriptor.
+        """
         if self._lock is not None:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)

@@ -61,14 +61,14 @@ RETURNED: Final = 2
 
 
 class Kind(IntEnum):
-    """What a segment holds."""
+    """The content of a segment: its kind of operation."""
 
     SENDS = 1
     POLLS = 2
 
     @property
     def suffix(self) -> str:
-        """Of its file's name."""
+        """The suffix of its file's name."""
         return ".segment" if self is Kind.SENDS else ".polled"
 
 
@@ -100,7 +100,7 @@ HEADER: Final = np.dtype(
     ]
 )
 ROW_COUNT_AT: Final = 128
-"""Rows written so far, in this file: one aligned 8-byte store makes them visible."""
+"""The place of the count of rows in this file: one aligned 8-byte store makes them visible."""
 COUNTERS_AT: Final = 136
 COUNTERS: Final = slice(COUNTERS_AT // 8, COUNTERS_AT // 8 + len(Counter))
 
@@ -128,7 +128,7 @@ ROW: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a new segment is told about itself."""
+    """The facts that a new segment's header states."""
 
     kind: Kind
     client: str
@@ -143,7 +143,7 @@ class Layout:
         return json.dumps({"client": self.client, "keys": self.keys}).encode()
 
     def header(self, *, ordinal: int, first_sequence: int) -> NDArray[np.void]:
-        """The fixed part of the header of the client's segment number `ordinal`."""
+        """Return the fixed part of the header of the client's segment number `ordinal`."""
         text = self.text
         slots_at = PAGE_BYTES + _whole_pages(len(text))
         header = np.zeros(1, HEADER)
@@ -185,7 +185,7 @@ class MappedSegment:
 def create_segment(
     directory: Path, layout: Layout, *, ordinal: int, first_sequence: int
 ) -> tuple[MappedSegment, int]:
-    """Allocate and map a new segment; it and a descriptor of its file, which the caller closes.
+    """Allocate and map a new segment; return it and its file descriptor, which the caller closes.
 
     The first segment is locked (flock) before it has its name.
 
@@ -218,17 +218,17 @@ def create_segment(
 
 
 def segment_name(client: str, kind: Kind, ordinal: int) -> str:
-    """The name of a client's segment file."""
+    """Return the name of a client's segment file."""
     return f"{client}-{ordinal:06}{kind.suffix}"
 
 
 def segment_bytes(header: np.void) -> int:
-    """How long the whole file is."""
+    """Return the length of the whole file, in bytes."""
     return int(header["rows_at"]) + int(header["row_capacity"]) * ROW.itemsize
 
 
 def checksum(header: NDArray[np.void], text: bytes) -> int:
-    """Of all that never changes in a header, itself left out."""
+    """Return the checksum of the parts of a header that never change, itself left out."""
     fixed = header.tobytes()[: HEADER.fields["checksum"][1]] if HEADER.fields else b""
     return zlib.crc32(text, zlib.crc32(fixed))
 

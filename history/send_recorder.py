@@ -22,7 +22,10 @@ __all__ = ["SendRecorder"]
 
 
 class SendRecorder:
-    """Records the sends of one producer process, in batches. Raises HarnessError on a full disk."""
+    """The recorder of one producer process's sends, in batches.
+
+    Raises HarnessError on a full disk.
+    """
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class SendRecorder:
     def invoke_each(
         self, keys: NDArray[np.int32], *, times_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """As `invoke`, of sends that were called one after the other: each has its own time."""
+        """Do as `invoke`, for sends called one after the other: each has its own time."""
         self._go_on(times_ns)
         first = self.next_value
         values: NDArray[np.int64] = np.arange(first, first + len(keys), dtype=np.int64)
@@ -171,7 +174,7 @@ class _Sends:
 
     @property
     def free(self) -> int:
-        """Slots left."""
+        """The number of slots left."""
         return self.end - self.first - self.used
 
     def invoke(

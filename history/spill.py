@@ -46,11 +46,11 @@ class RecordSpill:
         self._row_count += len(keys)
 
     def count(self, key: int) -> int:
-        """How many records the key has."""
+        """Return the number of records that the key has."""
         return sum(end - start for start, end in self._runs.get(key, ()))
 
     def batches(self, key: int) -> Iterator[NDArray[np.void]]:
-        """The key's records, in the order of operation and position, a bounded piece at a time."""
+        """Yield the key's records in the order of operation and position, in bounded pieces."""
         if key not in self._runs:
             return
         self._file.flush()
@@ -80,7 +80,7 @@ class RecordSpill:
 
 
 def _by_key(records: NDArray[np.void]) -> NDArray[np.int64]:
-    """The order by key, then operation, then as it stands."""
+    """Return the order by key, then operation, then position in the file."""
     by_operation = np.argsort(records["operation"], kind="stable")
     keys = records["key"]
     if len(keys) and keys.max() <= _SMALL_KEYS_MAX:

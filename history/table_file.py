@@ -1,4 +1,4 @@
-"""How a table lies in Parquet: encodings, row groups, and what a reader then finds.
+"""The storage of a table in Parquet: encodings, row groups, and what a reader then finds.
 
 Integers that grow are stored as packed differences, words by dictionary, and all is compressed
 lightly (zstd 1): about 11 bytes an operation, and quick to read. Columns of words may be given

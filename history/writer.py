@@ -1,7 +1,7 @@
 """Sealed tables, written: from what a seal gathers, or directly from tables at hand.
 
 `records` is spread over RECORD_BUCKET_COUNT files by the key's CRC-32, so that a key is always in
-one file, whoever wrote it; each file is sorted by key, operation, position.
+one file, whichever client wrote it; each file is sorted by key, operation, position.
 """
 
 import os
@@ -30,12 +30,12 @@ _REPLICA_ORDER: Final = [(name, "ascending") for name in ("key", "node", "offset
 
 
 def bucket_of(key: str) -> int:
-    """Which of the files of `records` a key is in."""
+    """Return the number of the file of `records` that holds a key."""
     return zlib.crc32(key.encode()) % RECORD_BUCKET_COUNT
 
 
 def bucket_file(history: Path, bucket: int) -> Path:
-    """The file of a bucket, in a history."""
+    """Return the file of a bucket, in a history."""
     return history / "records" / f"bucket-{bucket:02}.parquet"
 
 

@@ -81,7 +81,7 @@ class Scene:
     nodes: tuple[NodeName, ...]
     broker_ids: Mapping[NodeName, int]
     view: Any
-    """The `clusters.observation.View` of the system; None: no node showed anything."""
+    """The `clusters.port.View` of the system; None: no node showed anything."""
     active_controller: NodeName | None
 
     @property

@@ -1,1 +1,1 @@
-"""What people see: one page, one JUnit file, a few lines on the terminal."""
+"""The reports for people: one page, one JUnit file, a few lines on the terminal."""

@@ -45,7 +45,7 @@ class AnomalyGroup:
     illegal_count: int
     allowed_count: int
     row_count: int
-    """How many are spelled out in the file; checks bound that, and count on."""
+    """The number of rows in the file; checks bound it, and go on counting beyond."""
     smallest: tuple[Anomaly, ...]
 
 
@@ -73,7 +73,7 @@ class Record:
 
 
 def groups_in(directory: Path) -> tuple[AnomalyGroup, ...]:
-    """What each file of anomalies spells out.
+    """Return the anomalies that each file spells out.
 
     Raises HarnessError if a file has neither the schema `checkers.anomaly.ANOMALIES` nor that of
     earlier versions.
@@ -82,7 +82,7 @@ def groups_in(directory: Path) -> tuple[AnomalyGroup, ...]:
 
 
 def groups_of(spelled_out: Iterable[AnomalyGroup], verdict: Verdict) -> tuple[AnomalyGroup, ...]:
-    """The groups that are not empty, those with illegal anomalies first, then by name.
+    """Return the groups that are not empty, those with illegal anomalies first, then by name.
 
     The verdict knows how many there are, the files spell them out; where a file is not there, the
     verdict's examples stand for it.
@@ -95,7 +95,7 @@ def groups_of(spelled_out: Iterable[AnomalyGroup], verdict: Verdict) -> tuple[An
 
 
 def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, Operation]:
-    """The operations with these indices, by index; those that are not there are left out."""
+    """Return the operations with these indices, by index; those that are not there are left out."""
     wanted = sorted(set(indices))
     if not wanted or not files:
         return {}
@@ -108,7 +108,7 @@ def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, Op
 
 
 def records_of(files: Sequence[Path], anomaly: Anomaly) -> dict[int, tuple[Record, ...]]:
-    """What the anomaly's operations sent or returned of its key, by operation.
+    """Return what the anomaly's operations sent or returned of its key, by operation.
 
     Only records with one of the anomaly's values or offsets, if it names any; at most
     `RECORDS_AN_OPERATION_MAX` of an operation.

@@ -1,7 +1,8 @@
-"""From frames to arrows: an exchange that was answered at once is one, and repeats are counted.
+"""Arrows from frames: an exchange that was answered at once is one, and repeats are counted.
 
-A picture has room for so many arrows. What a proof names comes first, then what a rule disturbed
-and the answers to it, what was refused, and the rest by its nearness; what is left out is counted.
+A picture has room for a bounded number of arrows. Frames that a proof names come first, then those
+that a rule disturbed and the answers to them, refused ones, and the rest by nearness; those left
+out are counted.
 """
 
 from collections import Counter
@@ -25,15 +26,15 @@ _LATE_NS: Final = 50_000_000
 
 
 class Fate(StrEnum):
-    """How a frame ended, as it is drawn."""
+    """The end of a frame, as it is drawn."""
 
     PASSED = "passed"
     LATE = "late"
-    """It arrived, long after it was sent."""
+    """The frame arrived, long after it was sent."""
     WAITING = "waiting"
-    """It was still held when the recording ended."""
+    """The frame was still held when the recording ended."""
     LOST = "lost"
-    """It never arrived."""
+    """The frame never arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,9 @@ class Arrow:
 
     frame: int
     frames: tuple[int, ...]
-    """All that it stands for."""
+    """The frames that it stands for."""
     exchange: tuple[int, int]
-    """Its connection and correlation id."""
+    """The exchange: its connection and correlation id."""
     api: str
     sender: str
     receiver: str
@@ -57,23 +58,23 @@ class Arrow:
     is_answer: bool
     words: str
     answer: str | None
-    """What came back at once."""
+    """The answer, if it came back at once; else None."""
     refused: bool
     details: tuple[str, ...]
-    """Lines for those who look closer."""
+    """The lines for a reader who looks closer."""
     proven: bool = False
-    """Whether the proof of an anomaly that the page shows names it."""
+    """True if the proof of an anomaly that the page shows names it."""
     repeats: int = 0
     until_ns: int = 0
 
     @property
     def disturbed(self) -> bool:
-        """Whether a rule changed the exchange."""
+        """True if a rule changed the exchange."""
         return self.action in DISTURBING
 
 
 def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple[Arrow, ...]:
-    """In the order in which they were sent; `proven`: frames that proofs name."""
+    """Return the arrows in the order in which they were sent; `proven`: frames that proofs name."""
     answers = {frame.exchange: frame for frame in frames if not frame.is_request}
     merged: set[int] = set()
     found = []
@@ -94,7 +95,7 @@ def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple
 def chosen_arrows(
     arrows: Sequence[Arrow], *, at_most: int = ARROWS_MAX
 ) -> tuple[tuple[Arrow, ...], Counter[str]]:
-    """Those to draw, in order, and by API how many are left out."""
+    """Return the arrows to draw, in order, and by API how many are left out."""
     disturbed = [arrow.sent_ns for arrow in arrows if arrow.disturbed or arrow.proven]
     exchanges = {arrow.exchange for arrow in arrows if arrow.disturbed}
 
@@ -118,7 +119,7 @@ def _at_once(request: Frame, answer: Frame) -> bool:
 
 
 def _without_repeats(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
-    """The same words between the same two, again and again: the first, with a count."""
+    """Yield the first of several with the same words between the same two, with a count."""
     kept: list[Arrow] = []
     last: dict[tuple[object, ...], int] = {}
     for arrow in arrows:

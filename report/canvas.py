@@ -1,8 +1,7 @@
 """An empty plot of a run: the shared time axis, faults shaded, the heal marked, one hover a bin.
 
-What the pointer is over is answered by one invisible strip a bin: it reaches over the height of the
-plot, so that one need not aim at a line, and lists every figure of the bin and the faults that were
-open then.
+One invisible strip a bin answers the pointer: it reaches over the height of the plot, so that no
+line has to be aimed at, and lists every figure of the bin and the faults that were open then.
 """
 
 import math
@@ -37,23 +36,23 @@ Columns = Mapping[str, NDArray[np.float64]]
 
 _NS: Final = 1e9
 _DECADES_APART: Final = 3
-"""Up to so many powers of ten, there is room for ticks between them."""
+"""The number of powers of ten up to which there is room for ticks between them."""
 _HEIGHT: Final = 190
 # Wide enough for the names of nodes and for "100,000", so that the time axes of all plots align.
 _BORDER_LEFT: Final = 84
 _SHADE_ALPHA: Final = 0.16
 _LATE: Final = 0.8
-"""From here on, words to the right of a moment might leave a narrow plot."""
+"""The share of the plot from which words to the right of a moment might leave a narrow plot."""
 _FAULTS_NAMED_MAX: Final = 4
 
 
 def seconds(time_ns: float) -> float:
-    """On the time axis."""
+    """Return a time in seconds, as on the time axis."""
     return time_ns / _NS
 
 
 def width(bins: Bins) -> str:
-    """How a caption calls the width of a bin."""
+    """Return the width of a bin as captions write it."""
     return f"{bins.width_s:g} s"
 
 
@@ -78,7 +77,10 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """What all plots of a run share. `colours`: the CSS variable of each kind of fault."""
+    """The parts that all plots of a run share.
+
+    `colours`: the CSS variable of each kind of fault.
+    """
 
     bins: Bins
     spans: Sequence[FaultSpan]
@@ -108,7 +110,7 @@ class Canvas:
         logarithmic: bool = False,
         height: int = _HEIGHT,
     ) -> figure:
-        """A plot without data: axes, grid, faults, heal. `extent`: from where to where y goes."""
+        """Return a plot without data: axes, grid, faults, heal. `extent`: the range of y."""
         drawing = figure(
             height=height,
             sizing_mode="stretch_width",
@@ -185,7 +187,7 @@ class Canvas:
             )
 
     def _shade(self, drawing: figure) -> None:
-        """From its effect to its heal; a fault without effect shades nothing."""
+        """Shade each fault from its effect to its heal; one without effect shades nothing."""
         for kind, colour in self.colours.items():
             effective = [s for s in self.spans if s.kind == kind and s.effect_ns is not None]
             source = ColumnDataSource(
@@ -222,7 +224,7 @@ class Canvas:
         drawing.add_layout(label)
 
     def _open_labels(self) -> tuple[str, ...]:
-        """The faults open in each bin, in words."""
+        """Return the faults open in each bin, in words."""
         named: list[list[str]] = [[] for _ in range(self.bins.count)]
         for span in self.spans:
             ends = np.array([span.begin_ns, span.until_ns(self.end_ns)], dtype=np.int64)
@@ -241,7 +243,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten between two of them, and their threefold where that leaves few."""
+    """Return the powers of ten between two of them, and their threefold where that leaves few."""
     decades = [10.0**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]
     if len(decades) > _DECADES_APART:
         return decades

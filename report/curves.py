@@ -33,7 +33,7 @@ _LATENCIES: Final = ("max", "p99", "p50")
 
 
 def draw_sends(canvas: Canvas, timeline: Timeline) -> Drawing:
-    """Sends a second by outcome."""
+    """Draw the sends a second by outcome."""
     rates = {outcome.value: timeline.rate(F.SEND, outcome) for outcome in Outcome}
     drawing = canvas.plot(unit="sends / s", extent=_from_zero(*rates.values()))
     _area(canvas, drawing, rates["ok"], colour="--ok", entry="ok")
@@ -52,7 +52,7 @@ def draw_sends(canvas: Canvas, timeline: Timeline) -> Drawing:
 
 
 def draw_polls(canvas: Canvas, timeline: Timeline) -> Drawing:
-    """Polls a second by outcome, and the records they returned: empty polls are ok, too."""
+    """Draw polls a second by outcome, and the records they returned: empty polls are ok, too."""
     rates = {outcome.value: timeline.rate(F.POLL, outcome) for outcome in Outcome}
     records = timeline.polled_records / timeline.bins.width_s
     drawing = canvas.plot(unit="per second", extent=_from_zero(records, *rates.values()))
@@ -75,7 +75,7 @@ def draw_polls(canvas: Canvas, timeline: Timeline) -> Drawing:
 
 
 def draw_latencies(canvas: Canvas, timeline: Timeline) -> Drawing:
-    """Quantiles of the latency of acknowledged sends."""
+    """Draw quantiles of the latency of acknowledged sends."""
     found = timeline.latencies
     lines = {"max": found.max_ms, "p99": found.p99_ms, "p50": found.p50_ms}
     drawing = canvas.plot(unit="ms (log)", extent=_decades(*lines.values()), logarithmic=True)
@@ -93,7 +93,7 @@ def draw_latencies(canvas: Canvas, timeline: Timeline) -> Drawing:
 
 
 def draw_samples(canvas: Canvas, series: SampleSeries, colours: Mapping[str, str]) -> Drawing:
-    """A line a source. `colours`: the CSS variable of each."""
+    """Draw a line a source. `colours`: the CSS variable of each."""
     scale, unit, title, caption = _SCALES[series.metric]
     lines = {source: values / scale for source, values in series.by_source.items()}
     drawing = canvas.plot(unit=unit, extent=_from_zero(*lines.values()))
@@ -152,7 +152,7 @@ def _line(
 
 
 def _bars(canvas: Canvas, drawing: figure, rates: Mapping[str, NDArray[np.float64]]) -> None:
-    """Info and fail, stacked, only where there are any: a line at zero says nothing."""
+    """Draw info and fail, stacked, only where there are any: a line at zero says nothing."""
     floor = np.zeros(canvas.bins.count)
     for outcome in (Outcome.INFO, Outcome.FAIL):
         values = rates[outcome.value]
@@ -181,7 +181,7 @@ def _from_zero(*lines: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _decades(*lines: NDArray[np.float64]) -> tuple[float, float]:
-    """Whole powers of ten around everything, two at least."""
+    """Return the whole powers of ten around everything, at least two apart."""
     values = np.concatenate(lines)
     values = values[np.isfinite(values) & (values > 0)]
     if not len(values):

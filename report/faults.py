@@ -32,18 +32,18 @@ class FaultSpan:
     """The kind that was asked for, if this was done for another one: the kill of a wipe."""
 
     def until_ns(self, run_end_ns: int) -> int:
-        """When it was over; the end of the run if it was never seen to heal."""
+        """Return the time when it was over; the end of the run if it was never seen to heal."""
         return max(self.begin_ns, run_end_ns if self.end_ns is None else self.end_ns)
 
     @property
     def label(self) -> str:
-        """`kill broker-1, broker-2`."""
+        """The label: `kill broker-1, broker-2`."""
         return " ".join(filter(None, (self.kind, ", ".join(self.targets))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Where one fault stands on the lane of one target: row `row` of `rows` that overlap there."""
+    """The place of a fault on the lane of one target: row `row` of `rows` that overlap there."""
 
     target: str
     span: FaultSpan
@@ -52,7 +52,7 @@ class Lane:
 
 
 def spans_of(faults: pa.Table) -> tuple[FaultSpan, ...]:
-    """The rows of a `faults` table (schema `history.schema.FAULTS`), in the order of `index`."""
+    """Return the rows of a `faults` table (schema `history.schema.FAULTS`), ordered by `index`."""
     spans = (
         FaultSpan(
             index=row["index"],
@@ -73,14 +73,17 @@ def spans_of(faults: pa.Table) -> tuple[FaultSpan, ...]:
 def faults_open(
     spans: Sequence[FaultSpan], *, from_ns: int, to_ns: int, run_end_ns: int
 ) -> tuple[FaultSpan, ...]:
-    """Those that had begun and were not over at some time in the closed interval."""
+    """Return the faults that had begun and were not over at some time in the closed interval."""
     return tuple(
         span for span in spans if span.begin_ns <= to_ns and span.until_ns(run_end_ns) >= from_ns
     )
 
 
 def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[Lane, ...]:
-    """Each fault on the lane of each of its targets; faults that overlap get rows of their own."""
+    """Return each fault on the lane of each of its targets.
+
+    Faults that overlap get rows of their own.
+    """
     by_target: dict[str, list[FaultSpan]] = {}
     for span in spans:
         for target in dict.fromkeys(span.targets or (RUN_LANE,)):
@@ -93,7 +96,10 @@ def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[Lane, ...]
 
 
 def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterable[Lane]:
-    """First fit: a fault takes the first row whose last fault is over when it begins."""
+    """Return the lanes by first fit.
+
+    A fault takes the first row whose last fault is over when it begins.
+    """
     free_from: list[int] = []
     placed: list[tuple[FaultSpan, int]] = []
     for span in sorted(spans, key=lambda span: (span.begin_ns, span.index)):
@@ -104,7 +110,7 @@ def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterab
 
 
 def _natural(target: str) -> tuple[int, str, int, str]:
-    """Controllers, brokers, then the rest; `broker-10` after `broker-9`."""
+    """Return the sort key: controllers, brokers, then the rest; `broker-10` after `broker-9`."""
     role, _, number = target.rpartition("-")
     place = {"controller": 0, "broker": 1}.get(role, 2)
     return (place, role, int(number) if number.isdecimal() else 0, target)

@@ -1,4 +1,4 @@
-"""What became of acknowledged records that readers miss, told so that one page is enough to follow.
+"""The fate of acknowledged records that readers miss, told so that one page is enough to follow.
 
 The checkers' forensics (`forensics.json`) say of each stretch of missing records where they went
 and what is known of the way there. Here each becomes a story: its sentence, the steps from the
@@ -44,16 +44,16 @@ class Moment:
     """One step of the way."""
 
     time_ns: int | None
-    """None: it shows in the end, and nobody can tell when it was."""
+    """The time; None: it shows at the end, and its time is unknown."""
     what: str
     decisive: bool = False
-    """Whether the loss would not be there without it."""
+    """True if the loss would not have happened without it."""
     frames: tuple[int, ...] = ()
     metadata_offsets: tuple[int, ...] = ()
     fault: int | None = None
-    """By its index."""
+    """The index of a fault."""
     evidence: str = ""
-    """In words, where it is none of these."""
+    """The evidence in words, where it is none of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Story:
     meaning: str
     moments: tuple[Moment, ...]
     left_out: int
-    """Steps that are not shown."""
+    """The number of steps that are not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Stories:
     stories: tuple[Story, ...] = ()
     left_out: int = 0
     troubles: tuple[str, ...] = ()
-    """Why some key could not be looked into."""
+    """The reasons why some key could not be examined."""
 
     @property
     def frames(self) -> frozenset[int]:
@@ -84,7 +84,7 @@ class Stories:
 
 
 def stories_at(path: Path) -> Stories:
-    """The stories of a run's forensics; none where there are none.
+    """Return the stories of a run's forensics; none if it has none.
 
     Raises HarnessError if the file is torn or of another format.
     """
@@ -113,13 +113,13 @@ def _story(loss: Loss) -> Story:
 
 
 def _order(moment: Moment) -> tuple[bool, int, int]:
-    """By time; records of one millisecond by their offsets."""
+    """Return the sort key: by time; records of one millisecond by their offsets."""
     offset = max(moment.metadata_offsets, default=0)
     return moment.time_ns is None, moment.time_ns or 0, offset
 
 
 def _shortened(moments: Sequence[Moment]) -> list[Moment]:
-    """What decided, and of the rest as much as there is room for, the last of it first."""
+    """Return the decisive moments, and as many of the latest others as there is room for."""
     decisive = sum(moment.decisive for moment in moments)
     room = max(0, _MOMENTS_MAX - decisive)
     others = [place for place, moment in enumerate(moments) if not moment.decisive]
@@ -150,7 +150,7 @@ def _moments(loss: Loss) -> Iterator[Moment]:
 
 
 def _told(loss: Loss) -> Iterator[int | None]:
-    """Records of the metadata log that a step of its own tells of."""
+    """Yield the offsets of metadata records that a step of their own tells of."""
     if loss.join is not None:
         yield from (loss.join.metadata_offset, loss.join.registration_offset)
     if loss.election is not None:
@@ -262,5 +262,5 @@ def _range(first: int, last: int) -> str:
 
 
 def replica_epochs(replica: ReplicaState) -> str:
-    """`0 from 0, 3 from 1512`: its leader epochs and where each starts."""
+    """Return `0 from 0, 3 from 1512`: its leader epochs and where each starts."""
     return ", ".join(f"{epoch} from {start}" for epoch, start in replica.leader_epochs)

@@ -12,7 +12,7 @@ _ITEMS_NAMED: Final = 2
 
 
 def words_of(frame: Frame) -> str:
-    """What it says, short enough for the arrow."""
+    """Return the content of the frame, short enough for the arrow."""
     if frame.is_request:
         # The topics of the run before Kafka's own.
         items = sorted(frame.items, key=lambda item: str(item.get("topic", "")).startswith("__"))
@@ -24,7 +24,7 @@ def words_of(frame: Frame) -> str:
 
 
 def answer_of(frame: Frame) -> str:
-    """`ok`, or the errors; and what the answer grants."""
+    """Return `ok`, or the errors; and what the answer grants."""
     first = frame.items[0]
     if frame.errors:
         return ", ".join(frame.errors)
@@ -38,7 +38,7 @@ def answer_of(frame: Frame) -> str:
 
 
 def _item(item: Mapping[str, Any]) -> str:
-    """What one item is about, in a few words."""
+    """Describe one item in a few words."""
     return " ".join(filter(None, (say(item) for say in _SAYINGS)))
 
 
@@ -71,7 +71,7 @@ _SAYINGS: Final = (
 
 
 def details_of(frame: Frame, answer: Frame | None) -> Iterator[str]:
-    """Lines for those who look closer: all fields of the first items."""
+    """Yield lines for readers who look closer: all fields of the first items."""
     yield f"{frame.api} v{frame.api_version} {frame.sender} → {frame.receiver}"
     yield f"sent {moment(frame.time_ns)}" + _arrival(frame)
     for item in frame.items[:_ITEMS_NAMED]:

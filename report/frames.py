@@ -57,7 +57,7 @@ DECIDING: Final = frozenset(
         "WriteTxnMarkers",
     )
 )
-"""APIs that are drawn though nothing was done to them; of others only what was disturbed."""
+"""The APIs that are drawn though nothing was done to them; of others only what was disturbed."""
 
 DISTURBING: Final = frozenset(
     (
@@ -65,7 +65,8 @@ DISTURBING: Final = frozenset(
         *("duplicated", "reordered"),
     )
 )
-"""What changes an exchange. A frame that was merely delayed or rewritten is one of many, mostly."""
+"""The actions that change an exchange. Mere delays and rewrites are not among them: they
+mostly touch many frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Frame:
     connection: int
     correlation_id: int
     source: str
-    """Who dialled."""
+    """The party that opened the connection."""
     target: str
     is_request: bool
     time_ns: int
@@ -86,31 +87,31 @@ class Frame:
     api: str
     api_version: int
     items: tuple[Mapping[str, Any], ...]
-    """Its rows of `wire`, without what is null."""
+    """The rows of `wire` of the frame, without nulls."""
 
     @property
     def sender(self) -> str:
-        """Who sent it."""
+        """The party that sent it."""
         return self.source if self.is_request else self.target
 
     @property
     def receiver(self) -> str:
-        """Whom it was for."""
+        """The party that it was for."""
         return self.target if self.is_request else self.source
 
     @property
     def touched(self) -> bool:
-        """Whether a rule did something to it; one that merely watches does not."""
+        """True if a rule acted on it; a rule that merely watches does not."""
         return self.action != PASSED
 
     @property
     def disturbed(self) -> bool:
-        """Whether the rule changed the exchange, and not merely its time or a version."""
+        """True if the rule changed the exchange, and not merely its time or a version."""
         return self.action in DISTURBING
 
     @property
     def exchange(self) -> tuple[int, int]:
-        """What a request and its response share."""
+        """The connection and correlation id, which a request and its response share."""
         return self.connection, self.correlation_id
 
     @property
@@ -122,16 +123,16 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameCounts:
-    """What is on the tape in all."""
+    """The counts of the whole tape."""
 
     frame_count: int
     deciding_count: int
-    """Of the APIs of `DECIDING`."""
+    """The number of frames of the APIs of `DECIDING`."""
     disturbed_count: int
     disturbed_from_ns: int | None
-    """When the first frame was sent that was held, dropped or the like; None: none was."""
+    """The time when the first frame was sent that was held, dropped or the like; None: none was."""
     disturbed_until_ns: int
-    """When the last of the first so many of these was passed on."""
+    """The time when the last of the first `disturbed_max` of these was passed on."""
 
 
 NO_FRAMES: Final = FrameCounts(
@@ -141,11 +142,14 @@ NO_FRAMES: Final = FrameCounts(
     disturbed_from_ns=None,
     disturbed_until_ns=0,
 )
-"""Of a run without a tape."""
+"""The counts of a run without a tape."""
 
 
 def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:
-    """Pass over the tape once, in bounded memory; so many disturbed frames are looked at."""
+    """Count the tape in one pass, in bounded memory.
+
+    Of disturbed frames, `disturbed_max` are examined.
+    """
     frames = deciding = disturbed = 0
     hull: list[tuple[int, int]] = []
     columns = ["item", "time_ns", "forwarded_ns", "action", "api"]
@@ -174,7 +178,7 @@ def frames_between(
     proven: Collection[int] = (),
     topics: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[tuple[Frame, ...], Counter[str]]:
-    """The frames to draw of a window, in the order of their arrival, and by API how many others.
+    """Return the frames to draw of a window, in order of arrival, and by API how many others.
 
     A frame is in the window if it came or went in it. Of APIs that are merely counted there is what
     was disturbed, with its answers, the heartbeats that were refused, and the frames of `proven`.
@@ -207,7 +211,7 @@ def frames_between(
 
 
 def frame_ends(files: Sequence[Path], numbers: Collection[int]) -> Mapping[int, int]:
-    """When each of these frames was passed on, or arrived if it never was, by its number."""
+    """Return, by number, the time when each frame was passed on; if it never was, arrived."""
     if not numbers:
         return {}
     columns = ["frame", "time_ns", "forwarded_ns"]

@@ -24,20 +24,20 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a reader learns before scrolling."""
+    """The facts at the top of the page, seen without scrolling."""
 
     headline: Headline
     title: str
     identity: tuple[Fact, ...]
     figures: tuple[Fact, ...]
     command: str
-    """Empty if the manifest is lost."""
+    """The command that repeats the run; empty if the manifest is lost."""
     failure: str
-    """Why the run failed although it has a verdict, or empty."""
+    """The reason why the run failed although it has a verdict, or empty."""
 
 
 def head_of(run: RunDirectory, reading: Reading) -> Head:
-    """The head of a run in any state."""
+    """Return the head of a run in any state."""
     manifest = reading.manifest
     headline = headline_of(reading.verdict, manifest=manifest)
     failure = manifest.failure if manifest and reading.verdict else None
@@ -52,7 +52,7 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
 
 
 def release_of(manifest: Manifest) -> str:
-    """The release under test, as the cluster tells it; a build of the user's own with its path.
+    """Return the release under test, as the cluster tells it; a user's own build with its path.
 
     Where nodes came to run others, these follow, in the order in which they came.
     """

@@ -33,16 +33,16 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """What a reader learns in one glance."""
+    """The facts that a reader takes in at one glance."""
 
     standing: Standing
     sentence: str
     reasons: tuple[str, ...]
-    """Why, a sentence each: of every violated check, of every check without an answer."""
+    """The reasons, a sentence each: of every violated check, of every check without an answer."""
 
 
 def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headline:
-    """The headline of a run, whether it has a verdict or not."""
+    """Return the headline of a run, whether it has a verdict or not."""
     if verdict is None:
         return _without_verdict(manifest)
     invalid = [check for check in verdict.checks if check.validity is Validity.INVALID]

@@ -1,11 +1,11 @@
 """The operations of a proof as intervals: a row a process, a bar from each call to its return.
 
-Time runs to the right, and every two moments that differ stand apart, in their order: what is
-before what is the whole point, and how long it took is written beside it. Bars that only touch are
-concurrent. What may take effect at any later time has an open end.
+Time runs to the right, and every two moments that differ stand apart, in their order: the order is
+the point of the picture, and durations are written next to it. Bars that only touch are concurrent.
+An operation that may take effect at any later time has an open end.
 
-Where the operations are is found by the bounds of the row groups: of a history of any length, only
-those of the key that can hold them are read.
+The operations are found by the bounds of the row groups: of a history of any length, only those
+groups of the key that can hold them are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,17 +28,17 @@ from report.svg import CHARACTER, event_group, line, text
 __all__ = ["OPERATIONS_MAX", "draw_intervals", "model_rows_at", "picture_of"]
 
 OPERATIONS_MAX: Final = 40
-"""Of one picture, the earliest ones: a proof of more is not read from a picture."""
+"""The bound on operations in a picture, the earliest ones: a longer proof is not read from it."""
 
 _TOP: Final = 8.0
 _ROW: Final = 42.0
 _BAR: Final = 10.0
 _MARGIN: Final = 18.0
 _GAP: Final = 30.0
-"""Between two moments that differ, at least."""
+"""The least distance between two moments that differ."""
 _FOOT: Final = 26.0
 _CLOCK: Final = 66.0
-"""Between two times that are written out, at least."""
+"""The least distance between two times that are written out."""
 _LOOKS: Final = {Effect.MUST: "ok", Effect.MAY: "info", Effect.REFUSED: "fail"}
 
 
@@ -56,24 +56,24 @@ class _Bar:
 
     @property
     def width(self) -> float:
-        """Of its words."""
+        """The width of its words."""
         return len(self.words) * CHARACTER + 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """Where moments and processes stand."""
+    """The places of moments and processes."""
 
     x: dict[int, float]
     y: dict[int, float]
     right: float
-    """Where open bars end."""
+    """The x at which open bars end."""
     width: float
     height: float
 
 
 def picture_of(files: Sequence[Path], anomaly: Anomaly, model: Model) -> Markup | None:
-    """The intervals of the anomaly's operations; None if they cannot be found or understood.
+    """Return the intervals of the anomaly's operations; None if they cannot be found or understood.
 
     `files`: those of `model_operations`.
     """
@@ -87,7 +87,7 @@ def picture_of(files: Sequence[Path], anomaly: Anomaly, model: Model) -> Markup 
 
 
 def model_rows_at(files: Sequence[Path], *, key: str, indices: Sequence[int]) -> pa.Table:
-    """The rows of MODEL_OPERATIONS of a key with these indices, in their order."""
+    """Return the rows of MODEL_OPERATIONS of a key with these indices, in their order."""
     index = ds.field("index")
     # The bounds skip row groups by their statistics; `isin` alone reads them all.
     near = (ds.field("key") == key) & (index >= min(indices)) & (index <= max(indices))
@@ -96,7 +96,10 @@ def model_rows_at(files: Sequence[Path], *, key: str, indices: Sequence[int]) ->
 
 
 def draw_intervals(rows: pa.Table, model: Model) -> Markup:
-    """The picture of rows of MODEL_OPERATIONS. Raises ValueError if they are none of the model."""
+    """Return the picture of rows of MODEL_OPERATIONS.
+
+    Raise ValueError if they are not of the model.
+    """
     columns = columns_of(rows, model)
     processes = rows.column("process").take(pa.array(columns.row)).to_pylist()
     bars = [
@@ -136,7 +139,7 @@ def _layout(bars: Sequence[_Bar]) -> _Layout:
 
 
 def _moments(bars: Sequence[_Bar], *, left: float) -> dict[int, float]:
-    """Where each call and return stands, so that no words run into the next bar of a process."""
+    """Return the x of each call and return, so that no words run into the next bar of a process."""
     moments = {bar.operation.call for bar in bars}
     moments |= {bar.operation.end for bar in bars if not bar.is_open}
     free: dict[int, float] = {}
@@ -162,7 +165,7 @@ def _name(process: int) -> str:
 
 
 def _clocks(bars: Sequence[_Bar], layout: _Layout) -> Iterator[Markup]:
-    """A thread down from each moment, and as many times as there is room for."""
+    """Yield a thread down from each moment, and its time where there is room for it."""
     first = min(layout.x)
     written = -_CLOCK
     bottom = layout.height - _FOOT
@@ -198,7 +201,7 @@ def _drawn(bar: _Bar, layout: _Layout, model: Model) -> Markup:
 
 
 def _open_end(x: float, y: float) -> Markup:
-    """It goes on: nobody saw it end."""
+    """Return the open end of a bar whose operation was never seen to end."""
     return Markup('<path class="open" d="M{x:.1f} {y:.1f}l-7 -7v14z"/>').format(x=x + 9, y=y)
 
 

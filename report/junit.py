@@ -90,7 +90,7 @@ def _properties(suite: ET.Element, run: RunDirectory, answers: Answers, headline
 
 
 def _missing_verdict(suite: ET.Element, headline: Headline) -> None:
-    """No verdict is no pass: a suite without a test case would be taken for one."""
+    """Add an error as test case: a suite without a test case would be taken for a pass."""
     case = _element("testcase", classname="fencepost", name="run", time="0.000")
     message = " ".join((headline.sentence, *headline.reasons))
     case.append(_element("error", type=headline.standing.value, message=message))
@@ -120,5 +120,5 @@ def _case(suite: ET.Element, result: CheckResult) -> None:
 
 
 def _element(tag: str, **attributes: str) -> ET.Element:
-    """An element whose text can stand in XML 1.0, whatever it came from."""
+    """Return an element whose text can stand in XML 1.0, whatever it came from."""
     return ET.Element(tag, {key: printable(value) for key, value in attributes.items()})

@@ -18,11 +18,11 @@ class KindRow:
     kind: FaultKind
     demanded: bool
     served: bool
-    """Clients have to be served while it is in effect."""
+    """True if clients have to be served while it is in effect."""
 
 
 def kind_rows(verdict: Verdict | None, manifest: Manifest | None) -> tuple[KindRow, ...]:
-    """The kinds in the order in which they were asked for."""
+    """Return the kinds in the order in which they were asked for."""
     demanded = manifest.required_faults if manifest else ()
     served = manifest.served_faults if manifest else None
     return tuple(
@@ -34,17 +34,17 @@ def kind_rows(verdict: Verdict | None, manifest: Manifest | None) -> tuple[KindR
 
 
 def kinds_line(verdict: Verdict) -> str:
-    """`kill 2, delay 1 of 2, pause 0`: how many took effect, of how many if not all did."""
+    """Return `kill 2, delay 1 of 2, pause 0`: how many took effect, of how many if not all did."""
     return ", ".join(map(_effects, kinds_in(verdict)))
 
 
 def without_effect(verdict: Verdict) -> tuple[str, ...]:
-    """The kinds that were asked for and never took effect."""
+    """Return the kinds that were asked for and never took effect."""
     return tuple(one_line(one.kind) for one in kinds_in(verdict) if not one.effect_count)
 
 
 def kind_properties(verdict: Verdict) -> Mapping[str, str]:
-    """For a build server: `fault.kill.effect` and so on."""
+    """Return properties for a build server: `fault.kill.effect` and so on."""
     return dict(pair for kind in kinds_in(verdict) for pair in _properties(kind))
 
 

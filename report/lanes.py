@@ -37,7 +37,7 @@ class Mark:
 
 
 def draw_faults(canvas: Canvas, marks: Sequence[Mark]) -> Drawing:
-    """Each fault on the lane of each of its targets, and where the shown anomalies begin."""
+    """Draw each fault on the lane of each of its targets, and where the shown anomalies begin."""
     lanes = lanes_of(canvas.spans, run_end_ns=canvas.end_ns)
     targets = list(dict.fromkeys(lane.target for lane in lanes))
     names = [*targets, *(["anomalies"] if marks else [])]
@@ -73,7 +73,10 @@ def _lanes(
     base: Mapping[str, int],
     colour: str,
 ) -> None:
-    """Bars: solid while in effect, pale before, hollow and hatched if there never was an effect."""
+    """Draw the bars.
+
+    They are solid while in effect, pale before, hollow and hatched if there never was an effect.
+    """
     effective = [lane for lane in lanes if lane.span.effect_ns is not None]
     idle = [lane for lane in lanes if lane.span.effect_ns is None]
     looks: tuple[tuple[list[dict[str, float | str]], dict[str, Any]], ...] = (
@@ -98,7 +101,7 @@ def _lanes(
 def _bar(
     canvas: Canvas, lane: Lane, base: Mapping[str, int], *, until_effect: bool = False
 ) -> dict[str, float | str]:
-    """One bar: from the effect on (from the begin, if there was none), or what was before it."""
+    """Return one bar: from the effect on (from the begin, without one), or the part before it."""
     span = lane.span
     effect_ns = span.begin_ns if span.effect_ns is None else span.effect_ns
     height = 0.8 / lane.rows

@@ -1,4 +1,4 @@
-"""What the metadata log says that the cluster decided, as notes: joins, elections, registrations.
+"""The decisions of the cluster in its metadata log, as notes: joins, elections, registrations.
 
 A record states what is new; a reader wants to know what it was before. So the log is followed from
 its beginning, and each note names both. Records of one batch that say the same of several
@@ -28,7 +28,7 @@ _NS_A_MS: Final = 1_000_000
 
 
 class NoteKind(StrEnum):
-    """What a note is about."""
+    """The subject of a note."""
 
     ISR = "isr"
     LEADER = "leader"
@@ -48,13 +48,13 @@ class Note:
     words: str
     details: tuple[str, ...]
     about: tuple[str, ...] = ()
-    """Partitions, where records of several say the same."""
+    """The partitions, where records of several say the same."""
     by: str | None = None
     """The controller that decided it."""
 
     @property
     def text(self) -> str:
-        """`t-0, t-1: ISR [1, 2] → [1]`."""
+        """The text of the note: `t-0, t-1: ISR [1, 2] → [1]`."""
         named = ", ".join(self.about[:_NAMED_MAX])
         more = len(self.about) - _NAMED_MAX
         named += f" and {more} more" if more > 0 else ""
@@ -62,7 +62,10 @@ class Note:
 
 
 def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
-    """Every decision of the log, in its order; none if the manifest does not tie the clocks."""
+    """Return every decision of the log, in its order.
+
+    None if the manifest does not tie the clocks.
+    """
     if not manifest.origin_utc_ns:
         return ()
     kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
@@ -79,7 +82,7 @@ def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
 
 
 def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
-    """The name of each topic that the log created, by its id."""
+    """Return the name of each topic that the log created, by its id."""
     created = metadata_log.filter(pc.equal(metadata_log["type"], "TopicRecord"))
     rows = created.select(["topic_id", "topic"]).to_pylist()
     return {row["topic_id"]: row["topic"] for row in rows if row["topic"]}
@@ -102,7 +105,7 @@ def _append(notes: list[Note], note: Note) -> None:
 
 
 def _distinct(log: pa.Table) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Each record once, by offset; and, where nodes disagree about an offset, whose it is.
+    """Yield each record once, by offset; and, if nodes disagree about an offset, say whose it is.
 
     Every node has nearly all of them: only one row of each leaves the table.
     """
@@ -141,7 +144,7 @@ class _Log:
     active: str | None = None
 
     def notes(self, row: Mapping[str, Any], time_ns: int) -> Iterable[Note]:
-        """Follow one record."""
+        """Yield the notes of one record."""
         for kind, words, about in _READERS[row["type"]](self, row):
             yield Note(
                 time_ns=time_ns,
@@ -154,7 +157,7 @@ class _Log:
             )
 
     def key(self, row: Mapping[str, Any]) -> str:
-        """`t-0`; by its id, if the log never named the topic."""
+        """Return `t-0`; by its id, if the log never named the topic."""
         topic = row["topic"] or self.topics.get(row["topic_id"], row["topic_id"])
         return f"{topic}-{row['partition']}"
 

@@ -1,4 +1,4 @@
-"""How numbers, times and foreign text are written, the same on a page, a terminal and in JUnit.
+"""The notation of numbers, times and foreign text: the same on a page, a terminal and in JUnit.
 
 Times of a run are ns of its own clock and are written in seconds with milliseconds, so that any two
 of them can be compared by eye. Lengths of time take the unit that leaves three or four digits.
@@ -37,29 +37,29 @@ _UNPRINTABLE: Final = re.compile(
 
 
 def integer(number: float) -> str:
-    """`12,345`."""
+    """Return `12,345`."""
     return f"{round(number):,}"
 
 
 def counted(number: int, noun: str, *, plural: str | None = None) -> str:
-    """`1 fault`, `2 faults`, `3 replies` with `plural`."""
+    """Return `1 fault`, `2 faults`, `3 replies` with `plural`."""
     return f"{integer(number)} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Offsets, values or indices, as they are written in the history; the first few of many."""
+    """Return offsets, values or indices as the history writes them; the first few of many."""
     shown = ", ".join(map(str, numbers[:_LISTED_MAX]))
     rest = len(numbers) - _LISTED_MAX
     return f"{shown} and {integer(rest)} more" if rest > 0 else shown
 
 
 def moment(time_ns: int) -> str:
-    """A time of the run in seconds: `1,012.345 s`."""
+    """Return a time of the run in seconds: `1,012.345 s`."""
     return f"{time_ns / _NS_A_SECOND:,.3f} s"
 
 
 def length(duration_ns: float) -> str:
-    """A length of time: `340 µs`, `3.42 ms`, `17.0 s`, `2 min 05 s`, `3 h 00 min`."""
+    """Return a length of time: `340 µs`, `3.42 ms`, `17.0 s`, `2 min 05 s`, `3 h 00 min`."""
     if duration_ns < 0:
         return "-" + length(-duration_ns)
     seconds = duration_ns / _NS_A_SECOND
@@ -76,7 +76,7 @@ def length(duration_ns: float) -> str:
 
 
 def size(byte_count: float) -> str:
-    """`512 B`, `3.1 MiB`."""
+    """Return `512 B`, `3.1 MiB`."""
     amount = float(byte_count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(amount) < _KIB:
@@ -86,7 +86,7 @@ def size(byte_count: float) -> str:
 
 
 def figure(name: str, value: float) -> tuple[str, str]:
-    """A figure's label and its value with unit, from the suffix of its name."""
+    """Return a figure's label and its value with unit, from the suffix of its name."""
     stem, _, unit = name.rpartition("_")
     if not stem or unit not in _UNITS:
         stem, unit = name, ""
@@ -95,7 +95,7 @@ def figure(name: str, value: float) -> tuple[str, str]:
 
 
 def utc(iso: str) -> str:
-    """`2026-03-01 08:00:00 UTC` of an ISO time; the text itself if it is none."""
+    """Return `2026-03-01 08:00:00 UTC` of an ISO time; the text itself if it is none."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:
@@ -105,17 +105,17 @@ def utc(iso: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Printable text without line breaks: a message must not pass for lines of ours."""
+    """Return printable text without line breaks: a message must not pass for lines of ours."""
     return printable(" ".join(text.split()))
 
 
 def printable(text: str) -> str:
-    """The text with every character that could act instead of show as `�`."""
+    """Return the text with every character that could act instead of show as `�`."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def shortened(text: str, *, length_max: int) -> str:
-    """At most `length_max` characters, the last of them `…` if anything was cut."""
+    """Return at most `length_max` characters, the last of them `…` if anything was cut."""
     return text if len(text) <= length_max else text[: length_max - 1] + "…"
 
 
@@ -124,7 +124,7 @@ def _plain(value: float) -> str:
 
 
 def _three_digits(value: float) -> str:
-    """Three significant digits, in plain notation, for 1 ≤ value < 1,000."""
+    """Return three significant digits, in plain notation, for 1 ≤ value < 1,000."""
     decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004  # where it carries
     return f"{value:.{decimals}f}"
 

@@ -50,7 +50,7 @@ def write_page(
 ) -> Path:
     """Write `report.html` of a run in any state, and say where it lies.
 
-    `window`: what of the run the sequence picture shows. `looks`: of kinds of fault, by name.
+    `window`: the part of the run in the sequence picture. `looks`: of kinds of fault, by name.
     Raises HarnessError if the file cannot be written.
     """
     reading = read_run(run)
@@ -60,7 +60,7 @@ def write_page(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Colours:
-    """CSS variables, and which kind of fault and which source has which."""
+    """The CSS variables of kinds of fault and of sources."""
 
     shades: Mapping[str, Shade]
     faults: Mapping[str, str]
@@ -117,14 +117,14 @@ def _series(reading: Reading) -> tuple[SampleSeries, ...]:
 
 
 def _scripts(*, plotted: bool) -> list[str]:
-    """The page's scripts; of Bokeh the core alone, for its widgets would double the page."""
+    """Return the page's scripts; of Bokeh the core alone, for its widgets would double the page."""
     bokeh = Resources(mode="inline", components=["bokeh"], log_level="warn")
     return [*(bokeh.js_raw if plotted else ()), _asset("page.js")]
 
 
 @cache
 def _environment() -> Environment:
-    """The templates, compiled once a process."""
+    """Return the templates, compiled once a process."""
     environment = Environment(
         loader=PackageLoader("report", package_path=""),
         autoescape=True,
@@ -146,14 +146,14 @@ def _environment() -> Environment:
 
 
 def _inert(value: object) -> object:
-    """Whatever text a run brings: shown, not acted on. Markup is our own."""
+    """Return a value of a run so that it is shown, not acted on. Markup is our own."""
     return (
         notation.printable(value) if type(value) is not Markup and isinstance(value, str) else value
     )
 
 
 def _coded(text: str) -> Markup:
-    """Escaped, with what stands in backticks as code."""
+    """Return the text escaped, with the parts in backticks as code."""
     parts = [escape(notation.printable(part)) for part in text.split("`")]
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else part
@@ -207,7 +207,7 @@ def _plots(
 
 
 def _icon(standing: Standing) -> str:
-    """A dot in the colour of the verdict, for the tab."""
+    """Return a dot in the colour of the verdict, for the tab."""
     role = {Standing.FAILED: "invalid", Standing.UNCHECKED: "quiet"}.get(standing, standing.value)
     drawing = (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
@@ -221,10 +221,10 @@ def _asset(name: str) -> str:
 
 
 def _digest(script: str) -> str:
-    """As a content security policy names an inline script."""
+    """Return the digest by which a content security policy names an inline script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _script_safe(json: str) -> Markup:
-    """JSON that no HTML parser can mistake for the end of its script element."""
+    """Return JSON that no HTML parser can mistake for the end of its script element."""
     return Markup(json.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e"))  # noqa: S704

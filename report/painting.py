@@ -1,8 +1,8 @@
-"""What the plots leave to the page: colours, legends and the look of tooltips.
+"""The styling that the plots leave to the page: colours, legends and the look of tooltips.
 
 Each model that has a colour says in its tags which CSS variables to take it from
-(`line_color=--ok`), and `page.js` applies them, in light and in dark. What belongs to an entry of a
-legend carries its name (`entry=info`), so that the entry can hide it.
+(`line_color=--ok`), and `page.js` applies them, in light and in dark. A model that belongs to an
+entry of a legend carries its name (`entry=info`), so that the entry can hide it.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,10 @@ def tag(model: Any, **content: str) -> None:
 
 
 def tooltip(rows: Sequence[tuple[str, str]]) -> str:
-    """A table of labels and Bokeh fields, in the colours of the page. Bokeh escapes the fields."""
+    """Return a table of labels and Bokeh fields, in the page's colours.
+
+    Bokeh escapes the fields.
+    """
     cells = "".join(
         f'<tr style="vertical-align: top"><td style="{_LABEL_STYLE}">{_plain(label)}</td>'
         f'<td style="{_FIELD_STYLE}">{field}</td></tr>'
@@ -38,10 +41,10 @@ def tooltip(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def fault_entry(kind: str) -> str:
-    """The name of a kind of fault in the legend, apart from the names of series."""
+    """Return the name of a kind of fault in the legend, apart from the names of series."""
     return f"fault:{kind}"
 
 
 def _plain(label: str) -> str:
-    """Neither HTML nor one of Bokeh's fields, whatever a run named its nodes."""
+    """Return the label without HTML and Bokeh's fields, whatever a run named its nodes."""
     return escape(label).replace("@", "&#64;").replace("$", "&#36;")

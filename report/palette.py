@@ -71,7 +71,7 @@ _SPARE: Final = (
 def fault_colours(
     kinds: Iterable[str], looks: Mapping[str, FaultLook] = MappingProxyType({})
 ) -> Mapping[str, Shade]:
-    """A colour for each kind of fault: the same in every run for those that have one in `looks`."""
+    """Return a colour for each kind of fault: the same in every run for kinds in `looks`."""
     names = sorted(set(kinds))
     own = {name: look.shade for name, look in looks.items() if look.shade is not None}
     # From the other end than sources, whose first is also the blue of what is ok.
@@ -80,7 +80,7 @@ def fault_colours(
 
 
 def source_colours(sources: Iterable[str]) -> Mapping[str, Shade]:
-    """A colour for each source of samples, in the order of their names."""
+    """Return a colour for each source of samples, in the order of their names."""
     names = sorted(set(sources))
     return dict(zip(names, _cycled(len(names)), strict=True))
 

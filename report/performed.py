@@ -31,7 +31,7 @@ class PerformedStep:
 
 
 def performed_steps(path: Path, spans: Sequence[FaultSpan]) -> tuple[PerformedStep, ...]:
-    """The steps in order; none if there is no play, or nothing ties its times to the run's.
+    """Return the steps in order; none if there is no play, or nothing ties its times to the run's.
 
     Raises HarnessError if the file is not what a harness writes.
     """
@@ -58,7 +58,7 @@ def performed_steps(path: Path, spans: Sequence[FaultSpan]) -> tuple[PerformedSt
 def _begin_ns(
     timed: Sequence[tuple[Mapping[str, Any], float]], spans: Sequence[FaultSpan]
 ) -> float | None:
-    """When the play began: faults and the steps that made them, kind by kind, in order."""
+    """Return the time when the play began, by matching faults and steps, kind by kind, in order."""
     differences = []
     for kind in dict.fromkeys(span.kind for span in spans):
         begins = [span.begin_ns for span in spans if span.kind == kind]
@@ -100,7 +100,7 @@ def _flat(value: Any) -> str:
 
 
 def _seconds(at: object) -> float | None:
-    """A duration as a harness writes it: `3.5s`."""
+    """Return a duration as a harness writes it: `3.5s`."""
     try:
         return float(str(at).removesuffix("s"))
     except ValueError:

@@ -19,7 +19,7 @@ from report.reading import Reading
 __all__ = ["GroupOfProofs", "Proof", "Step", "known_entry", "proofs_of"]
 
 _STEPS_MAX: Final = 8
-"""Operations shown of one anomaly; a duplicate of a thousand reads is understood after a few."""
+"""The bound on operations shown of one anomaly: a few explain a duplicate of a thousand reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Proof:
     """The first call of its operations; None if none of them was found."""
     to_ns: int
     left_out: int
-    """Operations that are not shown."""
+    """The number of operations that are not shown."""
     intervals: Markup | None = None
-    """When operations on an object took place; None of any other anomaly."""
+    """The picture of the times of operations on an object; None of any other anomaly."""
 
     @property
     def mark(self) -> Mark | None:
-        """Where it stands in the plots; only what is not allowed does."""
+        """The mark of the anomaly in the plots; None of one that is allowed or has no time."""
         if self.from_ns is None or self.anomaly.allowed:
             return None
         return Mark(time_ns=self.from_ns, check=self.anomaly.check, detail=self.anomaly.detail)
@@ -59,14 +59,14 @@ class GroupOfProofs:
 
     check: str
     entry: Entry | None
-    """What the catalogue says of the check; None if it does not know it (any more)."""
+    """The catalogue's entry of the check; None if the catalogue does not have it (any more)."""
     illegal_count: int
     allowed_count: int
     row_count: int
-    """How many the file spells out."""
+    """The number of anomalies that the file spells out."""
     proofs: tuple[Proof, ...]
     link: str
-    """To that file, relative to the page."""
+    """The link to that file, relative to the page."""
 
 
 def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
@@ -96,7 +96,7 @@ def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
 
 
 def known_entry(check: str) -> Entry | None:
-    """The catalogue's entry; None for a check of an older or newer catalogue."""
+    """Return the catalogue's entry; None for a check of an older or newer catalogue."""
     try:
         return entry_of(check)
     except KeyError:
@@ -134,6 +134,6 @@ def _intervals(anomaly: Anomaly, reading: Reading) -> Markup | None:
 def _meanwhile(
     operation: Operation, spans: Sequence[FaultSpan], *, end_ns: int
 ) -> tuple[FaultSpan, ...]:
-    """The faults open between its call and its return; up to the end if it never returned."""
+    """Return the faults open between call and return; up to the end if it never returned."""
     to_ns = end_ns if operation.return_ns is None else operation.return_ns
     return faults_open(spans, from_ns=operation.call_ns, to_ns=to_ns, run_end_ns=end_ns)

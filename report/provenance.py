@@ -1,4 +1,4 @@
-"""What the run was made with and what it left behind: versions, machine, files, digests."""
+"""The inputs of the run and the files that it left: versions, machine, files, digests."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from report.reading import Reading
 __all__ = ["FileRow", "Folder", "Provenance", "provenance_of"]
 
 _FILES_MAX: Final = 1000
-"""Files listed; a run of hundreds of nodes is better searched with a shell."""
+"""The bound on listed files; a run of hundreds of nodes is better searched with a shell."""
 
 _DATA: Final = "disk"
 """The directory of a node's own files: Kafka's, thousands of them, and no evidence of ours."""
@@ -31,11 +31,11 @@ class FileRow:
 
     name: str
     link: str
-    """Relative to the page."""
+    """The link to it, relative to the page."""
     byte_count: int | None
-    """None: the manifest has its digest, but the file is not there."""
+    """The size; None: the manifest has its digest, but the file is not there."""
     digest: str
-    """SHA-256 from the manifest, or empty."""
+    """The SHA-256 from the manifest, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Folder:
 
     @property
     def of_logs(self) -> bool:
-        """Whether these are the logs of a node or of the clients."""
+        """True if these are the logs of a node or of the clients."""
         return self.name.split("/", 1)[0] in ("nodes", "clients")
 
 
@@ -60,7 +60,7 @@ class Provenance:
     promises: tuple[Fact, ...]
     folders: tuple[Folder, ...]
     complete: bool
-    """False: there are more than `_FILES_MAX` files."""
+    """False if there are more than `_FILES_MAX` files."""
 
 
 def provenance_of(run: RunDirectory, reading: Reading) -> Provenance:
@@ -101,7 +101,7 @@ def _facts(mapping: Mapping[str, str]) -> tuple[Fact, ...]:
 
 
 def _sizes(root: Path, *, leave_out: Path) -> dict[Path, int | None]:
-    """Sizes by relative path, a little more than are listed at most; links are not followed."""
+    """Return sizes by relative path, a few more than are listed at most. Links are not followed."""
     found: dict[Path, int | None] = {}
     for directory, below, names in os.walk(root):
         below[:] = sorted(name for name in below if name != _DATA)

@@ -30,30 +30,30 @@ _BATCH_ROWS: Final = 1 << 18
 _COUNTED: Final = ("f", "outcome", "call_ns", "return_ns", "record_count", "error")
 _WORDS: Final = ("f", "outcome", "error")
 _CLIENT_TABLES: Final = frozenset(("operations", "records"))
-"""Those of a run whose manifest cannot be read."""
+"""The tables of a run whose manifest cannot be read."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What is known of a run without its history: little to read, however long the run was."""
+    """The answers of a run without its history: little to read, however long the run was."""
 
     manifest: Manifest | None
     verdict: Verdict | None
     troubles: tuple[str, ...]
-    """What could not be read, a sentence each."""
+    """The parts that could not be read, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Everything that was found. Tables that are missing are empty."""
+    """All that was found in the run directory. Tables that are missing are empty."""
 
     manifest: Manifest | None
     verdict: Verdict | None
     anomalies: tuple[AnomalyGroup, ...]
     end_ns: int
-    """When the recording ended, or the last time that any table names."""
+    """The time when the recording ended, or the last time that any table names."""
     spans: tuple[FaultSpan, ...]
     samples: pa.Table
     timeline: Timeline
@@ -61,13 +61,13 @@ class Reading:
     operation_files: tuple[Path, ...]
     record_files: tuple[Path, ...]
     model_files: tuple[Path, ...]
-    """Of an open history on objects with keys of their own."""
+    """The files of an open history on objects with keys of their own."""
     troubles: tuple[str, ...]
-    """What could not be read, a sentence each."""
+    """The parts that could not be read, a sentence each."""
 
 
 def read_answers(run: RunDirectory) -> Answers:
-    """The manifest and the verdict of a run in any state."""
+    """Return the manifest and the verdict of a run in any state."""
     attempts = Attempts()
     manifest = attempts.read(lambda: read_manifest(run.manifest_path), None)
     verdict = None
@@ -121,7 +121,7 @@ def read_run(run: RunDirectory) -> Reading:
 
 
 def _is_open(run: RunDirectory) -> bool:
-    """Whether it is an open history, which has no clients of Kafka."""
+    """Return whether it is an open history, which has no clients of Kafka."""
     manifest = Attempts().read(lambda: read_manifest(run.manifest_path), None)
     return manifest is not None and manifest.model != ""
 
@@ -133,7 +133,7 @@ class Attempts:
         self.troubles: list[str] = []
 
     def read(self, read: Callable[[], T], otherwise: T) -> T:
-        """What `read` returns, or `otherwise` if the files are not as they should be."""
+        """Return the result of `read`, or `otherwise` if the files are not as they should be."""
         try:
             return read()
         except (HarnessError, OSError, pa.ArrowException) as error:
@@ -142,7 +142,7 @@ class Attempts:
 
 
 def _files(run: RunDirectory, name: str, attempts: Attempts) -> tuple[Path, ...]:
-    """The files of a table of clients, if the run has it: open histories have others."""
+    """Return the files of a table of clients, if the run has it: open histories have others."""
     recorded = _CLIENT_TABLES
     if run.manifest_path.exists():
         recorded = attempts.read(lambda: read_manifest(run.manifest_path).tables, recorded)
@@ -177,7 +177,7 @@ def _end_ns(
     spans: Sequence[FaultSpan],
     samples: pa.Table,
 ) -> int:
-    """At least 1, so that a run without any time still has a scale."""
+    """Return the end of the run, at least 1, so that a run without any time still has a scale."""
     if manifest is not None and manifest.end_ns is not None:
         return max(1, manifest.end_ns)
     times = [1, pc.max(samples["time_ns"]).as_py() or 0]

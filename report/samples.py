@@ -18,10 +18,10 @@ from report.timeline import Bins
 __all__ = ["SOURCE_COUNT_MAX", "SampleSeries", "series_of"]
 
 SOURCE_COUNT_MAX: Final = 12
-"""Lines that an eye can tell apart; the sources with the highest peaks are kept."""
+"""The number of lines that an eye can tell apart; the sources with the highest peaks are kept."""
 
 _RHYTHMS: Final = 2.5
-"""For how many usual intervals a value stands for what follows: one sample may be late."""
+"""The number of usual intervals for which a value stands: one sample may be late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class SampleSeries:
 
     metric: str
     by_source: Mapping[str, NDArray[np.float64]]
-    """In the order of their names."""
+    """The means of each source, in the order of the names."""
     source_count: int
-    """How many sources there were, the ones left out included."""
+    """The number of sources, the ones left out included."""
 
 
 def series_of(samples: pa.Table, *, metric: str, bins: Bins) -> SampleSeries:
-    """The series of one metric of a `samples` table (schema `history.schema.SAMPLES`)."""
+    """Return the series of one metric of a `samples` table (schema `history.schema.SAMPLES`)."""
     chosen = samples.filter(pc.equal(samples["metric"], metric))
     by_source = {
         source: _line(chosen.filter(pc.equal(chosen["source"], source)), bins)
@@ -51,7 +51,7 @@ def series_of(samples: pa.Table, *, metric: str, bins: Bins) -> SampleSeries:
 
 
 def _line(samples: pa.Table, bins: Bins) -> NDArray[np.float64]:
-    """The mean a bin of one source (at least one row), gaps of its rhythm filled."""
+    """Return the mean a bin of one source (at least one row), with gaps of its rhythm filled."""
     times_ns = np.sort(samples["time_ns"].to_numpy())
     places = bins.of(samples["time_ns"].to_numpy())
     counts = np.bincount(places, minlength=bins.count)

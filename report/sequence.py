@@ -35,7 +35,7 @@ RULE_KINDS: Final = frozenset(
         *("stall", "cut", "watch"),
     )
 )
-"""Faults that are rules of the wire: the arrows show what they did."""
+"""The faults that are rules of the wire: the arrows show what they did."""
 
 _CLIENTS: Final = "clients"
 _MARGIN_NS: Final = 5_000_000_000
@@ -51,26 +51,26 @@ class Window:
     to_ns: int
 
     def holds(self, time_ns: int) -> bool:
-        """Whether the moment is in it."""
+        """Return whether the moment is in it."""
         return self.from_ns <= time_ns <= self.to_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything that is drawn, and the words around it."""
+    """All that is drawn, and the words around it."""
 
     window: Window
     whole: bool
-    """Whether that is the whole run."""
+    """True if that is the whole run."""
     nodes: tuple[str, ...]
-    """From left to right."""
+    """The nodes, from left to right."""
     arrows: tuple[Arrow, ...]
     notes: tuple[Note, ...]
     steps: tuple[PerformedStep, ...]
     spans: tuple[FaultSpan, ...]
-    """Faults of nodes that were open in the window."""
+    """The faults of nodes that were open in the window."""
     remarks: tuple[str, ...]
-    """What is not in the picture, and why."""
+    """The parts that are not in the picture, and the reasons."""
 
     @property
     def frames(self) -> frozenset[int]:
@@ -84,7 +84,7 @@ class Scene:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to draw."""
+        """True if there is nothing to draw."""
         return not (self.arrows or self.notes)
 
 
@@ -95,7 +95,7 @@ def scene_of(
     window: Window | None = None,
     proven: Collection[int] = (),
 ) -> Scene:
-    """What to draw of a run in any state; what cannot be read is a remark.
+    """Return the scene to draw of a run in any state; parts that cannot be read become remarks.
 
     `proven`: the frames that the proofs on the page name.
     """
@@ -131,16 +131,16 @@ def scene_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tape:
-    """What of the tape is drawn, and what is not."""
+    """The part of the tape that is drawn, and counts of the rest."""
 
     window: Window
     frame_count: int
-    """On the whole tape."""
+    """The number of frames on the whole tape."""
     arrows: tuple[Arrow, ...]
     folded: Counter[str]
-    """Frames by API that decide nothing."""
+    """The counts of frames, by API, that decide nothing."""
     left_out: Counter[str]
-    """Arrows by API that there was no room for."""
+    """The counts of arrows, by API, that there was no room for."""
 
 
 def _tape(
@@ -174,14 +174,14 @@ def _tape(
 
 
 def _is_drawn(span: FaultSpan, shown: Window, run_end_ns: int) -> bool:
-    """Whether it is a fault of nodes that was open in the window."""
+    """Return whether it is a fault of nodes that was open in the window."""
     if span.kind in RULE_KINDS:
         return False
     return span.begin_ns <= shown.to_ns and span.until_ns(run_end_ns) >= shown.from_ns
 
 
 def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
-    """None if the run is not sealed, or was before there was such a table."""
+    """Return the file of the table; no file if the run is not sealed or is older than the table."""
     path = run.table_path(name)
     return (path,) if path.is_file() else ()
 
@@ -216,7 +216,7 @@ def _nodes(
     notes: Sequence[Note],
     spans: Sequence[FaultSpan],
 ) -> tuple[str, ...]:
-    """The nodes of the cluster, controllers first; the clients, if they said anything."""
+    """Return the nodes of the cluster, controllers first; the clients, if they said anything."""
     known = dict.fromkeys(manifest.node_ids if manifest else ())
     spoke = {node for arrow in arrows for node in (arrow.sender, arrow.receiver)}
     hurt = {target for span in spans for target in span.targets}

@@ -30,11 +30,11 @@ class ArrowPainter:
 
     layout: Layout
     posts: Mapping[int, float]
-    """Where each frame that waits does so, by its number."""
+    """The x at which each waiting frame is drawn, by its number."""
 
     @staticmethod
     def of(arrows: Sequence[Arrow], layout: Layout) -> "ArrowPainter":
-        """With posts beside one another, where several frames wait for one node."""
+        """Return a painter, its posts beside one another where several frames wait for one node."""
         lines = layout.columns.lines
         posts: dict[int, float] = {}
         waiting: list[tuple[float, int, str]] = []
@@ -54,7 +54,7 @@ class ArrowPainter:
         return ArrowPainter(layout=layout, posts=posts)
 
     def wait(self, arrow: Arrow) -> Markup:
-        """The wait of a frame, from when it was sent to when it was let go."""
+        """Draw the wait of a frame, from when it was sent to when it was let go."""
         bottom = self.layout.height - HEAD
         if arrow.fate is Fate.LATE and arrow.arrived_ns is not None:
             bottom = self.layout.row_of(Arrival(arrow=arrow, time_ns=arrow.arrived_ns)).y
@@ -62,7 +62,7 @@ class ArrowPainter:
         return line("held", x1=x, y1=self.layout.row_of(arrow).y, x2=x, y2=bottom)
 
     def sent(self, arrow: Arrow, y: float) -> Markup:
-        """The frame as it was sent; if nothing stopped it, as it arrived too."""
+        """Draw the frame as it was sent; if nothing stopped it, as it arrived too."""
         start, end = self._ends(arrow)
         rightwards = end > start
         reach = self.posts.get(arrow.frame, end)
@@ -89,7 +89,7 @@ class ArrowPainter:
         )
 
     def arrived(self, arrival: Arrival, y: float) -> Markup:
-        """The end of a frame that had waited."""
+        """Draw the end of a frame that had waited."""
         arrow = arrival.arrow
         _, end = self._ends(arrow)
         post = self.posts[arrow.frame]
@@ -121,7 +121,7 @@ class ArrowPainter:
         return lines[arrow.sender], lines[arrow.receiver]
 
     def _label(self, arrow: Arrow, y: float) -> Markup:
-        """Above the arrow, in its middle; over its ends where it is longer."""
+        """Draw the label above the arrow, in its middle; over its ends where it is longer."""
         left, right = sorted(self._ends(arrow))
         lines = self.layout.columns.lines.values()
         first, last = min(lines), max(lines)

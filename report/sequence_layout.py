@@ -1,4 +1,4 @@
-"""Where everything of a scene stands: time downwards in rows, nodes and witnesses as columns.
+"""The places of everything in a scene: time downwards in rows, nodes and witnesses as columns.
 
 Rows follow one another in time, and a row is as high as what stands on it, not as long as it took:
 where nothing happens the picture is short, and says how long nothing happened. Things that happen
@@ -30,12 +30,12 @@ __all__ = [
 TIME_RIGHT: Final = 62.0
 NOTES_RIGHT: Final = 364.0
 HEAD: Final = 46.0
-"""Room for the names of the nodes."""
+"""The room for the names of the nodes."""
 
 _FIRST_LINE: Final = 412.0
 _STEPS_WIDTH: Final = 250.0
 _WIDTH: Final = 1128.0
-"""What a page has room for; more nodes than fit make it wider."""
+"""The width that a page has room for; more nodes than fit make it wider."""
 _GAP_MIN: Final = 132.0
 _GAP_MAX: Final = 250.0
 _SAME_NS: Final = 15_000_000
@@ -61,20 +61,20 @@ Event = Arrow | Arrival | Note | PerformedStep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What happened at once."""
+    """The events of one moment."""
 
     y: float
     time_ns: int
     pause_ns: int
-    """How long nothing had happened, if that is worth a word; else 0."""
+    """The time for which nothing had happened, if it is long enough to be named; else 0."""
     pause_y: float
-    """Where that word stands."""
+    """The y at which that pause is named."""
     events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where the lines of the nodes and the steps stand."""
+    """The x of the lines of the nodes and of the steps."""
 
     lines: Mapping[str, float]
     steps: float
@@ -88,15 +88,15 @@ class Layout:
     columns: Columns
     rows: tuple[Row, ...]
     names_at: tuple[float, ...]
-    """Where the names are repeated."""
+    """The y at which the names are repeated."""
     height: float
 
     def row_of(self, event: Event) -> Row:
-        """The row on which the event stands."""
+        """Return the row on which the event stands."""
         return next(row for row in self.rows if event in row.events)
 
     def y(self, time_ns: int) -> float:
-        """Where a time stands, between the rows around it."""
+        """Return the y of a time, between the rows around it."""
         times = [row.time_ns for row in self.rows]
         place = bisect_right(times, time_ns)
         if place == 0:
@@ -110,7 +110,7 @@ class Layout:
 
 
 def layout_of(scene: Scene) -> Layout:
-    """Every event on a row."""
+    """Return the layout of the scene, every event on a row."""
     columns = _columns(scene.nodes)
     rows = _Rows()
     for event in sorted(_events(scene), key=_order):
@@ -144,7 +144,7 @@ def _time(event: Event) -> int:
 
 
 def _order(event: Event) -> tuple[int, int]:
-    """At one time: the step, what it let go, what was said, and then what was decided."""
+    """Return the sort key at one time: the step, what it let go, statements, and then decisions."""
     kinds = (PerformedStep, Arrival, Arrow, Note)
     return _time(event), kinds.index(type(event))
 
@@ -154,7 +154,7 @@ _COLUMN: Final = {PerformedStep: 2, Arrival: 1, Arrow: 1, Note: 0}
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows as they grow; `y` is where the last one stands."""
+    """The rows as they grow; `y` is where the last one stands."""
 
     y: float = HEAD
     names_at: list[float] = field(default_factory=list)

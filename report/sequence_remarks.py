@@ -1,4 +1,4 @@
-"""What is not in a sequence picture, in words: silence must not pass for quiet."""
+"""The omissions of a sequence picture, in words: silence must not pass for quiet."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _APIS_NAMED: Final = 6
 
 
 def unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> Iterator[str]:
-    """Which witness is not there."""
+    """Yield a sentence for each witness that is absent."""
     recorded = manifest.recorded if manifest else ()
     if not frame_count:
         yield (
@@ -30,7 +30,7 @@ def unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> I
 
 
 def left_out_of(folded: Counter[str], left_out: Counter[str]) -> Iterator[str]:
-    """By API, the frames that were folded away, and the arrows that there was no room for."""
+    """Yield by API the frames that were folded away and the arrows that had no room."""
     if folded:
         yield f"Not drawn, for nothing was done to them: {_by_api(folded)}."
     if left_out:
@@ -44,6 +44,6 @@ def _by_api(counts: Counter[str]) -> str:
 
 
 def too_many(count: int, noun: str, plural: str) -> Iterator[str]:
-    """That so many more came later, if any did."""
+    """Yield a sentence that `count` more came later, if any did."""
     if count > 0:
         yield f"{counted(count, noun, plural=plural)} more came later in this window."

@@ -47,7 +47,7 @@ _PATIENT: Final = ("await", "wait", "watch")
 def draw_scene(
     scene: Scene, *, fault_colours: Mapping[str, str], looks: Mapping[str, FaultLook]
 ) -> Markup:
-    """The picture; `fault_colours` has the CSS variable of each kind of fault."""
+    """Return the picture; `fault_colours` has the CSS variable of each kind of fault."""
     layout = layout_of(scene)
     painter = ArrowPainter.of(scene.arrows, layout)
     parts = [
@@ -112,7 +112,7 @@ def _bars(
 
 
 def _bar(lane: Lane, layout: Layout, word: str, *, end_ns: int, tone: str) -> Markup:
-    """A fault on the line of its node, from its effect to its heal; overlapping ones abreast."""
+    """Draw a fault on its node's line, from its effect to its heal; overlapping ones abreast."""
     span = lane.span
     top = layout.y(span.begin_ns if span.effect_ns is None else span.effect_ns)
     height = max(6.0, layout.y(span.until_ns(end_ns)) - top)
@@ -154,7 +154,7 @@ def _note(note: Note, y: float, layout: Layout) -> Markup:
     room = int((NOTES_RIGHT - TIME_RIGHT - 46) / CHARACTER)
     words = shortened(note.text, length_max=room)
     left = TIME_RIGHT + 44
-    # Beside the line, where no head of an arrow from the right comes to lie.
+    # Next to the line, where no head of an arrow from the right is drawn.
     dot = x - 7
     body = (
         line("thread", x1=left + len(words) * CHARACTER + 10, y1=y, x2=dot, y2=y)

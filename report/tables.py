@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _FAULTS_MAX: Final = 500
-"""Rows of faults; hours of them are better read from the table itself."""
+"""The bound on rows of faults; hours of them are better read from the table itself."""
 
 _ERRORS_MAX: Final = 100
 
@@ -65,7 +65,7 @@ class FaultRow:
 
     span: FaultSpan
     effect_after: str
-    """How long until its effect was seen; empty: none was."""
+    """The time until its effect was seen; empty: none was."""
     lasted: str
     grounds: Grounds | None
     """None if it took no effect."""
@@ -104,7 +104,7 @@ class ErrorRow:
 
 
 def checks_of(reading: Reading) -> tuple[CheckPart, ...]:
-    """Every check of the verdict: the anomalies first, then what their answers rest on."""
+    """Return every check of the verdict: the anomalies first, then what their answers rest on."""
     results = reading.verdict.checks if reading.verdict else ()
     parts: dict[str, list[CheckRow]] = {title: [] for title in (*_PARTS.values(), _OTHERS)}
     for result in results:
@@ -114,7 +114,7 @@ def checks_of(reading: Reading) -> tuple[CheckPart, ...]:
 
 
 def faults_of(reading: Reading) -> FaultTable:
-    """The faults in the order of their begin."""
+    """Return the faults in the order of their begin."""
     return FaultTable(
         rows=tuple(
             FaultRow(
@@ -133,7 +133,7 @@ def faults_of(reading: Reading) -> FaultTable:
 
 
 def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
-    """Each kind of operation that there was."""
+    """Return each kind of operation that occurred."""
     counts = reading.tally.counts
     rows = (
         OperationRow(
@@ -148,7 +148,7 @@ def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
 
 
 def errors_of(reading: Reading) -> tuple[ErrorRow, ...]:
-    """The most frequent errors first."""
+    """Return the errors, the most frequent first."""
     return tuple(_errors(reading))
 
 

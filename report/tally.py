@@ -1,4 +1,4 @@
-"""How many operations of which kind ended how, with which errors, and under which faults.
+"""The number of operations by kind and outcome, with their errors, and under which faults.
 
 The last is the ground a verdict stands on: a cluster that acknowledged nothing while it was broken
 has shown nothing. One pass, in memory that grows with the faults and the names of errors alone.
@@ -21,7 +21,7 @@ __all__ = ["ErrorCount", "Grounds", "Tally", "TallyFold"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCount:
-    """How often operations of one kind ended so with one error."""
+    """The number of operations of one kind and outcome that ended with one error."""
 
     error: str
     f: F
@@ -31,7 +31,7 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grounds:
-    """What was called while one fault was in effect, and succeeded."""
+    """The operations that were called while one fault was in effect, and succeeded."""
 
     acknowledged_sends: int
     polls_with_records: int
@@ -46,7 +46,7 @@ class Tally:
     errors: tuple[ErrorCount, ...]
     """The most frequent first."""
     grounds: Mapping[int, Grounds] = field(default_factory=dict)
-    """By the index of the fault; only faults that took effect."""
+    """The grounds by the index of the fault; only faults that took effect."""
 
     @property
     def operation_count(self) -> int:
@@ -55,7 +55,7 @@ class Tally:
 
 
 class TallyFold:
-    """Adds up blocks of operations to a `Tally`."""
+    """A sum of blocks of operations to a `Tally`."""
 
     def __init__(self, spans: Sequence[FaultSpan], *, run_end_ns: int) -> None:
         self._counts: Counter[tuple[F, Outcome]] = Counter()
@@ -66,8 +66,8 @@ class TallyFold:
             for span in spans
             if span.effect_ns is not None
         }
-        # How many were called up to a time is all it takes: within [a, b] were called as many as up
-        # to b less those up to a - 1. Exact for any number of faults, however they overlap.
+        # The count of calls up to a time suffices: the calls within [a, b] are those up to b less
+        # those up to a - 1. Exact for any number of faults, however they overlap.
         edges = {edge for a, b in self._effective.values() for edge in (a - 1, b)}
         self._edges = np.array(sorted(edges), dtype=np.int64)
         self._between = {f: np.zeros(len(edges) + 1, dtype=np.int64) for f in (F.SEND, F.POLL)}
@@ -87,7 +87,7 @@ class TallyFold:
             self._between[f] += np.bincount(place, minlength=len(self._edges) + 1)
 
     def done(self) -> Tally:
-        """What was counted so far."""
+        """Return the counts so far."""
         errors = (
             ErrorCount(error=error, f=f, outcome=outcome, count=count)
             for (error, f, outcome), count in self._errors.items()

@@ -26,7 +26,7 @@ _FIGURES_MAX: Final = 3
 
 
 class _Tone(StrEnum):
-    """What a line is, as rich styles it."""
+    """The kind of a line, as rich styles it."""
 
     PLAIN = ""
     QUIET = "dim"
@@ -53,7 +53,7 @@ class _Line:
 def verdict_text(
     verdict: Verdict | None, run: RunDirectory, *, as_expected: bool | None = None
 ) -> Text:
-    """The lines, without any control character.
+    """Return the lines, without any control character.
 
     `verdict`: None is a run without one, and why. `as_expected`: whether the scenario expects this
     verdict; None: it does not say.
@@ -75,7 +75,7 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iter
 
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
-    """What does not hold, each with its reason; then what holds, and how much was judged."""
+    """Yield the checks that do not hold, with reasons; those that hold; and how much was judged."""
     for validity in (Validity.INVALID, Validity.UNKNOWN):
         for result in verdict.checks:
             if result.validity is validity:
@@ -94,7 +94,7 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
 
 
 def _sound(verdict: Verdict) -> Mapping[str, list[CheckResult]]:
-    """The checks that hold, by subject."""
+    """Return the checks that hold, by subject."""
     found: dict[str, list[CheckResult]] = {}
     for result in verdict.checks:
         if result.validity is Validity.VALID:
@@ -104,7 +104,7 @@ def _sound(verdict: Verdict) -> Mapping[str, list[CheckResult]]:
 
 
 def _extent(sound: Sequence[CheckResult]) -> str:
-    """How many checks hold, and between which counts of cases."""
+    """Say how many checks hold, and between which counts of cases."""
     fewest = min(sound, key=lambda one: one.case_count)
     most = max(sound, key=lambda one: one.case_count)
     if len(sound) == 1:
@@ -116,7 +116,7 @@ def _extent(sound: Sequence[CheckResult]) -> str:
 
 
 def _unjudged(verdict: Verdict) -> Iterator[_Line]:
-    """The checks that prove nothing; of a valid run they stand in its first line."""
+    """Yield the checks that prove nothing; of a valid run they stand in its first line."""
     words = {Validity.NOT_JUDGED: "had nothing to judge", Validity.FIGURE: "cannot fail here"}
     for validity, why in words.items():
         names = [one_line(one.check) for one in verdict.checks if one.validity is validity]
@@ -138,7 +138,7 @@ def _outcome(verdict: Verdict | None, *, as_expected: bool | None) -> Iterator[_
 
 
 def _sums(result: CheckResult) -> str:
-    """How much the verdict rests on: operations, records, faults."""
+    """Return the extent of the evidence for the verdict: operations, records, faults."""
     if result.check != "statistics":
         return ""
     return one_line(", ".join(" ".join(figure(*item)) for item in _first(result.figures)))

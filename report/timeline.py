@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 BIN_COUNT_MAX: Final = 2000
-"""More points than pixels tell an eye nothing and weigh on the page."""
+"""The bound on bins: more points than pixels tell an eye nothing and weigh on the page."""
 
 _NS: Final = 1_000_000_000
 # Round widths, so that a bin can be named: half a second and longer, as many sends as a p99 needs.
@@ -44,13 +44,13 @@ _OUTCOMES: Final = tuple(Outcome)
 _BUCKETS_AN_OCTAVE: Final = 32
 _LATENCY_NS_MIN: Final = 1000.0
 _OCTAVES: Final = 32
-"""From 1 µs to 71 minutes."""
+"""The octaves of latency: from 1 µs to 71 minutes."""
 _BUCKETS: Final = _BUCKETS_AN_OCTAVE * _OCTAVES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bins:
-    """`count` bins of `width_ns` from the start of the run on."""
+    """The `count` bins of `width_ns` from the start of the run on."""
 
     width_ns: int
     count: int
@@ -62,16 +62,19 @@ class Bins:
 
     @property
     def starts_s(self) -> NDArray[np.float64]:
-        """Where each bin begins, in seconds of the run."""
+        """The beginning of each bin, in seconds of the run."""
         return np.arange(self.count, dtype=np.float64) * self.width_s
 
     def of(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bin of each time. What lies outside of the run counts in the first or last bin."""
+        """Return the bin of each time.
+
+        A time outside of the run counts in the first or last bin.
+        """
         return np.clip(times_ns // self.width_ns, 0, self.count - 1)
 
 
 def bins_for(end_ns: int) -> Bins:
-    """The finest round bins of which at most `BIN_COUNT_MAX` cover a run of this length."""
+    """Return the finest round bins of which at most `BIN_COUNT_MAX` cover a run of this length."""
     for width_s in _WIDTHS_S:
         width_ns = round(width_s * _NS)
         if end_ns <= width_ns * BIN_COUNT_MAX:
@@ -85,18 +88,18 @@ class OperationBlock:
     """A stretch of `operations` as plain arrays of one length; the same for every fold."""
 
     f: NDArray[np.int8]
-    """Places in `F`."""
+    """The places in `F`."""
     outcome: NDArray[np.int8]
-    """Places in `Outcome`."""
+    """The places in `Outcome`."""
     call_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
-    """When it returned; when it was called, if its end was never seen."""
+    """The time of its return; of its call, if its end was never seen."""
     record_count: NDArray[np.int64]
     error: pa.Array
-    """Names of the error registry, or null."""
+    """The names in the error registry, or null."""
 
     def select(self, f: F, outcome: Outcome) -> NDArray[np.bool_]:
-        """Which of them are of this kind and ended so."""
+        """Return a mask of the operations of this kind and outcome."""
         chosen: NDArray[np.bool_] = (self.f == _FS.index(f)) & (
             self.outcome == _OUTCOMES.index(outcome)
         )
@@ -104,7 +107,7 @@ class OperationBlock:
 
 
 def block_of(batch: pa.RecordBatch) -> OperationBlock:
-    """Plain arrays of a batch of `operations`.
+    """Return a batch of `operations` as plain arrays.
 
     Columns, at least: f, outcome, call_ns, return_ns, record_count, error. The words may be
     dictionary-encoded. Raises HarnessError for a word that is neither an `F` nor an `Outcome`.
@@ -127,7 +130,7 @@ def block_of(batch: pa.RecordBatch) -> OperationBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """Of acknowledged sends, by the bin of their call, in ms; NaN where there were none."""
+    """The latencies of acknowledged sends, in ms, by the bin of their call; NaN where none were."""
 
     p50_ms: NDArray[np.float64]
     p99_ms: NDArray[np.float64]
@@ -136,22 +139,22 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What the plots show of the operations. Every array has one element a bin."""
+    """The data that the plots show of the operations. Every array has one element a bin."""
 
     bins: Bins
     ended: Mapping[tuple[F, Outcome], NDArray[np.int64]]
-    """How many operations ended in each bin."""
+    """The number of operations that ended in each bin, by kind and outcome."""
     polled_records: NDArray[np.int64]
-    """Records that the ok polls that ended in each bin returned."""
+    """The number of records that the ok polls ending in each bin returned."""
     latencies: Latencies
 
     def rate(self, f: F, outcome: Outcome) -> NDArray[np.float64]:
-        """Operations a second."""
+        """Return the operations a second."""
         return self.ended[f, outcome] / self.bins.width_s
 
 
 class TimelineFold:
-    """Adds up blocks of operations to a `Timeline`."""
+    """A sum of blocks of operations to a `Timeline`."""
 
     def __init__(self, bins: Bins) -> None:
         self._bins = bins
@@ -174,7 +177,7 @@ class TimelineFold:
             self._add_latencies(block.call_ns[sent], block.end_ns[sent])
 
     def done(self) -> Timeline:
-        """What was counted so far."""
+        """Return the counts so far."""
         by_kind = self._ended.reshape(len(_FS), len(_OUTCOMES), self._bins.count)
         return Timeline(
             bins=self._bins,
@@ -203,7 +206,7 @@ class TimelineFold:
         np.maximum.at(self._latency_ns_max, called, latency_ns)
 
     def _quantile_ms(self, quantile: float) -> NDArray[np.float64]:
-        """The smallest bucket that at least this fraction of a bin's sends do not exceed."""
+        """Return the smallest bucket that at least this fraction of a bin's sends do not exceed."""
         up_to = np.cumsum(self._histogram, axis=1)
         rank = np.maximum(1, np.ceil(quantile * up_to[:, -1]))
         bucket = np.argmax(up_to >= rank[:, np.newaxis], axis=1)
@@ -220,7 +223,7 @@ def _bucket_of(latency_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _places(words: pa.Array, known: Iterable[str]) -> NDArray[np.int8]:
-    """The place of each word in a closed set, by way of the few distinct ones."""
+    """Return the place of each word in a closed set, by way of the few distinct ones."""
     encoded = words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
     place = {word: index for index, word in enumerate(known)}
     unknown = sorted(set(encoded.dictionary.to_pylist()) - set(place))

@@ -1,4 +1,7 @@
-"""What `fencepost check` does. What judges takes a second to be imported, in which Spark starts."""
+"""The body of `fencepost check`.
+
+Spark starts while the judging modules, which take a second, are imported.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +64,10 @@ def _judged(
 def _run_at(
     text: str, results: Path, *, session: Callable[[], SparkSession], elsewhere: bool
 ) -> RunDirectory:
-    """The run that a user means; one that lies on no disk of this machine is copied to results."""
+    """Return the run that a user means.
+
+    A run that is not on a disk of this machine is copied to results.
+    """
     path = local_path(text) if is_uri(text) else text
     if path is not None:
         return find_run(path, results)

@@ -1,4 +1,4 @@
-"""What `fencepost claim` does."""
+"""The body of `fencepost claim`."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `fencepost doctor` and `fencepost clean` do."""
+"""The bodies of `fencepost doctor` and `fencepost clean`."""
 
 from pathlib import Path
 

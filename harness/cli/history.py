@@ -143,13 +143,13 @@ def _import_command(file: str, flags: dict[str, Any]) -> str:
 
 
 def _say_check(root: Path) -> None:
-    """The command that judges it."""
+    """Print the command that judges the run."""
     click.echo(f"fencepost check {shlex.quote(str(root))}")
 
 
 @contextmanager
 def _output(file: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there whole or not at all."""
+    """Open standard output, or a file that is there whole or not at all."""
     if file == _STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

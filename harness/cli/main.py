@@ -39,19 +39,19 @@ _MODULES: Final[Mapping[str, str]] = {
     "simulate": "harness.cli.simulate",
     "track-record": "harness.cli.reproduce",
 }
-"""Of each command: the module that has it."""
+"""The module of each command."""
 
 
 class _Commands(click.Group):
     """A group that knows its commands by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All of them, by name."""
+        """Return all commands, by name."""
         del ctx
         return sorted(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name; None if there is none."""
+        """Return the command of this name; None if there is none."""
         del ctx
         if cmd_name not in _MODULES:
             return None
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _keep_to_this_code() -> None:
-    """Have processes of ours import what this one does, whatever lies where they are started.
+    """Make processes of ours import the code that this one does, wherever they are started.
 
     Python puts the working directory first for `-m`: a file `history.py` there, or a checkout,
     would be taken for a package of ours.

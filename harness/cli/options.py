@@ -1,4 +1,4 @@
-"""Flags that several commands share."""
+"""The flags that several commands share."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`fencepost report`: the page of a stored run, again."""
+"""`fencepost report`: the page of a stored run, written anew."""
 
 from typing import Any
 

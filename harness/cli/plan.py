@@ -54,7 +54,7 @@ def show_plans(
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
-    """The plan, in the words of scenarios and flags."""
+    """Return the plan, in the words of scenarios and flags."""
     scenario, options, expected = plan.scenario, plan.options, plan.expectation
     found: dict[str, Any] = {
         "scenario": scenario.name,
@@ -100,7 +100,7 @@ def _cluster(plan: Plan) -> dict[str, object]:
 
 
 def _topic(topic: TopicSpec) -> dict[str, object]:
-    """As a scenario has it."""
+    """Return the topic as a scenario writes it."""
     found = _stated(topic)
     if topic.assignment is None:
         return found
@@ -110,7 +110,7 @@ def _topic(topic: TopicSpec) -> dict[str, object]:
 
 
 def _faults(plan: Plan) -> dict[str, object]:
-    """What goes wrong: the steps of a play, or what a mix draws."""
+    """Return the faults of the plan: the trial, the steps of its play, or what its mix draws."""
     scenario = plan.scenario
     if scenario.trial is not None:
         return {"trial": scenario.trial}
@@ -125,13 +125,13 @@ def _faults(plan: Plan) -> dict[str, object]:
 
 
 def _stated(spec: Any) -> dict[str, object]:
-    """The fields of a spec that say something."""
+    """Return the fields of a spec that say something."""
     found = {field.name: getattr(spec, field.name) for field in fields(spec)}
     return {name: value for name, value in found.items() if value not in (None, (), {})}
 
 
 def _plain(value: object) -> Any:
-    """The value as YAML and JSON have it."""
+    """Return the value as YAML and JSON have it."""
     match value:
         case Enum() | Path():
             return str(value)

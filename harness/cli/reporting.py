@@ -1,4 +1,4 @@
-"""What `fencepost report` does."""
+"""The body of `fencepost report`."""
 
 from pathlib import Path
 

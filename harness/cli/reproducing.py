@@ -1,4 +1,4 @@
-"""What `fencepost reproduce` and `fencepost track-record` do."""
+"""The bodies of `fencepost reproduce` and `fencepost track-record`."""
 
 import shlex
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def reproduce(
     scenario: str, kafka: str | None, runs: int, seed: int | None, as_json: bool, **flags: Any
 ) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows."""
-    # What is compared is releases.
+    # Releases are compared, so the default is Kafka.
     flags["cluster"] = flags["cluster"] or str(KAFKA)
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]

@@ -64,7 +64,7 @@ _run_options = (
 
 
 def with_run_options(command: Any) -> Any:
-    """The flags that say how to run, apart from what."""
+    """Add the flags that say how to run, apart from what."""
     for option in reversed(_run_options):
         command = option(command)
     return command

@@ -1,6 +1,6 @@
-"""What `fencepost run` and `fencepost replay` do: one run after the other, with its verdict.
+"""The bodies of `fencepost run` and `fencepost replay`: one run after the other, with its verdict.
 
-What takes long to be imported is imported where it is needed: a refusal does not wait for it.
+Slow imports happen where they are needed, so that a refusal does not wait for them.
 """
 
 import shlex
@@ -58,7 +58,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     from harness.run.replay import replayed
 
     manifest = read_manifest(stored.manifest_path)
-    # What was drawn stays so: a delay that met nothing meets nothing again.
+    # Drawn faults stay drawn: a delay that met nothing meets nothing again.
     scenario = replace(replayed(stored, kafka=kafka), drawn=manifest.drawn)
     seed = manifest.seed
     if (kind := manifest.versions.get("cluster")) is not None:
@@ -79,7 +79,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
 
 
 def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
-    """The options of one run, from the flags."""
+    """Return the options of one run, from the flags."""
     return RunOptions(
         results=flags["results"],
         seed=seed,
@@ -98,7 +98,7 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
 
 
 def host_words(flags: dict[str, Any]) -> list[str]:
-    """The flags that say where the nodes run, if they are not the default."""
+    """Return the flags that say where the nodes run, if they are not the default."""
     words = [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
     for name in ("image", "inventory"):
         words += [] if flags[name] is None else [f"--{name}", str(flags[name])]

@@ -1,4 +1,4 @@
-"""`fencepost scenarios`: what there is to run."""
+"""`fencepost scenarios`: the list of scenarios to run."""
 
 import click
 

@@ -24,7 +24,7 @@ _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
 def series_table(reproduction: Reproduction) -> Table:
-    """One row a release.
+    """Return a table with one row a release.
 
     "median run" is the wall time to the verdict, of the hits where there are any; "first proof" the
     time of the run, in the median too, at which what proves the first anomaly had happened.
@@ -40,7 +40,7 @@ def series_table(reproduction: Reproduction) -> Table:
 
 
 def found_lines(reproduction: Reproduction) -> Iterator[str]:
-    """What was found on each release, and in how many of its runs."""
+    """Yield, for each release, the anomalies that were found and the number of runs with them."""
     for series in reproduction.series:
         counts = (f"{name} in {count}" for name, count in series.found.items())
         found = ", ".join(counts) or "nothing"
@@ -49,7 +49,7 @@ def found_lines(reproduction: Reproduction) -> Iterator[str]:
 
 
 def reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
-    """The sums of each release; the runs themselves stand in the stored file."""
+    """Return the sums of each release; the runs themselves stand in the stored file."""
     return {
         "scenario": reproduction.scenario,
         "state": str(reproduction.state),

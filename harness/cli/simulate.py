@@ -67,7 +67,7 @@ def selftest(**flags: Any) -> int:
 
     An oracle finds the trials that are worth a record; the checks judge the records. Then a series
     with all rules on, in which nothing may be found. Exit codes: 0 a check found out each rule and
-    nobody else was accused, 1 not so.
+    the clean series found nothing, 1 not so.
     """
     from harness.cli.simulating import selftest as work
 

@@ -1,4 +1,4 @@
-"""What `fencepost simulate` and `fencepost selftest` do."""
+"""The bodies of `fencepost simulate` and `fencepost selftest`."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ __all__ = ["selftest", "simulate"]
 
 
 _STORM: Final = "storm"
-"""In the place of a scenario: every seed draws its own cluster and faults."""
+"""The word in the place of a scenario: every seed draws its own cluster and faults."""
 _SHOWN_MAX: Final = 3
 _FAILED: Final = 255
 
@@ -147,7 +147,7 @@ def _plans(scenario: str, metadata_version: str | None) -> "Plans":
 
 
 def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialResult]:
-    """The first so many of each anomaly, by what each trial found first."""
+    """Return the first `count` trials of each anomaly, by the first finding of each trial."""
     kept: dict[str, list[TrialResult]] = {}
     for one in suspicious:
         kept.setdefault(one.findings[0].anomaly, []).append(one)
@@ -156,7 +156,7 @@ def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialR
 
 
 def _store(plan: TrialPlan, *, off: Sequence[str], scenario: str, results: Path) -> Path:
-    """Where the trial was stored: the same seed and rules go to the same place again."""
+    """Store the trial and return its directory: the same for the same seed and rules."""
     from harness.trials.store import store_trial
 
     stem = Path(scenario).stem

@@ -8,11 +8,11 @@ from rich.table import Table
 __all__ = ["console", "table_of"]
 
 _PLAIN_WIDTH: Final = 100
-"""Of what is no terminal, and has no width of its own. Longer cells go on in the next line."""
+"""The width of output that has none, being no terminal. Longer cells go on in the next line."""
 
 
 def console(*, aside: bool = False) -> Console:
-    """Where a table goes, and sentences beside it, which are not wrapped.
+    """Return the console for a table and for the sentences around it, which are not wrapped.
 
     `aside`: to standard error, because standard output belongs to a JSON document.
     """
@@ -23,7 +23,10 @@ def console(*, aside: bool = False) -> Console:
 
 
 def table_of(*heads: str) -> Table:
-    """An empty table without lines. A word that is wider than its column is folded, not cut."""
+    """Return an empty table without lines.
+
+    A word that is wider than its column is folded, not cut.
+    """
     table = Table(box=None, pad_edge=False)
     for head in heads:
         table.add_column(head, overflow="fold")

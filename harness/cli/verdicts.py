@@ -1,4 +1,4 @@
-"""Outcomes of runs as lines, as JSON and as an exit code."""
+"""The outcomes of runs as lines, as JSON and as an exit code."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def say_verdict(outcome: RunOutcome, *, aside: bool) -> None:
 
 
 def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
-    """One run as JSON data."""
+    """Return the outcome of one run as JSON data."""
     if isinstance(outcome, HarnessError):
         return {"validity": "failed", "error": str(outcome), "exit_code": 255}
     return {
@@ -57,7 +57,7 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
 
 
 def exit_code_of(outcomes: Sequence[RunOutcome | HarnessError]) -> int:
-    """1 if any run is invalid, else 255 if any failed, else 2 if any is unknown, else 0."""
+    """Return 1 if any run is invalid, else 255 if any failed, else 2 if any is unknown, else 0."""
     codes = {
         255 if isinstance(outcome, HarnessError) else outcome.verdict.exit_code
         for outcome in outcomes

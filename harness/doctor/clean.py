@@ -1,4 +1,4 @@
-"""Ends what a dead run left behind, and touches nothing else.
+"""The removal of what a dead run left behind, and of nothing else.
 
 Processes of a run die with its harness, and what it did to the machine is undone (the warden sees
 to both). This is for the case that even the warden could not, and for what a harness killed with -9
@@ -23,7 +23,7 @@ __all__ = ["clean_machine"]
 
 
 def clean_machine(results: Path) -> list[str]:
-    """Clean, and say in lines what was done; an empty list if there was nothing.
+    """Clean, and return lines that say what was done; an empty list if there was nothing to do.
 
     Raises HarnessError, once the rest is done, with what of the machine could not be put back.
     """
@@ -60,7 +60,7 @@ def _drop_drafts() -> tuple[Path, ...]:
 
 
 def _close(path: Path) -> list[str]:
-    """Mark a run as failed whose harness is dead though its manifest says it runs."""
+    """Mark as failed a run whose harness is dead though its manifest says that it runs."""
     try:
         manifest = read_manifest(path)
     except HarnessError as error:

@@ -1,4 +1,4 @@
-"""What this machine can do: each ability looked at, with the way out where it lacks."""
+"""The abilities of this machine: each is examined, with a remedy where it is missing."""
 
 import os
 import shutil
@@ -37,12 +37,12 @@ from nemesis.verbs.takes import Takes
 __all__ = ["examine"]
 
 _MEMORY_BYTES_MIN = 4 << 30
-"""Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
+"""The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
 
 
 def _taking(takes: Takes) -> tuple[str, ...]:
-    """The kinds of fault that take this, in the order of their names."""
+    """Return the kinds of fault that take this, in the order of their names."""
     return tuple(sorted(kinds_taking(takes)))
 
 
@@ -51,9 +51,9 @@ _OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) 
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
-    """Look at everything a run needs. Never raises for a thing that is missing.
+    """Examine everything that a run needs. Nothing is raised for a missing thing.
 
-    `inventory`: the file of machines to look at, too. UsageError if it states what cannot be.
+    `inventory`: the file of machines to examine, too; UsageError is raised for impossible entries.
     """
     looks: list[Callable[[], Finding]] = [
         _system,
@@ -151,7 +151,7 @@ def _simulator() -> Finding:
 
 
 def _link_addresses() -> Finding:
-    """Linux has all of 127.0.0.0/8 on its loopback; a sandbox may not."""
+    """Check that links can have addresses: Linux has all of 127.0.0.0/8, a sandbox may not."""
     address = local_link_address(0, 1)
     faults = _taking(Takes.PROXY)
     try:
@@ -177,7 +177,7 @@ def _namespaces() -> Finding:
 
 
 def _own_disks() -> Finding:
-    """Faults of disks need a file system of each node's own, and so does an exact loss of power."""
+    """Check for disks of nodes' own, which faults of disks and an exact loss of power need."""
     why = why_no_disks()
     return Finding(
         what="disks of nodes' own",
@@ -190,7 +190,10 @@ def _own_disks() -> Finding:
 
 
 def _power() -> Finding:
-    """By disks of nodes' own, or else by a library that notes what was synced."""
+    """Check for loss of power.
+
+    It takes disks of nodes' own, or else a library that notes what was synced.
+    """
     if why_no_disks() is None:
         found = "by disks of nodes' own (disks: image)"
         return Finding(what="loss of power", ok=True, found=found, faults=_OF_POWER)

@@ -1,4 +1,4 @@
-"""What this machine can do beyond local processes; none of it is needed for a run on `local`."""
+"""The abilities of this machine beyond local processes; a run on `local` needs none of them."""
 
 import os
 from typing import Final
@@ -17,7 +17,7 @@ _NO_NETEM: Final = "not needed: the proxy delays, drops, duplicates and reorders
 
 
 def docker_finding() -> Finding:
-    """Whether `--host docker` can run here: a daemon, the right to make networks, an image."""
+    """Check for what `--host docker` needs: a daemon, the right to make networks, an image."""
     try:
         with connected() as daemon:
             version = daemon.version()
@@ -39,7 +39,7 @@ def docker_finding() -> Finding:
 
 
 def packets_finding() -> Finding:
-    """Whether partitions can be made of packets, in networks of the nodes' own."""
+    """Check whether packets can be dropped for partitions, in networks of the nodes' own."""
     return _of_networks(
         "packets",
         found="dropped by rules (`by: packets`)",
@@ -48,14 +48,14 @@ def packets_finding() -> Finding:
 
 
 def bandwidth_finding() -> Finding:
-    """Whether what a node sends can be bounded."""
+    """Check whether the bandwidth of what a node sends can be limited."""
     return _of_networks(
         "bandwidth", found="bounded by rate", why=why_no_namespaces() or why_no_limits()
     )
 
 
 def netem_finding() -> Finding:
-    """Whether the kernel could delay, lose and reorder packets; nothing here asks it to."""
+    """Check whether the kernel can delay, lose and reorder packets; Fencepost does not use this."""
     why = why_no_namespaces() or why_no_netem()
     found = why or "the kernel has it"
     return Finding(what="netem", ok=why is None, found=found, way_out=_NO_NETEM, needed=False)

@@ -1,4 +1,4 @@
-"""Runs that no cluster was needed for: built beside their place, and moved into it when whole."""
+"""Runs without a cluster: built beside their place, and moved into it when whole."""
 
 import os
 import shutil
@@ -17,11 +17,11 @@ from history.run_directory import RunDirectory, refuse_name
 __all__ = ["KAFKA", "Place", "building_run", "new_manifest"]
 
 KAFKA: Final = "kafka"
-"""Beside the models: what clients did to the partitions of Kafka."""
+"""The model, beside those of `Model`, of clients' operations on Kafka's partitions."""
 
 
 def new_manifest(*, model: str, name: str, title: str, command: str, seed: int = 0) -> Manifest:
-    """The manifest of a history that no run of ours recorded."""
+    """Return the manifest of a history that no run of ours recorded."""
     return Manifest(
         run_id="",
         state=RunState.RECORDED,
@@ -39,7 +39,7 @@ def new_manifest(*, model: str, name: str, title: str, command: str, seed: int =
 
 @dataclass(slots=True)
 class Place:
-    """Where a run is built, and where it is once it is whole."""
+    """The directory in which a run is built, and the one to which it moves once it is whole."""
 
     building: RunDirectory
     run: RunDirectory | None = None
@@ -70,7 +70,7 @@ def building_run(name: str, *, results: Path) -> Iterator[Place]:
 
 
 def _move(building: RunDirectory, run: RunDirectory, *, run_id: str) -> None:
-    """The manifest last: what has none is no run yet."""
+    """Move the run into its place, the manifest last: a directory without one is no run yet."""
     for directory in (run.raw, run.nodes, run.clients):
         directory.rmdir()
     building.history.replace(run.history)

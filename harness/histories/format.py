@@ -6,7 +6,7 @@ __all__ = ["Format"]
 
 
 class Format(StrEnum):
-    """How a history stands in a file."""
+    """The format of a history in a file."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"

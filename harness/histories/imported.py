@@ -44,24 +44,24 @@ __all__ = ["Import", "Imported", "imported"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """What to import, and as what."""
+    """An import: the file, its format, and the kind of history that it becomes."""
 
     path: Path | None
-    """None: standard input."""
+    """The file; None: standard input."""
     format: Format
     model: str
-    """Of `history.models.Model`, or KAFKA."""
+    """A name of `history.models.Model`, or KAFKA."""
     name: str
     isolation: Isolation | None = None
     keyed_values: bool = False
-    """Values are vectors of a key and a value, as jepsen.independent has them."""
+    """True if values are vectors of a key and a value, as jepsen.independent has them."""
     idempotent: bool = False
-    """Of KAFKA: a value that stands twice breaks a promise."""
+    """KAFKA only: true if a value that stands twice breaks a promise."""
     command: str = ""
 
     @property
     def source(self) -> str:
-        """As messages name the file."""
+        """The name of the file in messages."""
         return "standard input" if self.path is None else str(self.path)
 
 
@@ -71,7 +71,7 @@ class Imported:
 
     run: RunDirectory
     left_out: Counter[str]
-    """Lines that no model is about, by what they are."""
+    """The counts of lines that no model is about, by kind."""
 
 
 def imported(what: Import, *, results: Path) -> Imported:
@@ -164,7 +164,7 @@ def _operations(
 
 
 def _forms(file: BinaryIO, what: Import) -> tuple[bool, Iterator[tuple[int, Any]]]:
-    """Whether the lines are complete operations, and the form of each."""
+    """Return whether the lines are complete operations, and an iterator of their forms."""
     lines = text_lines(file, source=what.source)
     if what.format is Format.EDN:
         return False, edn_forms(lines, source=what.source)

@@ -19,26 +19,26 @@ __all__ = ["Making", "made", "plantable"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What to make up."""
+    """The parameters of a made-up history."""
 
     model: str
-    """Of `history.models.Model`, or KAFKA."""
+    """A name of `history.models.Model`, or KAFKA."""
     operations: int
-    """Transactions of list-append, sends of kafka."""
+    """The number of transactions for list-append, of sends for kafka."""
     keys: int
-    """Of list-append: in use at a time."""
+    """The number of keys; of list-append, those in use at a time."""
     clients: int
     crash_rate: float
     fail_rate: float
     planted: tuple[str, ...]
-    """Of `plantable(model)`."""
+    """The names of lies to plant, of `plantable(model)`."""
     seed: int
     name: str
     command: str
 
 
 def plantable(model: str) -> tuple[str, ...]:
-    """The names of the lies that can be told of this model."""
+    """Return the names of the lies that can be told of this model."""
     if model == KAFKA:
         return tuple(LIES)
     return tuple(transactions.LIES if model == Model.LIST_APPEND else MODEL_LIES[Model(model)])

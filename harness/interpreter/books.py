@@ -1,4 +1,4 @@
-"""What an interpreter writes down of its doings. A trial that is not recorded writes nothing.
+"""The books that an interpreter keeps of its actions. A trial off the record writes nothing.
 
 The performed play has each step with its time and nodes, on disk before it is tried.
 """
@@ -16,40 +16,40 @@ __all__ = ["FaultBook", "PerformedPlay", "Played", "Unwritten"]
 
 
 class FaultBook(Protocol):
-    """Rows of `faults`; see `history.journal.FaultJournal`."""
+    """The rows of `faults`; see `history.journal.FaultJournal`."""
 
     def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
-        """Open a row, before the fault is done to its targets; its index."""
+        """Open a row, before the fault is done to its targets; return its index."""
 
     def effect(self, index: int, evidence: str) -> None:
-        """The fault was seen to work."""
+        """Record that the fault was seen to work."""
 
     def end(self, index: int, evidence: str) -> None:
-        """The fault is over."""
+        """Record that the fault is over."""
 
 
 class Played(Protocol):
     """The performed play."""
 
     def note(self, step: Step) -> None:
-        """Hear of a step before it is tried, with its time and its nodes."""
+        """Record a step before it is tried, with its time and its nodes."""
 
 
 class Unwritten:
-    """Books in which nothing is written: `FaultBook` and `Played`."""
+    """The books in which nothing is written: `FaultBook` and `Played`."""
 
     def begin(self, *_: object, **__: object) -> int:
         """Open no row."""
         return 0
 
     def effect(self, index: int, evidence: str) -> None:
-        """Forget it."""
+        """Record nothing."""
 
     def end(self, index: int, evidence: str) -> None:
-        """Forget it."""
+        """Record nothing."""
 
     def note(self, step: Step) -> None:
-        """Forget it."""
+        """Record nothing."""
 
 
 class PerformedPlay:

@@ -1,4 +1,4 @@
-"""Performs what is done to client processes, and keeps its books.
+"""The performance of faults of client processes, and the books of these.
 
 A crash is over when the new process has recorded an operation; a pause, when the process is seen to
 go on. All that is paused goes on when everything is healed.
@@ -27,7 +27,7 @@ class ClientFaults:
         self._journal = journal
         self._played = played
         self._open: dict[str, tuple[int, OnClients]] = {}
-        """By client: the row of its fault, and the step that began it."""
+        """The row of each client's fault, and the step that began it, by client."""
 
     @property
     def open_labels(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class ClientFaults:
         draw: random.Random,
         now_s: float,
     ) -> None:
-        """Do it to each client that the step comes to, and see it."""
+        """Perform the step on each client that it targets, and see its effect."""
         if self._clients is None:
             raise HarnessError("the clients of this run are no processes")
         for name in self._names(step, draw):
@@ -63,7 +63,7 @@ class ClientFaults:
         ]
 
     def _names(self, step: OnClients, draw: random.Random) -> tuple[str, ...]:
-        """The clients that it is done to: of a healing step, those with an open fault."""
+        """Return the clients that it is done to: of a healing step, those with an open fault."""
         assert self._clients is not None
         verb = verb_of(step)
         if verb.fault:

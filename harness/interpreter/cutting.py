@@ -1,4 +1,4 @@
-"""Who cuts flows between nodes, and sees that they are cut: the proxy, or rules about packets.
+"""The means of cutting flows between nodes and of seeing the cut: the proxy, or packet rules.
 
 A cut is seen by probes: a request sent over each link that it cuts gets no answer. It is over once
 they are answered again, where the target answers one that is sent to it directly: a node that has
@@ -29,7 +29,10 @@ _NAMED_MAX: Final = 6
 
 
 class Cutter(Protocol):
-    """Cuts flows. Each returns its evidence, or raises HarnessError if there is none."""
+    """A means of cutting flows.
+
+    Each method returns its evidence, or raises HarnessError without any.
+    """
 
     def cut(self, name: str, flows: Collection[Flow]) -> str:
         """Let nothing pass in these flows."""
@@ -45,7 +48,7 @@ class Cutter(Protocol):
 def cutters_of(
     cluster: Cluster, *, wire: BreaksNetwork | None, links: Collection[Link]
 ) -> dict[Means, Cutter]:
-    """What can cut the flows of this cluster. `links`: those on which the proxy sits."""
+    """Return the cutters for the flows of this cluster. `links`: those on which the proxy sits."""
     found: dict[Means, Cutter] = {}
     if wire is not None:
         found[Means.PROXY] = _proxy(cluster, wire, links)
@@ -55,7 +58,10 @@ def cutters_of(
 
 
 def _proxy(cluster: Cluster, wire: BreaksNetwork, links: Collection[Link]) -> "_Probed":
-    """The proxy passes nothing on, whoever dialled, and delivers in order what waited."""
+    """Return the proxy as a cutter.
+
+    It passes nothing on, whoever dialled, and delivers in order what waited.
+    """
 
     def free(_name: str, freed: Collection[Flow]) -> str:
         wire.unblock(freed)
@@ -72,7 +78,10 @@ def _proxy(cluster: Cluster, wire: BreaksNetwork, links: Collection[Link]) -> "_
 
 
 def _packets(cluster: DisturbsPackets, *, where: Cluster) -> "_Probed":
-    """Rules in the nodes' own networks drop each packet. `where`: the very same cluster."""
+    """Return a cutter that drops each packet by rules in the nodes' own networks.
+
+    `where`: the very same cluster.
+    """
     assert isinstance(where, Links)
     return _Probed(
         cluster=where,
@@ -94,13 +103,13 @@ class _Probed:
     links: Sequence[Flow]
     block: Callable[[str, Collection[Flow]], None]
     free: Callable[[str, Collection[Flow]], str]
-    """Returns what became of what was sent meanwhile, if that can be said."""
+    """Returns the fate of the frames that were sent meanwhile, if it is known."""
     reaches: Callable[..., bool]
-    """(source, target, timeout_s): whether a request over this link gets its answer in time."""
+    """(source, target, timeout_s): true if a request over this link gets its answer in time."""
     answers: Callable[..., bool]
-    """(node, timeout_s): whether it answers where no link is in between."""
+    """(node, timeout_s): true if it answers where no link is in between."""
     from_source: bool = False
-    """Probes are sent from inside of the source's network: it has to run."""
+    """True if probes are sent from inside the source's network: the source has to run."""
     how: str = ""
 
     def cut(self, name: str, flows: Collection[Flow]) -> str:
@@ -130,7 +139,7 @@ class _Probed:
         return f"{len(links)} links answer again{became}"
 
     def _links_over(self, flows: Collection[Flow]) -> list[Flow]:
-        """The links that need one of the flows, in either direction, and can be probed now."""
+        """Return the links that need one of the flows, in either direction, and can be probed."""
         return [
             (source, target)
             for source, target in self.links
@@ -143,7 +152,7 @@ class _Probed:
 
 
 def _those(items: Collection[Probed], answers: Callable[[Probed], bool]) -> list[Probed]:
-    """Those that answer, asked all at once."""
+    """Return those that answer, asked all at once."""
     if not items:
         return []
     with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:

@@ -1,4 +1,4 @@
-"""Drives faults through a run: a play step by step, or a mix until the time is up, then the heal.
+"""The interpreter of faults: a play step by step, or a mix until the time is up; then the heal.
 
 A trial has schedules of its own, and performs their steps here one by one (`perform`); its policy
 is another one, and its cluster, its time and its looks are those of a simulated world.
@@ -43,14 +43,14 @@ from nemesis.verbs.wait import Wait
 __all__ = ["Interpreter"]
 
 _ROUNDED_S = 5.0
-"""More than what the checks take off a stretch of time, as clocks differ."""
+"""A margin above what the checks take off a stretch of time, as clocks differ."""
 _NAMED_MAX = 4
-"""Named causes in one message; the rest is counted."""
+"""The number of causes named in one message; the rest is counted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Interpreter:
-    """Performs schedules on one cluster. Times are seconds since its creation."""
+    """The performer of schedules on one cluster. Times are seconds since its creation."""
 
     cluster: Cluster
     performer: Performer
@@ -60,8 +60,8 @@ class Interpreter:
     observer: Looks
     draw: random.Random
     on_tick: Callable[[float, Observation], None] | None
-    """Called at every tick: progress, and the watch over clients and nodes. None: nobody watches,
-    and no fault is settled."""
+    """Called at every tick: progress, and the watch over clients and nodes. None: the run is not
+    watched, and no fault is settled."""
     time: Time = field(default_factory=RealTime)
     policy: Policy = field(default_factory=Policy)
     shortfalls: list[str] = field(default_factory=list)
@@ -74,7 +74,10 @@ class Interpreter:
         self._begin_s = self.time.now_s()
 
     def perform_play(self, play: Play, *, time_limit_s: float) -> None:
-        """The steps in order. The first that fails or passes its bound ends the play there."""
+        """Perform the steps in order.
+
+        The first that fails or passes its bound ends the play there.
+        """
         end_s = self._now_s() + time_limit_s
         for number, step in dealt(play, self.draw):
             try:
@@ -89,7 +92,7 @@ class Interpreter:
                 return
 
     def perform_mix(self, mix: Mix, *, time_limit_s: float) -> None:
-        """Random faults until the time is up."""
+        """Perform random faults until the time is up."""
         end_s = self._now_s() + time_limit_s
         while self._now_s() < end_s:
             self._tick()
@@ -102,11 +105,14 @@ class Interpreter:
                     return
 
     def idle(self, *, time_limit_s: float) -> None:
-        """No faults: let the clients work."""
+        """Let the clients work, without faults."""
         self._pass_until(self._now_s() + time_limit_s)
 
     def heal(self, *, limit_s: float) -> bool:
-        """Undo everything and wait until the cluster is whole, within the limit; whether it is."""
+        """Undo everything and wait until the cluster is whole.
+
+        Return whether it is, within the limit.
+        """
         whole = self._heal_all(self._now_s() + limit_s)
         if not whole:
             self.shortfalls.append(
@@ -145,7 +151,7 @@ class Interpreter:
         return self._heal_all(self._end_s)
 
     def on_clients(self, step: OnClients, do: OnClient, then: OnClient | None) -> bool:
-        """Do it to the clients that the step comes to, and see it."""
+        """Perform the step on the clients that it targets, and see its effect."""
         self.clients.perform(step, do, then, draw=self.draw, now_s=self._now_s())
         return True
 
@@ -176,7 +182,7 @@ class Interpreter:
         return True
 
     def act(self, step: OnNodes) -> bool:
-        """Do it to the nodes that its target comes to, all together or one after the other."""
+        """Perform the step on the nodes of its target, all together or one after the other."""
         nodes: Sequence[NodeName] = ()
         with suppress(*self.policy.left):
             nodes = resolve(step.target, self.observer.scene(), self.draw)
@@ -196,7 +202,7 @@ class Interpreter:
                 self.performer.perform(bounded, (node,), now_s=self._now_s())
 
     def _in_turn(self, step: OnNodes, nodes: Sequence[NodeName]) -> bool:
-        """Each in turn; whether the last, too, was seen back in time."""
+        """Do it to each node in turn; return whether every one was seen back in time."""
         for node in nodes:
             for part in self._parts(step, node):
                 self._do(part, (node,))
@@ -212,7 +218,7 @@ class Interpreter:
         return parts(replace(step, target=NamedNodes(nodes=(node,))))
 
     def _back(self, node: NodeName) -> bool:
-        """Wait until the node is whole; whether it was in time."""
+        """Wait until the node is whole; return whether it was in time."""
         within_s = self.policy.restart_s
         end_s = self._now_s() + within_s
         if self.policy.demands_evidence:
@@ -244,7 +250,7 @@ class Interpreter:
         return now if end is None else replace(now, log_ends={(condition.key, condition.node): end})
 
     def _standing(self, step: Step) -> str:
-        """What the cluster looked like when the bound of this step passed, in words."""
+        """Describe, in words, the cluster as it was when the bound of this step passed."""
         if isinstance(step, Await) and isinstance(step.condition, Held | Seen):
             status = self.network.status().rules.get(step.condition.name)
             return f"the rule concerned {status.matched_count if status else 0} frames"
@@ -266,7 +272,7 @@ class Interpreter:
             self._until(lambda _: False, end_s)
 
     def _until(self, reached: Callable[[Observation], bool], end_s: float) -> bool:
-        # What was so before a step is no evidence of it.
+        # A state that held before a step is no evidence of it.
         now = self._tick() if self.policy.demands_evidence else self.observer.latest()
         while not reached(now):
             if self._now_s() >= end_s:
@@ -290,7 +296,7 @@ class Interpreter:
 
 
 def _since(now: Observation, before: Observation) -> Observation:
-    """The observation, with what is counted counted since `before`."""
+    """Return the observation, with its counts taken since `before`."""
     return replace(
         now,
         acknowledged_count=now.acknowledged_count - before.acknowledged_count,
@@ -302,7 +308,7 @@ def _since(now: Observation, before: Observation) -> Observation:
 
 
 def _missing(now: Observation) -> str:
-    """What keeps the cluster from being whole, in words."""
+    """Say, in words, what keeps the cluster from being whole."""
     if now.view is None:
         return "no broker answers"
     found: list[str] = [

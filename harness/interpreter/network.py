@@ -1,4 +1,4 @@
-"""Performs what a play does to the network: rules on the wire, and what `partitions` does.
+"""The performance of a play's network faults: rules on the wire, and what `partitions` does.
 
 A rule is a fault from the moment it is laid; its effect is seen with the first frame that it
 concerned, and it ends when it is lifted.
@@ -35,7 +35,7 @@ _NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
 @dataclass(slots=True, kw_only=True)
 class _OpenRule:
     index: int | None
-    """Of its row of `faults`; None: it only watches."""
+    """The index of its row of `faults`; None: it only watches."""
     label: str
     seen: bool = False
 
@@ -62,7 +62,7 @@ class Network:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is broken now, e.g. `hold join`."""
+        """The labels of the open faults, e.g. `hold join`."""
         rules = (rule.label for rule in self._rules.values() if rule.index is not None)
         return (*rules, *self._partitions.open_labels)
 
@@ -73,13 +73,13 @@ class Network:
                 self._wire.add(registration_watch(node))
 
     def status(self) -> WireStatus:
-        """What the wire has done so far; empty without one."""
+        """Return the counts of the wire so far; without a wire, empty ones."""
         return _NOTHING if self._wire is None else self._wire.status()
 
     def misread(self) -> list[str]:
-        """One sentence if the proxy cut connections by itself, since it could not follow them.
+        """Return one sentence if the proxy cut connections that it could not follow, else none.
 
-        What became of them is its doing, and none of the schedule's.
+        The proxy caused the fate of these connections, not the schedule.
         """
         status = self.status()
         if not status.broken_count:
@@ -176,7 +176,7 @@ class Network:
 
 
 def registration_watch(broker: NodeName) -> Rule:
-    """Counts the registrations that this broker is granted; its name is `registered:` and it."""
+    """Return the rule that counts the registrations granted to this broker; see `watch_name`."""
     granted = Clause(field="error", operator=Operator.IS, value="NONE")
     match = Match(
         direction=Direction.RESPONSE,
@@ -188,7 +188,7 @@ def registration_watch(broker: NodeName) -> Rule:
 
 
 def watch_name(broker: NodeName) -> str:
-    """Of the rule that counts a broker's registrations."""
+    """Return the name of the rule that counts a broker's registrations."""
     return f"registered:{broker}"
 
 

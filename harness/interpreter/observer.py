@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
-from clusters.observation import Observable, Observation, View
-from clusters.port import NodeName, NodeState
+from clusters.observation import Observation
+from clusters.port import NodeName, NodeState, Observable, View
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
 from nemesis.targets import Scene
@@ -24,19 +24,22 @@ _QUORUM_EVERY = 5
 
 
 class Looks(Protocol):
-    """Who looks at the cluster for an interpreter."""
+    """The port through which an interpreter looks at the cluster."""
 
     def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
+        """Return the latest look, with the states of processes as they are now."""
 
     def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
+        """Return a look that began after this call.
+
+        Return the latest one if none ended within the bound.
+        """
 
     def scene(self) -> Scene:
-        """What targets are resolved against, by the latest look."""
+        """Return the scene, by the latest look, against which targets are resolved."""
 
     def impaired(self) -> frozenset[NodeName]:
-        """The members that are not whole now."""
+        """Return the members that are not whole now."""
 
 
 class Observer:
@@ -58,7 +61,7 @@ class Observer:
         self._look_count = 0
         self._controller: NodeName | None = None
         self._latest: tuple[View | None, NodeName | None] = (None, None)
-        """What the last look showed, and who was the active controller then."""
+        """The view of the last look, and the active controller at that time."""
         self._looker = threading.Thread(target=self._watch, name="observer", daemon=True)
 
     def __enter__(self) -> Self:
@@ -70,7 +73,7 @@ class Observer:
         self._looker.join(timeout=10)
 
     def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
+        """Return the latest look, with the states of processes as they are now."""
         view, controller = self._latest
         return observed(
             view,
@@ -83,14 +86,17 @@ class Observer:
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
+        """Return a look that began after this call.
+
+        Return the latest one if none ended within the bound.
+        """
         with self._looked:
             wanted = self._look_count + 2  # the one under way may have begun before
             self._looked.wait_for(lambda: self._look_count >= wanted, timeout=timeout_s)
         return self.latest()
 
     def scene(self) -> Scene:
-        """What targets are resolved against, by the latest look."""
+        """Return the scene, by the latest look, against which targets are resolved."""
         view, controller = self._latest
         return Scene(
             nodes=members_of(self._cluster),
@@ -100,7 +106,7 @@ class Observer:
         )
 
     def impaired(self) -> frozenset[NodeName]:
-        """The members that are not whole now."""
+        """Return the members that are not whole now."""
         return frozenset(members_of(self._cluster)) - whole_nodes(self.latest())
 
     def _watch(self) -> None:
@@ -108,7 +114,7 @@ class Observer:
             try:
                 view = self._cluster.view()
             except HarnessError:
-                view = None  # nobody answers: an observation too
+                view = None  # no node answers: an observation, too
             if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
                 self._controller = self._cluster.leader_now()
             with self._looked:
@@ -132,7 +138,7 @@ def observed(
     outsiders: frozenset[NodeName] = frozenset(),
     registrations: Mapping[NodeName, int] | None = None,
 ) -> Observation:
-    """The latest view of a cluster, with what is counted all the time as it is now.
+    """Return the latest view of a cluster, with the running counts as they are now.
 
     `registrations`: a number of each broker that grows with them; None: those that the wire counts.
     """
@@ -156,7 +162,7 @@ def _granted(brokers: Iterable[NodeName], wire: WireStatus) -> dict[NodeName, in
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:
-    """The nodes that run and, if they serve clients, take part and lack nothing."""
+    """Return the nodes that run and, if they serve clients, take part and lack nothing."""
     if now.view is None:
         return frozenset()
     well = now.view.taking_part - now.view.lagging

@@ -1,4 +1,4 @@
-"""Performs partitions and bounds on bandwidth, and keeps their books."""
+"""The performance of partitions and bounds on bandwidth, and their books."""
 
 import random
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class _OpenBound:
 
 
 class Partitions:
-    """What is cut or bounded now."""
+    """The cuts and the limits that are open now."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Partitions:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is cut or bounded now."""
+        """The labels of the cuts and limits that are open now."""
         cuts = (f"partition {name}" for name in self._open)
         return (*cuts, *(f"bandwidth {name}" for name in self._bounds))
 
@@ -63,7 +63,7 @@ class Partitions:
         by, cutter = self._cutter(step)
         self._refuse_taken(step.name)
         flows = flows_of(step.cut, scene, draw)
-        # Said in any case: a replay may have a proxy where this run has none.
+        # Always stated: a replay may have a proxy where this run has none.
         stated = by if by is Means.PACKETS else step.by
         self._played.note(replace(step, cut=Flows(flows=flows), by=stated, at_s=now_s))
         lost = cut_off(flows, scene.nodes) or {node for flow in flows for node in flow}

@@ -1,4 +1,4 @@
-"""Performs acts on a cluster and keeps the books: which faults are open, which nodes we took down.
+"""The performance of acts on a cluster, with the books: open faults, nodes that we took down.
 
 Each act that breaks something opens a row of `faults`; the row gets its effect once that was seen,
 and its end once the heal was seen to work: the process runs again, a broker is unfenced. Every act
@@ -33,13 +33,13 @@ class OpenFault:
     name: str
     healed_by: "Verb[Any]"
     broken: set[NodeName]
-    """Nodes whose heal was not yet performed."""
+    """The nodes whose heal was not yet performed."""
     healing: set[NodeName]
-    """Nodes whose heal was performed and not yet seen to work."""
+    """The nodes whose heal was performed and not yet seen to work."""
     late: set[NodeName] = field(default_factory=set)
-    """Nodes that died of their disk after it was mended, and were started then."""
+    """The nodes that died of their disk after it was mended, and were started then."""
     mended: list[str] = field(default_factory=list)
-    """What performing the heals showed, where it did."""
+    """The evidence that performing the heals returned, where it returned any."""
 
 
 class Performer:
@@ -60,7 +60,7 @@ class Performer:
         self.open_faults: list[OpenFault] = []
 
     def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
-        """Do it to the nodes and see its effect. HarnessError if that was not to be seen."""
+        """Do the step to the nodes and see its effect; raise HarnessError if it was not seen."""
         self._played.note(replace(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
         verb = verb_of(step)
         deed = deed_of(verb)
@@ -74,14 +74,14 @@ class Performer:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is broken now, e.g. `kill broker-2`."""
+        """The labels of the open faults, e.g. `kill broker-2`."""
         return tuple(
             f"{fault.name} {', '.join(sorted(fault.broken | fault.healing))}"
             for fault in self.open_faults
         )
 
     def mend_all(self) -> list[OnNodes]:
-        """The steps that would end what holds for nodes whether they run or not.
+        """Return the steps that would end the faults that hold for nodes whether they run or not.
 
         Nodes that died of their disk are started when it is mended.
         """
@@ -94,7 +94,7 @@ class Performer:
         return [VERBS[word].step(target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
 
     def heal_all(self) -> list[OnNodes]:
-        """The steps that would undo the rest: resume the paused, start those that are down."""
+        """Return the steps that undo the rest: resume the paused, start those that are down."""
         states = {node: self._cluster.state(node) for node in members_of(self._cluster)}
         steps = {NodeState.PAUSED: Resume, NodeState.DOWN: Start}
         return [
@@ -114,7 +114,7 @@ class Performer:
                 self._end(fault, "; ".join(evidence))
 
     def died_by_themselves(self) -> tuple[NodeName, ...]:
-        """Nodes without a process that no open fault of ours explains."""
+        """Return the nodes without a process whose end no open fault of ours explains."""
         ours = {
             node
             for fault in self.open_faults
@@ -154,7 +154,7 @@ class Performer:
         return opened
 
     def _start_late_dead(self, fault: OpenFault) -> None:
-        """A node may be about to die of its disk when that is mended. Once it is started again."""
+        """Start the nodes again that died of their disk as it was mended, once each."""
         for node in sorted(fault.healing - fault.late):
             if self._cluster.state(node) is NodeState.DOWN:
                 fault.late.add(node)
@@ -163,7 +163,7 @@ class Performer:
                 deed_of(fault.healed_by).do(self._cluster, (node,), again)
 
     def _overtake(self, word: str, nodes: Sequence[NodeName]) -> None:
-        """End the faults that were mended on these nodes, which nobody will see whole again."""
+        """End the mended faults of these nodes, whose heals can no longer be seen to work."""
         for fault in list(self.open_faults):
             overtaken = fault.healing.intersection(nodes)
             fault.healing -= overtaken
@@ -186,7 +186,7 @@ class Performer:
         self._begin_healing(verb, (node,))
 
     def forget(self, nodes: Sequence[NodeName], why: str) -> None:
-        """End the faults of nodes that nobody will see whole."""
+        """End the faults of nodes that will not be seen to be whole again."""
         for fault in list(self.open_faults):
             fault.broken -= set(nodes)
             fault.healing -= set(nodes)

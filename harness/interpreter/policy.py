@@ -1,4 +1,4 @@
-"""How strictly a schedule is performed: a run wants evidence of each step, a trial goes on."""
+"""The strictness of a schedule: a run demands evidence of each step, a trial goes on without."""
 
 import math
 from dataclasses import dataclass, replace
@@ -20,13 +20,13 @@ class Policy:
     Otherwise a step is done to the nodes that it can be done to, and nothing is waited for but what
     the step itself waits for."""
     tick_s: float = 0.05
-    """From one look at the cluster to the next."""
+    """The time from one look at the cluster to the next."""
     stop_s: float = math.inf
-    """A node that was asked to stop is killed after that."""
+    """The time after which a node that was asked to stop is killed."""
     request_s: float = math.inf
-    """What an operator asks for is given up after that."""
+    """The time after which a request of an operator is given up."""
     restart_s: float = 60.0
-    """For a node that was restarted to be whole again: several times what it takes."""
+    """The bound for a restarted node to be whole again: several times the usual duration."""
 
     @property
     def left(self) -> tuple[type[NotNowError], ...]:

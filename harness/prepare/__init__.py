@@ -1,1 +1,1 @@
-"""What a run needs before it starts: hosts, disks, releases; and what is refused."""
+"""The preparation of a run: hosts, disks, releases, and the refusal of what cannot run."""

@@ -1,4 +1,4 @@
-"""What a schedule asks of a cluster and its host, and the refusal of what these cannot do.
+"""The abilities that a schedule asks of a cluster and its host, and the refusal if they lack any.
 
 It is refused before anything starts, with the word and its place: what a cluster can do is a matter
 of its class (`clusters.abilities`), and its networks are the host's. No step and no kind of fault
@@ -31,36 +31,36 @@ _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class There:
-    """Where a schedule is to be performed."""
+    """The cluster and the host on which a schedule is to be performed."""
 
     cluster: type[Cluster]
     host: HostKind = HostKind.LOCAL
     wired: bool = True
-    """There is a proxy on the links between nodes."""
+    """True if there is a proxy on the links between nodes."""
 
     def lacks(self, *abilities: type) -> str | None:
-        """Why it cannot do what takes these, by the first that it has not; None if it can."""
+        """Name the first of these abilities that the cluster lacks; None if it has them all."""
         missing = (one for one in abilities if not issubclass(self.cluster, one))
         return next((f"it lacks the ability {one.__name__}" for one in missing), None)
 
     @property
     def why_no_wire(self) -> str | None:
-        """Why nothing can be done to what links carry; None if it can."""
+        """The reason why no step can act on the traffic of links; None if steps can."""
         return None if self.wired else _NO_WIRE
 
     @property
     def why_no_clients(self) -> str | None:
-        """Why nothing can be done to client processes; None if it can."""
+        """The reason why no step can act on client processes; None if steps can."""
         return "its clients are no processes" if self._in_virtual_time else None
 
     @property
     def why_not_here(self) -> str | None:
-        """Why nothing can be done by files and processes of this machine; None if it can."""
+        """The reason why files and processes of this machine are out of reach; None if not."""
         is_elsewhere = self.host is HostKind.SSH
         return "it is done on this machine, and the nodes are on others" if is_elsewhere else None
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
-        """Why the wire cannot have such a rule; None if it can."""
+        """Return the reason why the wire cannot have such a rule; None if it can."""
         if not self._in_virtual_time:
             return None
         from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
@@ -75,7 +75,7 @@ class There:
 
     @property
     def why_no_packets(self) -> str | None:
-        """Why nothing can be done to packets, with the way out; None if it can."""
+        """The reason, with the way out, why no step can act on packets; None if steps can."""
         if not issubclass(self.cluster, DisturbsPackets):
             return "its nodes have no packets"
         if not self.host.has_networks:
@@ -84,12 +84,12 @@ class There:
 
     @property
     def why_no_cut(self) -> str | None:
-        """Why no flow between nodes can be cut by whatever there is; None if it can."""
+        """The reason why no flow between nodes can be cut by any means; None if one can be."""
         return None if self.wired or self.why_no_packets is None else _NO_WIRE
 
 
 def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
-    """UsageError with the places of all that cannot be done there."""
+    """Raise UsageError with the places of all that cannot be done there."""
     mistakes = Mistakes()
     for place, word, why in _asked(scenario, there):
         if why is not None:
@@ -103,7 +103,7 @@ def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
 def _asked(
     scenario: Scenario, there: Capabilities
 ) -> Iterator[tuple[tuple[str | int, ...], str, str | None]]:
-    """Everything that the scenario does to its cluster: where, what, and why it cannot be."""
+    """Yield all that the scenario does to its cluster: place, word, and the obstacle or None."""
     for key in ("spare_controllers", "spare_brokers"):
         if getattr(scenario.cluster, key):
             yield ("cluster", key), key, there.lacks(ChangesMembers)
@@ -114,7 +114,7 @@ def _asked(
 
 
 def needs(scenario: Scenario, there: There) -> tuple[str, ...]:
-    """The abilities that its faults take of a cluster and of its host, by name."""
+    """Return the abilities that its faults take of a cluster and of its host, by name."""
     asked = _Asked(there)
     for _ in _asked(scenario, asked):
         pass
@@ -162,7 +162,10 @@ class _Asked:
 
 
 def why_not(step: Step, there: Capabilities) -> str | None:
-    """Why this step cannot be done there; None if it can. Of a block, each step is asked about."""
+    """Return the reason why this step cannot be done there; None if it can.
+
+    A block has none: each of its steps is asked about.
+    """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not(step, there)
 
 

@@ -1,4 +1,4 @@
-"""Which cluster a run has if nobody says: Kafka, or what there is without it.
+"""The cluster of a run whose user names none: Kafka, or the available one without it.
 
 A release of Kafka is fetched once. Where that cannot be, a scenario that nodes of our own can
 perform runs on these, and that is said in one line; what only Kafka can do is left to fail.
@@ -19,9 +19,9 @@ __all__ = ["default_cluster"]
 
 
 def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True) -> Make:
-    """The first make of its system; of Kafka, REFERENCE where its release cannot be had.
+    """Return the first make of its system; of Kafka, REFERENCE where its release cannot be had.
 
-    A trial is SIMULATED. Without `fetch` it is not tried: what a run would do then is said.
+    A trial is SIMULATED. Without `fetch` no release is fetched; `say` is told what a run would do.
     """
     first = system_of(scenario.cluster).makes[0]
     if first is not KAFKA:

@@ -1,4 +1,4 @@
-"""Whether a run's nodes get disks of their own or are followed, and whether they can be."""
+"""The choice of a run's disks: the nodes' own, followed ones, or a refusal if neither can be."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +19,10 @@ _OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
 
 
 def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
-    """The scenario, its nodes on disks of their own if something is done to these.
+    """Return the scenario, its nodes on disks of their own if a step acts on these.
 
-    Where there can be none, and nothing is done but to cut their power, it is followed what they
-    sync. UsageError if this machine can do neither. Nodes in virtual time have disks in any case.
+    Where there can be none, and the only fault is a loss of power, what the nodes sync is followed.
+    Raise UsageError if this machine can do neither. Nodes in virtual time always have disks.
     """
     if options.cluster.in_virtual_time:
         return scenario
@@ -43,7 +43,10 @@ def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], Non
 
 
 def _best(scenario: Scenario, options: RunOptions) -> Disks:
-    """A real file system decides what is lost, where there can be one."""
+    """Return the best kind of disks.
+
+    A real file system decides what is lost, where there can be one.
+    """
     if _why_no_images(options) is None or Takes.DISK_IMAGES in scenario.takes:
         return Disks.IMAGE
     return Disks.FOLLOWED

@@ -1,4 +1,4 @@
-"""What a scenario's nodes are started with so that its faults can be done to them."""
+"""The settings with which a scenario's nodes start so that its faults can be done to them."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ __all__ = ["with_hardships"]
 
 
 def with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
-    """The scenario, its nodes with clocks and control groups of their own where it needs them.
+    """Return the scenario, its nodes with their own clocks and control groups where it needs them.
 
-    UsageError if this machine can have none. Nodes in virtual time have neither.
+    Raise UsageError if this machine can have none. Nodes in virtual time have neither.
     """
     if options.cluster.in_virtual_time:
         return scenario

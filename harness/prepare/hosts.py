@@ -26,19 +26,19 @@ __all__ = ["Needs", "host_of", "with_release_of_image"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a run wants of its host."""
+    """The demands of a run on its host."""
 
     run_id: str
     nodes: tuple[NodeName, ...]
     directory: Path
-    """In which each node has one."""
+    """The directory that holds one directory for each node."""
     prepared: Prepared
-    """What nodes are made of."""
+    """The material that nodes are made of."""
     progress: Progress
 
 
 def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger) -> Host:
-    """The host, with nothing of it made yet: that begins when it is entered."""
+    """Return the host, with nothing of it made yet: that begins when it is entered."""
     match options.host:
         case HostKind.LOCAL:
             return LocalHost(warden, ledger=ledger)
@@ -68,7 +68,7 @@ def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger
 
 
 def with_release_of_image(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
-    """The scenario, on a copy of the release if it names one inside of the containers' image."""
+    """Return the scenario, on a copy of the release if it names one in the containers' image."""
     name = scenario.cluster.release
     if not name.startswith(IN_IMAGE):
         return scenario

@@ -1,4 +1,4 @@
-"""The inventory of machines in a YAML file, checked whole before anybody logs in anywhere."""
+"""The inventory of machines in a YAML file, checked whole before any login."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ __all__ = ["load_inventory"]
 
 
 def load_inventory(path: Path) -> Inventory:
-    """The inventory in a file. UsageError names file and line of what cannot be."""
+    """Return the inventory in a file; a UsageError names file and line of what cannot be."""
     document = load_document(path, expected="an inventory has a list of 'machines'")
     try:
         return parse_inventory(document.data)

@@ -1,4 +1,4 @@
-"""Which hosts can have the nodes of a run: the refusal of the others, before one is made."""
+"""The hosts that can take the nodes of a run; any other is refused before it is made."""
 
 from harness.prepare.inventory_file import load_inventory
 from harness.scenario.options import HostKind, RunOptions
@@ -7,11 +7,11 @@ from history.failure import UsageError
 __all__ = ["refuse_unplaceable"]
 
 _SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
-"""Nodes of our own need this Python and all its packages, which are not there."""
+"""The hosts without this Python and all its packages, which nodes of our own need."""
 
 
 def refuse_unplaceable(options: RunOptions) -> None:
-    """UsageError if what is to run cannot be placed on this host."""
+    """Raise UsageError if the run cannot be placed on this host."""
     if options.cluster.in_virtual_time and options.host is not HostKind.LOCAL:
         raise UsageError(
             f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
@@ -31,7 +31,7 @@ def refuse_unplaceable(options: RunOptions) -> None:
 
 
 def _why_not(host: HostKind) -> str | None:
-    # What each needs is imported when it is asked for.
+    # The modules that each needs are imported when it is asked for.
     match host:
         case HostKind.NETNS:
             from clusters.hosts.namespaces import why_no_namespaces  # noqa: PLC0415

@@ -1,8 +1,8 @@
 """The faults that a mix would draw, as far as the seed alone says which.
 
-What is drawn depends on the cluster, too: on when it is whole again, and on who leads. Here every
-fault is over when it is healed, and each partition is led by its first replica. Later draws differ
-from a run's where the cluster did otherwise.
+The draws depend on the cluster, too: on the time when it is whole again, and on its leaders. Here
+every fault is over when it is healed, and each partition is led by its first replica. Later draws
+differ from a run's where the cluster did otherwise.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _TICK_S: Final = 0.05
 
 
 def projected(scenario: Scenario, seed: int) -> Iterator[tuple[float, Step]]:
-    """Steps with the earliest times, in seconds, at which they are due."""
+    """Yield the steps with the earliest times, in seconds, at which they are due."""
     if scenario.mix is None:
         return
     mix, scene = Mix(scenario.mix, stream(seed, "mix"), scenario.keys), _scene(scenario)
@@ -33,7 +33,7 @@ def projected(scenario: Scenario, seed: int) -> Iterator[tuple[float, Step]]:
 
 
 def _scene(scenario: Scenario) -> Scene:
-    """The cluster when nothing has happened to it yet."""
+    """Return the cluster when nothing has happened to it yet."""
     spec = scenario.cluster
     members = tuple(node for node in spec.nodes if node not in spec.spares)
     brokers = [node for node in members if kind_of_node(node).serves_clients]
@@ -58,7 +58,7 @@ def _scene(scenario: Scenario) -> Scene:
 
 
 def _replicas(topic: TopicSpec, brokers: int) -> Mapping[str, tuple[int, ...]]:
-    """The replicas of each key: as stated, else one broker after the other."""
+    """Return the replicas of each key: as stated, else one broker after the other."""
     copies = range(topic.replication_factor)
     return {
         key: topic.assignment[number]

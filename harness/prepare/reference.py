@@ -30,7 +30,10 @@ __all__ = [
 
 
 def rules_without(names: Sequence[str]) -> Rules:
-    """All rules but these. UsageError, with the nearest name, if there is no such rule."""
+    """Return all rules but these.
+
+    Raise UsageError, with the nearest name, if there is no such rule.
+    """
     known = [field.name for field in fields(Rules)]
     for name in names:
         if name not in known:
@@ -57,7 +60,10 @@ def refuse_what_is_kafkas(scenario: Scenario) -> None:
 def fitted_to_reference(
     scenario: Scenario, options: RunOptions, say: Callable[[str], None]
 ) -> Scenario:
-    """The scenario as the reference cluster's clients perform it. UsageError if it cannot be."""
+    """Return the scenario as the reference cluster's clients perform it.
+
+    Raise UsageError if it cannot be.
+    """
     rules_without(options.without_rules)
     refuse_what_is_kafkas(scenario)
     workload = scenario.workload
@@ -71,7 +77,7 @@ def fitted_to_reference(
 
 
 def promises_of(scenario: Scenario) -> Promises:
-    """What clients are promised on nodes of our own, as processes or simulated.
+    """Return the promises to clients on nodes of our own, as processes or simulated.
 
     Leases; and at a level at which brokers hide what not all of them have acknowledged, that no
     read of metadata lacks what was known before it.

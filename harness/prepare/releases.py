@@ -1,4 +1,4 @@
-"""The releases that a run on Kafka comes to: those that there are not are refused at once."""
+"""The releases that a run on Kafka uses: those that do not exist are refused at once."""
 
 from typing import Final
 
@@ -10,11 +10,14 @@ from history.failure import Mistakes, SpecError, UsageError
 __all__ = ["IN_IMAGE", "refuse_missing_releases"]
 
 IN_IMAGE: Final = "image:"
-"""Before the name of a directory inside the containers' image."""
+"""The prefix of the name of a directory inside the containers' image."""
 
 
 def refuse_missing_releases(scenario: Scenario, *, image: str | None) -> None:
-    """UsageError for a release that there is not, as far as it is known before it is fetched."""
+    """Raise UsageError for a release that does not exist.
+
+    It is checked as far as it is known before the fetch.
+    """
     name = scenario.cluster.release
     if not name.startswith(IN_IMAGE):
         is_here(name)

@@ -1,4 +1,4 @@
-"""What a play comes to beside what its cluster starts with: releases, levels of features."""
+"""The releases and feature levels that a play needs beside those that its cluster starts with."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ __all__ = ["wanted_by"]
 
 
 def wanted_by(play: Play | None) -> Wanted:
-    """Every release and metadata.version that the play names."""
+    """Return every release and metadata.version that the play names."""
     releases, levels = [], []
     for index, step in _steps(play or ()):
         if isinstance(step, StartsAnew) and step.release is not None:
@@ -23,7 +23,7 @@ def wanted_by(play: Play | None) -> Wanted:
 
 
 def _steps(play: Play) -> Iterator[tuple[int, Step]]:
-    """Each step with the place of the one in the file that it is part of."""
+    """Yield each step with the place of the one in the file that it is part of."""
     for index, top in enumerate(play):
         for step in flat((top,)):
             yield index, step

@@ -1,4 +1,4 @@
-"""Where the proxy sits: an address of its own for each link, by which it tells the links apart.
+"""The places of the proxy: an address of its own for each link, by which it tells the links apart.
 
 Ports are the cluster's own, so that clusters side by side do not meet. The parties of a link are
 numbered: 0 the clients, from 1 on the nodes.
@@ -15,7 +15,7 @@ __all__ = ["links_of", "wired_route"]
 
 
 def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Route:
-    """Every link of the cluster over the proxy; those of the clients only where asked for."""
+    """Return the route of each link over the proxy; those of clients only if asked for."""
     number = {party: number for number, party in enumerate((CLIENTS, *nodes))}
 
     def route(source: NodeName, target: NodeName) -> str | None:
@@ -27,9 +27,9 @@ def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Rout
 
 
 def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
-    """The links of a cluster that the route leads over an address of their own."""
+    """Return the links of a cluster that the route leads over an address of their own."""
     ends = ((end, route(end.source, end.target)) for end in cluster.links())
-    # Where packets are told apart, it is by the addresses at both ends of a connection.
+    # Rules about packets tell them apart by the addresses at both ends of a connection.
     apart = isinstance(cluster, DisturbsPackets) and cluster.why_no_packets() is None
     return tuple(
         Link(

@@ -1,4 +1,4 @@
-"""From what a scenario says of its clients to the workloads that run them.
+"""The workloads of a scenario, built from what it says of its clients.
 
 A scenario has one workload that writes and reads records, and may have others beside it: one that
 creates, changes and describes topics, one that moves the partitions of the run's own. Together they
@@ -33,12 +33,12 @@ class Together:
 
     @property
     def promises(self) -> Promises:
-        """What the first one's clients are promised."""
+        """The promises to the clients of the first one."""
         return self.first.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the first one writes to and reads."""
+        """The keys that the first one writes to and reads."""
         return self.first.keys
 
     @property
@@ -63,15 +63,15 @@ class Together:
             one.stop(max(0.0, deadline_s - self.time.now_s()))
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """What the first one read back."""
+        """Have the first one read everything back, and return its result."""
         return self.first.final_read(timeout_s)
 
     def counts(self) -> Counts:
-        """How far the first one's clients are."""
+        """Return the counts of the first one's clients."""
         return self.first.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients of any that ended by themselves."""
+        """Return the clients of any workload that ended on their own."""
         return tuple(words for one in self._all for words in one.failures())
 
     @property
@@ -80,17 +80,17 @@ class Together:
 
 
 def tables_of(scenario: Scenario) -> tuple[str, ...]:
-    """The tables of the cluster that the scenario's clients set out to record."""
+    """Return the tables of the cluster that the scenario's clients set out to record."""
     tables = (kind_of(spec).tables(spec) for spec in scenario.workloads)
     return tuple(dict.fromkeys(chain.from_iterable(tables)))
 
 
 Build = Callable[[WorkloadKind, Any, int], Workload]
-"""Makes a workload of its kind, what the scenario says of it, and a seed."""
+"""A function that makes a workload from its kind, the scenario's spec of it, and a seed."""
 
 
 def together(scenario: Scenario, build: Build, *, seed: int, time: Time) -> Together:
-    """The clients of a scenario, not started yet."""
+    """Return the clients of a scenario, not started yet."""
 
     def built(spec: Any) -> Workload:
         kind = kind_of(spec)

@@ -23,8 +23,8 @@ def judge(
 ) -> Verdict:
     """Seal the run's history if it is not sealed yet, check it, write verdict and reports.
 
-    `budget_s`: of one pass of checks; what does not come to an end within it is unknown. Spark
-    starts while the history is sealed.
+    `budget_s`: the bound on one pass of checks; a check that does not end within it is unknown.
+    Spark starts while the history is sealed.
     """
     spark.begin()
     progress.say("sealing the history")

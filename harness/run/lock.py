@@ -19,7 +19,7 @@ __all__ = ["only_run"]
 
 @contextmanager
 def only_run(directory: Path, *, what: str, alongside: bool) -> Iterator[None]:
-    """Hold the machine's run lock in `directory`. UsageError if another run holds it."""
+    """Hold the machine's run lock in `directory`; raise UsageError if another run holds it."""
     if alongside:
         yield
         return

@@ -1,4 +1,4 @@
-"""What a run comes to."""
+"""The outcome of a run."""
 
 from dataclasses import dataclass
 
@@ -15,4 +15,4 @@ class RunOutcome:
     run: RunDirectory
     verdict: Verdict
     as_expected: bool | None
-    """Whether the verdict is what the scenario expects of this release; None: it does not say."""
+    """True if the verdict is what the scenario expects of this release; None: it states nothing."""

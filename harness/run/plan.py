@@ -38,22 +38,22 @@ _FREE_BYTES_MIN: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run will do."""
+    """The plan of a run: its scenario, fitted, and its options."""
 
     scenario: Scenario
-    """Fitted to its cluster and its host."""
+    """The scenario, fitted to its cluster and its host."""
     options: RunOptions
 
     @property
     def there(self) -> There:
-        """Where its faults are performed."""
+        """The cluster and the host on which its faults are performed."""
         options = self.options
         cluster = options.cluster.driver.cluster
         return There(cluster=cluster, host=options.host, wired=options.wire)
 
     @property
     def release(self) -> str:
-        """Whose expectations hold, as far as it is known before a build is looked at."""
+        """The release whose expectations hold, as far as it is known before a build is examined."""
         spec = self.scenario.cluster
         return release_like(of_kafka(spec)) if self.options.cluster.of_our_own else spec.release
 
@@ -65,12 +65,15 @@ class Plan:
 
     @property
     def expectation(self) -> Expectation | None:
-        """What its scenario expects of it."""
+        """The expectation that its scenario has of it."""
         return expectation_for(self.scenario.expect, release=self.release, level=self.level)
 
 
 def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Plan:
-    """The plan of a run. UsageError or HarnessError for what cannot be, with its place."""
+    """Return the plan of a run.
+
+    Raise UsageError or HarnessError, with its place, for an impossible one.
+    """
     _refuse_full_disk(options.results)
     _refuse_make(scenario, options)
     refuse_unplaceable(options)
@@ -82,7 +85,7 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
 
 
 def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
-    """UsageError if the scenario's cluster cannot be made of such nodes."""
+    """Raise UsageError if the scenario's cluster cannot be made of such nodes."""
     system, make = system_of(scenario.cluster), options.cluster
     if make not in system.makes:
         raise UsageError(
@@ -98,7 +101,7 @@ def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
 
 
 def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
-    """The scenario as this kind of cluster performs it. UsageError if it cannot."""
+    """Return the scenario as this kind of cluster performs it; raise UsageError if it cannot."""
     if options.cluster.in_virtual_time:
         _refuse_as_simulated(scenario, options)
     elif options.cluster.of_our_own:

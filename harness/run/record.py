@@ -1,6 +1,6 @@
 """The recording half of a run of processes: a cluster, its wire and its clients, set up and ended.
 
-What happens in between is `recording`'s.
+The part in between is in `recording`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,10 @@ def record(
     clock: Clock,
     progress: Progress,
 ) -> None:
-    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
+    """Fill the run directory's raw history.
+
+    Raise HarnessError if the recording cannot be trusted.
+    """
     run_id = f"{scenario.name}/{run.root.name}"
     needs = Needs(
         run_id=run_id,
@@ -103,7 +106,7 @@ def _workload(
     clock: Clock,
     seed: int,
 ) -> Together:
-    """The clients of the run, none of them started."""
+    """Return the clients of the run, none of them started."""
 
     def build(kind: WorkloadKind, spec: Any, seed: int) -> Workload:
         setup = Setup(
@@ -130,7 +133,7 @@ def _placed(
     directory: Path,
     clock: Clock,
 ) -> tuple[Recorded, Route]:
-    """The cluster, with nothing of it running yet, and how its nodes find each other."""
+    """Return the cluster, with nothing of it running yet, and how its nodes find each other."""
     route: Route = direct
     if options.wire:
         route = wired_route(scenario.cluster.nodes, host=host, clients=scenario.wires_clients)
@@ -184,7 +187,7 @@ def _note_cluster(
 
 
 def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
-    """Where the nodes run and what they write to, if that is worth a word."""
+    """Return the host of the nodes and their disks, image and inventory where not the default."""
     where = {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
     if disks is not Disks.SHARED:
         where["disks"] = str(disks)
@@ -196,7 +199,7 @@ def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
 
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
-    """The tables of the cluster that this run sets out to record."""
+    """Return the tables of the cluster that this run sets out to record."""
     taped = ("wire",) if wired else ()
     lain = system_of(scenario.cluster).tables
     return tuple(dict.fromkeys((*taped, *lain, *tables_of(scenario))))
@@ -218,7 +221,7 @@ def _testify(
 
 
 def unread(damages: Sequence[str]) -> tuple[str, ...]:
-    """One sentence if there is any: checks of the disks did not see them whole."""
+    """Return a sentence that checks did not see the disks whole, if anything was unreadable."""
     if not damages:
         return ()
     more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""

@@ -1,8 +1,8 @@
-"""What every run does once its cluster is up: clients, faults, healing, and reading back.
+"""The course of every run once its cluster is up: clients, faults, healing, and reading back.
 
 Order matters: clients start on a whole cluster; faults end and heal before the clients stop, so
-that there are acknowledged operations after them; the final reads come last, when nobody writes.
-Whether time is the machine's or a simulated world's is said by who calls.
+that there are acknowledged operations after them; the final reads come last, when no client writes.
+The caller decides whether time is the machine's or a simulated world's.
 """
 
 from collections.abc import Callable, Collection
@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from clusters.abilities import Explains, Skews
-from clusters.observation import Observable
-from clusters.port import NodeName
+from clusters.port import NodeName, Observable
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
@@ -60,8 +59,8 @@ class Recording:
         Callable[[Callable[[], int], Callable[[], WireStatus]], AbstractContextManager[Looks]]
         | None
     ) = None
-    """Who looks at the cluster, given the count of acknowledged sends and the wire's status; None:
-    a thread of its own."""
+    """Opens the looks at the cluster, given the count of acknowledged sends and the wire's status.
+    None: a thread of its own looks."""
     _dead: set[str] = field(default_factory=set)
 
     def go(self) -> None:
@@ -103,7 +102,7 @@ class Recording:
             whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
             note(self.run, healed_ns=self.clock.now_ns())
             after_s = self.scenario.clients_after_healing_s
-            # What did not heal in time is looked at a little longer.
+            # A cluster that did not heal in time is observed a little longer.
             interpreter.idle(time_limit_s=after_s if whole else _STILL_BROKEN_S)
         self.workload.stop(timeout_s=_CLIENT_STOP_LIMIT_S)
         self._final_read(interpreter.shortfalls)

@@ -1,10 +1,11 @@
 """A stored run as a scenario: its own cluster and clients, and the play that it performed.
 
-A node that had died by itself was started again when everything was healed. That start is left out:
-nothing in the play takes the node down, and if it dies again, the end of the run heals it again.
+A node that had died on its own was started again when everything was healed. That start is left
+out: nothing in the play takes the node down, and if it dies again, the end of the run heals it
+again.
 
-Of a trial the play is what its drawn faults came to, at their very nanoseconds: done again then, it
-makes the same world, or, with a step left out, the same one up to there.
+The play of a trial is its drawn faults as they happened, at their very nanoseconds: done again
+then, it makes the same world, or, with a step left out, the same one up to there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from nemesis.verbs.registry import VERBS
 __all__ = ["replayed"]
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
-"""Storms all of whose starts may be those of misfits: in others only some are, or none."""
+"""The storms all of whose starts may be those of misfits: in others only some are, or none."""
 _START = "start"
 _TAKE_DOWN = tuple(
     verb.word for verb in VERBS.values() if verb.deed is not None and verb.deed.takes_down
@@ -33,7 +34,10 @@ _SLACK_S = 60.0
 
 
 def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
-    """The scenario that repeats `run`. UsageError if it did not come as far as its play."""
+    """Return the scenario that repeats `run`.
+
+    Raise UsageError if it did not come as far as its play.
+    """
     if not run.play_path.is_file() or not run.scenario_path.is_file():
         raise UsageError(f"{run.root}: it performed no play, so there is nothing to repeat")
     steps = yaml.safe_load(run.play_path.read_text(encoding="utf-8")) or []
@@ -49,7 +53,7 @@ def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
 
 
 def _same_world(document: Document, steps: Sequence[Mapping[str, Any]], place: str) -> Document:
-    """A trial's deeds, at their very times, in the place of those who drew them."""
+    """Return the document with a trial's deeds, at their times, in place of what drew them."""
     drawn = ["storm", "laggards", "duels"]
     if document.data["trial"]["storm"] not in _STARTING:
         drawn += ["old_software", "unformatted"]
@@ -72,7 +76,7 @@ def _repeatable(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _nodes(operand: object) -> set[str]:
-    """What a performed act was done to: nodes by their names."""
+    """Return the names of the nodes to which a performed step was done."""
     if operand is None:
         return set()
     return set(map(str, operand)) if isinstance(operand, list) else {str(operand)}

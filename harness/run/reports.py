@@ -1,4 +1,4 @@
-"""What people are shown of a run."""
+"""The reports that a run leaves for people."""
 
 import logging
 from collections.abc import Mapping
@@ -26,20 +26,23 @@ LOOKS: Final[Mapping[str, FaultLook]] = {
     for verb in VERBS.values()
     if verb.fault
 }
-"""Of each fault, as its verb has it."""
+"""The look of each fault, as its verb states it."""
 
 
 def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
-    """The page and the JUnit file, from what the run directory holds.
+    """Write the page and the JUnit file, from what the run directory holds.
 
-    `window`: what of the run the page's sequence picture shows.
+    `window`: the part of the run that the page's sequence picture shows.
     """
     write_page(run, window=window)
     write_junit(run)
 
 
 def write_page(run: RunDirectory, *, window: Window | None = None) -> Path:
-    """The page alone, of a run in any state: what it recorded is sealed first, so that it shows."""
+    """Write the page alone, of a run in any state.
+
+    Its recorded data are sealed first, so that the page shows them.
+    """
     if not run.history.is_dir() and any(run.raw.glob("*")):
         try:
             seal(run)

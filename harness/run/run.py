@@ -50,18 +50,18 @@ __all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenari
 class InterruptedRunError(KeyboardInterrupt):
     """The user ended the run (SIGINT, SIGTERM).
 
-    No HarnessError: whoever asks a cluster again after an error would go on, and the user's wish be
-    lost.
+    It is no HarnessError: code that asks a cluster again after an error would go on, and the user's
+    wish would be lost.
     """
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
-    """Plan it and run it."""
+    """Plan the scenario and run it."""
     return run_planned(planned(scenario, options, progress.say), progress)
 
 
 def run_planned(plan: Plan, progress: Progress) -> RunOutcome:
-    """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
+    """Run the plan; raise HarnessError without a verdict, with the reason in the run directory."""
     options = plan.options
     _make_directory(options.results)
     scenario = with_release_of_image(plan.scenario, options, progress.say)
@@ -89,12 +89,12 @@ def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """What is there before a run begins, whatever its cluster is made of."""
+    """The requirements of a run, gathered before it begins, whatever its cluster is made of."""
 
     java: Java
-    """For the checks."""
+    """The Java of the checks."""
     release: str
-    """Whose expectations hold."""
+    """The release whose expectations hold."""
     level: int | None
     """The metadata.version of a cluster of our own."""
     origin_ns: int
@@ -154,7 +154,7 @@ def _said(result: TrialResult, progress: Progress) -> None:
 
 
 def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirectory:
-    """The directory of a run that begins now, with what is known of it."""
+    """Create the directory of a run that begins now, with its first manifest, and return it."""
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
     run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
     manifest = first_manifest(
@@ -165,7 +165,7 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
 
 
 def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
-    """Nobody else's run takes the machine's time from processes; virtual time is nobody's."""
+    """Keep other runs from taking the machine's time from processes; virtual time needs no lock."""
     if options.cluster.in_virtual_time:
         return nullcontext()
     where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
@@ -217,7 +217,10 @@ def _drop_data(run: RunDirectory) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGINT or SIGTERM raises InterruptedRunError, once: a second one cannot disturb clean-up."""
+    """Raise InterruptedRunError at SIGINT or SIGTERM, once.
+
+    A second one cannot disturb clean-up.
+    """
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         for each in previous:

@@ -12,7 +12,7 @@ _INTERVAL_S = 1.0
 
 
 class Sampler:
-    """Writes samples to the journal at most once a second, and knows the present rate."""
+    """A writer of samples to the journal, at most once a second, that knows the present rate."""
 
     def __init__(self, cluster: Cluster, journal: SampleJournal, time: Time | None = None) -> None:
         self._cluster = cluster
@@ -25,7 +25,10 @@ class Sampler:
         self.ok_per_s = 0.0
 
     def sample(self, counts: Counts) -> float:
-        """Sample if a second has passed; the rate of acknowledged sends a second, as last seen."""
+        """Sample if a second has passed.
+
+        Return the rate of acknowledged sends a second, as last seen.
+        """
         passed_s = self._time.now_s() - self._last_s
         if passed_s < _INTERVAL_S:
             return self.ok_per_s

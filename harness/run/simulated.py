@@ -42,7 +42,7 @@ _S: Final = 1_000_000_000
 
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
-    """The cluster of a scenario, not started yet."""
+    """Return the cluster of a scenario, not started yet."""
     rules = rules_without(options.without_rules)
     return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
 
@@ -55,7 +55,10 @@ def record_simulated(
     run: RunDirectory,
     progress: Progress,
 ) -> None:
-    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
+    """Fill the run directory's raw history.
+
+    Raise HarnessError if the recording cannot be trusted.
+    """
     topics = [topic.name for topic in scenario.topics]
     for ignored in cluster.ignored_settings:
         progress.say(f"{ignored} means nothing to a simulated node")

@@ -1,4 +1,4 @@
-"""Starting Spark while something else is done.
+"""The start of Spark while something else is done.
 
 The session stays for the next run of a series, which then is checked in a third of the time, and
 ends with this process.
@@ -27,7 +27,7 @@ class SparkStart:
         say: Callable[[str], None],
         memory_bytes: int | None = None,
     ) -> None:
-        """`memory_bytes`: of all workers together, by default a share of this machine."""
+        """`memory_bytes`: of all workers together; by default, a share of this machine's memory."""
         self._java = java
         self._master = master
         self._say = say
@@ -35,7 +35,7 @@ class SparkStart:
         self._starting: Future[SparkSession] | None = None
 
     def begin(self) -> "Future[SparkSession]":
-        """Start it, if nobody has; returns at once."""
+        """Start it, unless it was started before; return its future at once."""
         if self._starting is None:
             pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark")
             self._starting = pool.submit(self._session)
@@ -43,7 +43,7 @@ class SparkStart:
         return self._starting
 
     def session(self) -> SparkSession:
-        """The session, once it is there. Raises HarnessError if it does not start."""
+        """Return the session, once it is there; raise HarnessError if it does not start."""
         return self.begin().result()
 
     def _session(self) -> SparkSession:

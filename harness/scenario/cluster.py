@@ -14,9 +14,9 @@ __all__ = ["parse_cluster"]
 
 
 def parse_cluster(value: object) -> ClusterSpec:
-    """The spec of a cluster of the system that `system` names, of Kafka by default.
+    """Return the spec of a cluster of the system that `system` names, of Kafka by default.
 
-    SpecError with the paths to what cannot be.
+    Raise SpecError with the paths to what cannot be.
     """
     data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
     name = str(data.pop("system", next(iter(SYSTEMS))))
@@ -40,7 +40,7 @@ def _checked(spec: ClusterSpec) -> ClusterSpec:
 
 
 def _parser(of: Field[Any]) -> Callable[[object], object]:
-    """How a scenario writes this field. Versions are texts: YAML takes 3.5 for a number."""
+    """Return the parser of this field. Versions are texts: YAML takes 3.5 for a number."""
     if of.name.endswith("settings"):
         return settings
     is_text = "str" in str(of.type) and "tuple" not in str(of.type)

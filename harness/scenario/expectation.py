@@ -1,4 +1,4 @@
-"""What a scenario expects of a release: valid, or invalid with named anomalies.
+"""The outcome that a scenario expects of a release: valid, or invalid with named anomalies.
 
     expect:
       - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}
@@ -25,20 +25,20 @@ __all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """On these releases, this validity, with at least these anomalies."""
+    """An expectation: on these releases, this validity, with at least these anomalies."""
 
     releases: SpecifierSet
-    """Of Kafka; of an entry with levels it says nothing."""
+    """The releases of Kafka; an entry with levels says nothing of them."""
     validity: Validity
     levels: SpecifierSet | None = None
     """The metadata.versions of clusters of our own that it is about; None: it is about releases."""
     anomalies: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
-    """Releases that stand for all of them in a track record."""
+    """The releases that stand for all of them in a track record."""
 
 
 def parse_expectations(value: object) -> tuple[Expectation, ...]:
-    """The entries of `expect`. SpecError with the indices of the wrong ones."""
+    """Return the entries of `expect`; raise SpecError with the indices of the wrong ones."""
     if not isinstance(value, list):
         raise SpecError((), "expected a list, e.g. [{kafka: '>=3.5', valid: true}]")
     found, mistakes = [], Mistakes()
@@ -58,14 +58,14 @@ def parse_expectations(value: object) -> tuple[Expectation, ...]:
 
 
 def tried_releases(expectations: tuple[Expectation, ...]) -> tuple[str, ...]:
-    """The releases that the entries name, in their order."""
+    """Return the releases that the entries name, in their order."""
     return tuple(release for expectation in expectations for release in expectation.tried)
 
 
 def expectation_for(
     expectations: tuple[Expectation, ...], *, release: str, level: int | None = None
 ) -> Expectation | None:
-    """The first entry that fits the release, or the level of a cluster of our own.
+    """Return the first entry that fits the release, or the level of a cluster of our own.
 
     A build without a version of its own fits only entries without a `kafka` key.
     """
@@ -85,7 +85,7 @@ def expectation_for(
 
 
 def is_met(expectation: Expectation, verdict: Verdict) -> bool:
-    """Whether the verdict is what was expected, with every anomaly named."""
+    """Return whether the verdict is what was expected, with every anomaly named."""
     illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
     return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
 

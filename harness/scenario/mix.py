@@ -15,7 +15,7 @@ _FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
 
 
 def parse_mix(value: object, stage: Stage) -> MixSpec:
-    """What a mix draws from. SpecError with the paths to the words that cannot be."""
+    """Return the spec of a mix; raise SpecError with the paths to the words that cannot be."""
     read = Reader(mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}"))
     read.refuse_unknown(["faults", "targets", "gap", "duration", "down", *_FLAGS])
     default = MixSpec()

@@ -1,4 +1,4 @@
-"""How to run a scenario, apart from what it says itself."""
+"""The options of a run, apart from what its scenario says."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,26 +11,26 @@ __all__ = ["HostKind", "RunOptions"]
 
 
 class HostKind(StrEnum):
-    """Where the nodes run."""
+    """The kind of place in which the nodes run."""
 
     LOCAL = "local"
-    """As processes of this machine, on its loopback."""
+    """The nodes are processes of this machine, on its loopback."""
     NETNS = "netns"
-    """As processes of this machine, each in a network namespace with an address of its own."""
+    """The nodes are processes of this machine, each with a network namespace and an address."""
     DOCKER = "docker"
-    """Each in a container of its own, on a network of the run."""
+    """The nodes are in containers, one each, on a network of the run."""
     SSH = "ssh"
-    """On machines of the user's, which an inventory names."""
+    """The nodes are on machines of the user's, which an inventory names."""
 
     @property
     def has_networks(self) -> bool:
-        """Whether each node has a network of its own on this machine, where packets are dropped."""
+        """True if each node has a network of its own on this machine, where packets are dropped."""
         return self in (HostKind.NETNS, HostKind.DOCKER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How to run a scenario; what to run is the scenario's."""
+    """The options of a run; the scenario says what to run."""
 
     results: Path
     seed: int
@@ -46,10 +46,10 @@ class RunOptions:
     cluster: Make = KAFKA
     host: HostKind = HostKind.LOCAL
     image: str | None = None
-    """What containers are made of; None: a small Debian of Fencepost's own."""
+    """The image of the containers; None: a small Debian of Fencepost's own."""
     inventory: Path | None = None
     """The file that says which machines there are."""
     without_rules: tuple[str, ...] = ()
-    """Rules that the reference cluster is not to keep, by their names."""
+    """The rules that the reference cluster is not to keep, by their names."""
     wire: bool = True
     """Lead the links between the nodes over the proxy, which tapes what the control plane says."""

@@ -1,4 +1,4 @@
-"""What a scenario demands of a run of it, or else the run has proven nothing.
+"""The demands of a scenario on its runs; a run that does not meet them has proven nothing.
 
     require:
       faults: [kill, partition]        # kinds that have to take effect
@@ -23,21 +23,24 @@ __all__ = ["Requirement", "narrowed", "parse_requirement"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What has to take effect, when clients have to be served, and what has to be judged."""
+    """The faults that must take effect, those to serve clients through, and the checks to judge."""
 
     faults: tuple[str, ...] = ()
     served: tuple[str, ...] | None = None
-    """None: during each kind that takes effect."""
+    """The kinds during which clients must be served; None: each kind that takes effect."""
     judged: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, object]:
-        """As a scenario writes it."""
+        """Return it as a scenario writes it."""
         served = {} if self.served is None else {"served": list(self.served)}
         return {"faults": list(self.faults), **served, "judged": list(self.judged)}
 
 
 def parse_requirement(value: object) -> Requirement:
-    """The entries of `require`. SpecError with the paths to the words that do not exist."""
+    """Return the entries of `require`.
+
+    Raise SpecError with the paths to the words that do not exist.
+    """
     read = Reader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
     read.refuse_unknown(["faults", "served", "judged"])
     found = Requirement(
@@ -50,14 +53,14 @@ def parse_requirement(value: object) -> Requirement:
 
 
 def narrowed(document: Document, requirement: Requirement, *, asked: Sequence[str]) -> Requirement:
-    """What a run still owes where flags changed which faults there are, or how long they last.
+    """Return the demands that remain after flags changed which faults there are, or their duration.
 
     `asked`: the kinds of the schedule as it now is.
     """
     faults = requirement.faults
     if _is_shortened(document):
-        # What is drawn in time, nobody knows, and so neither what there will be to judge. That
-        # something takes effect is asked of every run.
+        # What a shorter mix draws in its time is not known beforehand, nor what there will be to
+        # judge. That some fault takes effect is demanded of every run.
         return Requirement()
     if _is_laid_over(document):
         faults = tuple(kind for kind in faults if kind in asked)

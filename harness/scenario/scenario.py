@@ -43,7 +43,7 @@ __all__ = ["Scenario", "load_scenario", "parse_scenario"]
 T = TypeVar("T")
 
 _AFTER_HEALING_S: Final = 1.0
-"""For operations after the last heal, for the record."""
+"""The time for operations after the last heal, for the record."""
 
 _KEYS = [
     "name",
@@ -65,7 +65,7 @@ _KEYS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Everything a run is made from, but its seed."""
+    """The data from which a run is made, except its seed."""
 
     document: Document
     name: str
@@ -74,28 +74,28 @@ class Scenario:
     cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
-    """What writes and reads records."""
+    """The workload that writes and reads records."""
     beside: tuple[Any, ...]
-    """What goes on beside it, by the kinds of `workloads.registry`."""
+    """The workloads that go on beside it, by the kinds of `workloads.registry`."""
     mix: MixSpec | None
     play: Play | None
-    """With neither mix nor play the run is a control: clients alone, nothing breaks."""
+    """The play; with neither mix nor play the run is a control: clients alone, nothing breaks."""
     time_limit_s: float
-    """How long faults and clients go on; with a play, at most so long."""
+    """The duration of faults and clients; with a play, an upper bound."""
     recovery_limit_s: float
-    """How long the cluster may take to be whole again after healing."""
+    """The bound on the time until the cluster is whole again after healing."""
     expect: tuple[Expectation, ...]
     require: Requirement = field(default_factory=Requirement)
     drawn: bool = False
-    """Its faults come from a seed, also those that a replay repeats."""
+    """True if its faults come from a seed, also those that a replay repeats."""
     trial: TrialSpec | None = None
-    """It is a trial of `fencepost simulate`: what that draws and does itself."""
+    """The spec of a trial of `fencepost simulate`, with its own draws and actions; else None."""
     clients_through_proxy: bool = False
     """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
 
     @property
     def promises(self) -> Promises:
-        """What clients are promised: of records by one workload, of metadata by another."""
+        """The promises to clients: of records by one workload, of metadata by another."""
         promises = self.workload.promises
         for spec in self.beside:
             promises = kind_of(spec).promised(spec, promises)
@@ -103,16 +103,16 @@ class Scenario:
 
     @property
     def workloads(self) -> tuple[Any, ...]:
-        """What all its clients do, that of records first."""
+        """The workloads of all its clients, that of records first."""
         return (self.workload, *self.beside)
 
     def beside_of(self, spec: type[T]) -> T | None:
-        """What goes on beside the records, of this kind; None if that does not."""
+        """Return the workload of this kind beside that of records; None if it has none."""
         return next((one for one in self.beside if isinstance(one, spec)), None)
 
     @property
     def clients_after_healing_s(self) -> float:
-        """How long clients go on when everything is healed: until there are settled reads."""
+        """The time for which clients go on after healing: until there are settled reads."""
         return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
@@ -129,7 +129,7 @@ class Scenario:
 
     @property
     def wires_clients(self) -> bool:
-        """Whether the clients' links go over the proxy, too."""
+        """True if the clients' links go over the proxy, too."""
         return self.clients_through_proxy or uses_clients(self.play or ())
 
     @property
@@ -138,7 +138,7 @@ class Scenario:
         return tuple(key for topic in self.topics for key in topic.keys)
 
     def without_faults(self) -> "Scenario":
-        """The control of this scenario: the same cluster and clients, and nothing breaks."""
+        """Return the control of this scenario: the same cluster and clients, and nothing breaks."""
         document = self.document.without("nemesis", "play", "require", "expect", "trial")
         return replace(
             self,
@@ -153,7 +153,10 @@ class Scenario:
 
 
 def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object, str]]) -> Scenario:
-    """The scenario in a file, with (path, value, flag) overrides. UsageError names the place."""
+    """Return the scenario in a file, with (path, value, flag) overrides.
+
+    A UsageError names the place.
+    """
     document = load_document(path)
     for key_path, value, flag in overrides:
         document = document.with_flag(path_of_records(key_path, document.data), value, flag)
@@ -161,7 +164,7 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
 
 
 def parse_scenario(document: Document) -> Scenario:
-    """The scenario that a document states. UsageError names file and line."""
+    """Return the scenario that a document states; a UsageError names file and line."""
     try:
         return _parse(document)
     except SpecError as error:
@@ -233,7 +236,7 @@ def _refuse_keys(read: Reader, system: System) -> None:
 
 
 def _cluster_of(read: Reader) -> ClusterSpec:
-    """The cluster; where it cannot be, one that refuses nothing else because of that."""
+    """Return the cluster; where it cannot be, a stand-in that causes no further refusals."""
     value = read.data.get("cluster")
     try:
         return parse_cluster(value)
@@ -255,14 +258,14 @@ def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
 
 
 def _with_requirement(document: Document, require: Requirement) -> Document:
-    """The document as it is run, whose requirement flags may have narrowed."""
+    """Return the document as it is run, whose requirement flags may have narrowed."""
     if "require" not in document.data or parse_requirement(document.data["require"]) == require:
         return document
     return document.with_flag(("require",), require.as_data(), "command line")
 
 
 class _AnyKeys(tuple[str, ...]):
-    """Those of topics that could not be read: whatever a play names may be among them."""
+    """The keys of topics that could not be read: any that a play names may be among them."""
 
     __slots__ = ()
 
@@ -273,7 +276,7 @@ class _AnyKeys(tuple[str, ...]):
 def _stage(
     data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
-    """What the play may name. Any broker may come to be a replica of a key that is reassigned.
+    """Return what the play may name. Any broker may become a replica of a key that is reassigned.
 
     `moving`: a workload reassigns all of them.
     """

@@ -11,7 +11,7 @@ __all__ = ["parse_topics"]
 
 
 def parse_topics(value: object, cluster: KafkaSpec) -> tuple[TopicSpec, ...]:
-    """The topics of a cluster. SpecError with the paths to what cannot be."""
+    """Return the topics of a cluster; raise SpecError with the paths to what cannot be."""
     if not isinstance(value, list) or not value:
         raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
     topics: list[TopicSpec] = []
@@ -38,7 +38,7 @@ def _topic(item: object, *, brokers: int) -> TopicSpec:
 
 
 def _copies(replicas: object) -> int:
-    """The copies that replicas come to, as far as they are lists."""
+    """Return the largest number of copies among these replicas, as far as they are lists."""
     lists = replicas if isinstance(replicas, list) else []
     return max((len(one) for one in lists if isinstance(one, list)), default=0)
 

@@ -17,7 +17,7 @@ __all__ = ["Storm", "TrialSpec"]
 
 
 class Storm(StrEnum):
-    """How faults come."""
+    """The way in which faults come."""
 
     NONE = "none"
     PLAY = "play"
@@ -31,17 +31,17 @@ class Storm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSpec:
-    """Of one trial, apart from its cluster, its clients and its seed."""
+    """The spec of one trial, apart from its cluster, its clients and its seed."""
 
     storm: Storm
     loss: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The share of messages that are lost; as many are duplicated, more come out of order."""
     drift_ppm: Mapping[NodeName, int] = field(default_factory=dict)
-    """Clocks that run fast or slow."""
+    """The drift of clocks that run fast or slow, in ppm, by node."""
     wipes: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Of the crashes in chaos, the share after which the disk is empty."""
+    """The share of the crashes in chaos after which the disk is empty."""
     administers: bool = True
-    """Whether somebody creates topics, changes settings and moves partitions meanwhile."""
+    """True if an administrator creates topics, changes settings and moves partitions meanwhile."""
     upgrades: bool = False
     """The metadata.version goes up by one on the way."""
     laggards: bool = False

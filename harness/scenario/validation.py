@@ -1,4 +1,4 @@
-"""From parsed YAML to frozen values: unknown keys are errors, and types are checked once, here.
+"""Frozen values from parsed YAML: unknown keys are errors, and types are checked once, here.
 
 Each reader raises one SpecError for all the mistakes that it finds.
 """
@@ -28,7 +28,7 @@ U = TypeVar("U")
 
 
 def build(kind: type[T], data: Mapping[str, Any], *, called: Mapping[str, str] = {}) -> T:
-    """The dataclass `kind` from a mapping of its fields. SpecError names the wrong ones.
+    """Return a `kind`, a dataclass, from a mapping of its fields. A SpecError names the wrong ones.
 
     `called`: the words that stand for fields, where they are not the fields' own names.
     """
@@ -53,7 +53,7 @@ def _note_fields(
     for found in error.errors():
         path = tuple(part for part in found["loc"] if not str(part).startswith("function-"))[:1]
         missing = found["type"] == "missing"
-        # What is missing may be there, under a name that does not exist.
+        # A missing field may be there, under a name that does not exist.
         if path not in seen and (are_all_there or not missing):
             value = "" if missing or not path else f", found {found['input']!r}"
             message = f"{found['msg'].removeprefix('Value error, ')}{value}"
@@ -62,7 +62,7 @@ def _note_fields(
 
 
 def refuse_unknown(data: Mapping[str, Any], allowed: Sequence[str]) -> None:
-    """SpecError for the keys that do not exist here."""
+    """Raise SpecError for the keys that do not exist here."""
     mistakes = Mistakes()
     for key in data:
         if key not in allowed:
@@ -71,7 +71,7 @@ def refuse_unknown(data: Mapping[str, Any], allowed: Sequence[str]) -> None:
 
 
 def mapping(data: object, *, example: str) -> dict[str, Any]:
-    """`data` as a mapping. SpecError with an example if it is something else."""
+    """Return `data` as a mapping; raise SpecError with an example if it is something else."""
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -80,7 +80,7 @@ def mapping(data: object, *, example: str) -> dict[str, Any]:
 
 
 def settings(data: object) -> dict[str, str]:
-    """Settings as a properties file has them: `true`, not `True`."""
+    """Return settings as a properties file has them: `true`, not `True`."""
     found = mapping(data, example="{min.insync.replicas: 2}")
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
@@ -89,7 +89,7 @@ def settings(data: object) -> dict[str, str]:
 
 
 def span_s(data: object) -> tuple[float, float]:
-    """`[2s, 5s]` or one duration for both ends, in seconds."""
+    """Return the span of `[2s, 5s]`, or of one duration for both ends, in seconds."""
     ends = data if isinstance(data, list) else [data, data]
     if len(ends) != 2:  # noqa: PLR2004  # a span has two ends
         raise SpecError((), f"expected a duration or two of them, e.g. [2s, 5s]; found {data!r}")
@@ -109,7 +109,7 @@ class Reader:
         """The keys whose values cannot be."""
 
     def at(self, key: str, parse: Callable[[Any], T], *, otherwise: U) -> T | U:
-        """The value under `key`; `otherwise` where there is none, or none that can be."""
+        """Return the value under `key`; `otherwise` if it is absent or cannot be."""
         if key not in self.data:
             return otherwise
         try:
@@ -127,14 +127,20 @@ class Reader:
 
 
 def anomalies() -> Sequence[str]:
-    """The names of all anomalies. The checks that find them are imported to ask for these."""
+    """Return the names of all anomalies.
+
+    The checks that find them are imported to ask for these.
+    """
     from checkers.catalogue import Kind, names_of  # noqa: PLC0415
 
     return names_of(Kind.ANOMALY)
 
 
 def known_words(words: Iterable[object], known: Sequence[str], *, what: str) -> tuple[str, ...]:
-    """These words. SpecError for those that are not `known`; `what`: each of them is."""
+    """Return these words.
+
+    Raise SpecError for those that are not `known`. `what`: the kind of each word.
+    """
     found, mistakes = tuple(map(str, words)), Mistakes()
     for index, word in enumerate(found):
         if word not in known:

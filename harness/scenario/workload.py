@@ -19,13 +19,13 @@ from workloads.transactions_spec import TransactionsSpec
 __all__ = ["RecordsSpec", "parse_workloads", "path_of_records"]
 
 RecordsSpec = ProducePollSpec | TransactionsSpec
-"""What writes and reads records."""
+"""The spec of the workload that writes and reads records."""
 
 
 def parse_workloads(
     value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]
 ) -> tuple[Any, ...]:
-    """One workload of records, alone or in a list with others beside it, each of another kind.
+    """Return one workload of records, alone or in a list with others of other kinds beside it.
 
     The one of records is first. No `topics`: they could not be read.
     """
@@ -53,7 +53,7 @@ def _listed(kinds: Sequence[WorkloadKind], *, beside: bool, last: str) -> str:
 
 
 def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """Of two workloads, what a flag says is about the one of records."""
+    """Return the path of a flag, which among several workloads is about the one of records."""
     listed = data.get("workload")
     if path[0] != "workload" or not isinstance(listed, list):
         return path

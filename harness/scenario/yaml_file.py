@@ -28,12 +28,12 @@ class Document:
     text: str
     data: dict[str, Any]
     lines: Mapping[Path_, int]
-    """1-based line of each value (of a mapping's value: the line of its key), by path."""
+    """The 1-based line of each value (of a mapping's value: the line of its key), by path."""
     flags: Mapping[Path_, str]
-    """Values that a flag replaced, by path: the flag."""
+    """The flags that replaced values, by the path of the value."""
 
     def place(self, path: Path_) -> str:
-        """`file:line` of the value at `path`, or of its nearest ancestor that stands in the file.
+        """Return `file:line` of the value at `path`, or of its nearest ancestor in the file.
 
         Where a flag set the value, it is the flag.
         """
@@ -44,7 +44,9 @@ class Document:
         return next((f"{self.name}:{self.lines[h]}" for h in heads if h in self.lines), self.name)
 
     def error(self, found: SpecError) -> UsageError:
-        """A line for each mistake, flags first, then as they stand in the file.
+        """Return an error with a line for each mistake.
+
+        Flags come first, then the rest as they stand in the file.
 
         It says the place, the path, what is wrong, and what is allowed.
         """
@@ -61,11 +63,14 @@ class Document:
         return int(line) if place == self.name else 0
 
     def stated(self, key: str) -> Any:
-        """The value of the file itself under this key of its top, without any flag; None: none."""
+        """Return the file's own value under this key of its top, without any flag; else None."""
         return yaml.safe_load(self.text).get(key)
 
     def resolved(self) -> str:
-        """The text of what is really run: the file itself, or, where flags changed it, its data."""
+        """Return the text of what is really run.
+
+        It is the file itself, or its data where flags changed it.
+        """
         if not self.flags:
             return self.text
         flags = ", ".join(sorted(set(self.flags.values())))
@@ -73,7 +78,7 @@ class Document:
         return f"# {self.name} with {flags}\n{dumped}"
 
     def without(self, *keys: str) -> "Document":
-        """This document without these keys of its top."""
+        """Return this document without these keys of its top."""
         kept = {key: value for key, value in self.data.items() if key not in keys}
         flags = dict(self.flags)
         for key in keys:
@@ -81,7 +86,7 @@ class Document:
         return replace(self, data=kept, flags=flags)
 
     def with_flag(self, path: Path_, value: object, flag: str) -> "Document":
-        """This document with the value at `path` replaced by a flag's."""
+        """Return this document with the value at `path` replaced by a flag's."""
         return replace(
             self,
             data=_with(self.data, path, value),
@@ -90,9 +95,9 @@ class Document:
 
 
 def load_document(path: Path, *, expected: str = _SCENARIO) -> Document:
-    """Parse a YAML file whose top is a mapping. UsageError with file and line if it is not.
+    """Parse a YAML file whose top is a mapping; raise UsageError with file and line if it is not.
 
-    `expected`: what stands at the top of such a file, in words.
+    `expected`: the top of such a file, in words.
     """
     try:
         text = path.read_text(encoding="utf-8")

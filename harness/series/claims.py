@@ -60,12 +60,12 @@ class Claim:
 
     says: str
     command: str
-    """Words as of a shell, without its expansions; its programs are those beside this Python."""
+    """The words as of a shell, without expansions; its programs are those beside this Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRecord:
-    """What came of a claim's command."""
+    """The result of a claim's command."""
 
     __pydantic_config__ = _STRICT
 
@@ -74,7 +74,7 @@ class ClaimRecord:
     says: str
     command: str
     started_at: str
-    """UTC, ISO 8601."""
+    """The time of its start: UTC, ISO 8601."""
     seconds: float
     fencepost_version: str
     machine: Mapping[str, str]
@@ -82,12 +82,15 @@ class ClaimRecord:
     last_lines: tuple[str, ...]
 
     def proves(self, claim: Claim) -> bool:
-        """Whether it is of this claim's command, and that came out well."""
+        """Return whether it is a success of this claim's command."""
         return self.exit_code == 0 and (self.says, self.command) == (claim.says, claim.command)
 
 
 def read_claims(path: Path) -> Mapping[str, Claim]:
-    """The list, by name. Raises UsageError, naming the place, for what cannot be a claim."""
+    """Return the list, by name.
+
+    Raise UsageError, with the place, for an entry that cannot be a claim.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -130,7 +133,7 @@ def prove(name: str, claim: Claim, *, say: Callable[[str], None]) -> ClaimRecord
 
 
 def write_record(record: ClaimRecord, directory: Path) -> Path:
-    """Store it, in the place of the one before. Raises HarnessError if the disk refuses."""
+    """Store it, in the place of the one before; raise HarnessError if the disk refuses."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{record.claim}.json"
     write_atomically(path, TypeAdapter(ClaimRecord).dump_json(record, indent=2) + b"\n")
@@ -138,7 +141,7 @@ def write_record(record: ClaimRecord, directory: Path) -> Path:
 
 
 def read_record(name: str, directory: Path) -> ClaimRecord | None:
-    """The record of a claim, if there is one. Raises HarnessError if it cannot be read."""
+    """Return the record of a claim, if there is one; raise HarnessError if it cannot be read."""
     path = directory / f"{name}.json"
     if not path.exists():
         return None
@@ -152,7 +155,7 @@ def read_record(name: str, directory: Path) -> ClaimRecord | None:
 
 
 def claims_table(claims: Mapping[str, Claim], directory: Path) -> str:
-    """All claims as Markdown, and what proves each."""
+    """Return all claims as Markdown, and the proof of each."""
     head = "| claim | proved by | |\n|---|---|---|"
     rows = (_row(name, claim, read_record(name, directory)) for name, claim in claims.items())
     return "\n".join([head, *rows]) + "\n"

@@ -1,4 +1,4 @@
-"""When the first violation was there to be seen: what its proof names had happened.
+"""The earliest time of a visible violation: when what its proof names had happened.
 
 No checker runs while a cluster does, so this is no time of detection: it says how early in the run
 an observer with the same operations and frames could have known.
@@ -19,7 +19,9 @@ __all__ = ["first_proof_seconds"]
 def first_proof_seconds(
     run: RunDirectory, verdict: Verdict, checks: Collection[str]
 ) -> float | None:
-    """Seconds since the run's clock began; None where no proof of these checks names such things.
+    """Return seconds since the run's clock began.
+
+    None where no proof of these checks names operations or frames.
 
     Of the examples that the verdict keeps of each check, which are the first in the history.
     Raises HarnessError if the run's history cannot be read.
@@ -40,7 +42,7 @@ def first_proof_seconds(
     passed = frame_ends(table_files(run, "wire"), frames) if frames else {}
 
     def complete_ns(proof: Anomaly) -> int | None:
-        """None: something that it names never ended."""
+        """Return the time at which all that the proof names had ended, or None."""
         ends = [returns[index] for index in proof.operations]
         ends += [passed.get(number) for number in proof.frames]
         known = [end for end in ends if end is not None]

@@ -1,4 +1,4 @@
-"""Does a scenario reproduce its bug, how often, and on which releases not: runs in series.
+"""Runs in series: whether a scenario reproduces its bug, how often, and on which releases not.
 
 Release by release, and on each the same seeds, one run a seed. A run that fails is a result of its
 own and does not end the series; wrong use does (a second run on the machine, a release that does
@@ -42,15 +42,15 @@ class Subject:
 
     release: str
     metadata_version: str | None
-    """Another than the scenario's, which then says nothing of what to expect; None: its own."""
+    """Another level than the scenario's, which then states no expectation; None: its own."""
     scenario: Scenario
-    """For this release."""
+    """The scenario, fitted to this release."""
     options: Sequence[RunOptions]
     """One run each, in order."""
 
 
 def planned(subjects: Sequence[Subject], *, command: str) -> Reproduction:
-    """The reproduction before its first run."""
+    """Return the reproduction before its first run."""
     scenario, options = subjects[0].scenario, subjects[0].options
     return Reproduction(
         scenario=scenario.name,
@@ -100,17 +100,17 @@ def reproduce(
 
 
 def _runner() -> Runner:
-    """What runs a scenario. It takes seconds to be imported."""
+    """Return the function that runs a scenario. Its import takes seconds."""
     from harness.run.run import run_scenario  # noqa: PLC0415
 
     return run_scenario
 
 
 def result_of(verdict: Verdict, sought: Iterable[Sequence[str]]) -> RunResult:
-    """Whether the verdict has one of the sets of anomalies whole.
+    """Return HIT if the verdict has all anomalies of one of the sets, else MISS or UNKNOWN.
 
-    Open where a check of a set that nothing else refutes has no answer, and where the run's verdict
-    is unknown. Without any set, every invalid verdict is a hit.
+    UNKNOWN where a check of a set that nothing else refutes has no answer, and where the run's
+    verdict is unknown. Without any set, every invalid verdict is a hit.
     """
     validities = {check.check: check.validity for check in verdict.checks}
     found = [
@@ -144,7 +144,10 @@ def _planned_series(subject: Subject) -> Series:
 
 
 def _version_of(release: str) -> str:
-    """A build of the user's own has no version until it runs: it fits entries for every release."""
+    """Return the release's version.
+
+    A build of the user's own has none until it runs: it fits entries for every release.
+    """
     return "" if release.startswith("path:") else release
 
 
@@ -220,7 +223,10 @@ def _series_run(
 
 
 def _open_question(verdict: Verdict, sought: Collection[str]) -> str:
-    """The first check without an answer, in its own words; else those sought that prove nothing."""
+    """Return the words of the first check without an answer.
+
+    Else return the sought ones that prove nothing.
+    """
     unknown = (check for check in verdict.checks if check.validity is Validity.UNKNOWN)
     for check in unknown:
         return f"{check.check}: {check.reason}"
@@ -243,7 +249,7 @@ def _said(series: Series, made: SeriesRun) -> str:
 def _with_surroundings(
     done: Reproduction, place: int, outcome: RunOutcome | HarnessError
 ) -> Reproduction:
-    """With the machine and the versions, which the first run of each release knows."""
+    """Return it with the machine and the versions, which the first run of each release knows."""
     known = done.series[place]
     if isinstance(outcome, HarnessError) or (known.versions and done.machine):
         return done

@@ -34,18 +34,18 @@ _STRICT = ConfigDict(extra="forbid")
 
 
 class RunResult(StrEnum):
-    """What one run says about the anomalies that are sought."""
+    """The result of one run with regard to the anomalies that are sought."""
 
     HIT = "hit"
     MISS = "miss"
     UNKNOWN = "unknown"
-    """It has a verdict that leaves it open."""
+    """The run has a verdict that leaves it open."""
     FAILED = "failed"
-    """It came to no verdict."""
+    """The run reached no verdict."""
 
 
 class Expected(StrEnum):
-    """What the scenario says of a release."""
+    """The expectation that the scenario states of a release."""
 
     FIRES = "fires"
     HOLDS = "holds"
@@ -53,7 +53,7 @@ class Expected(StrEnum):
 
 
 class Standing(StrEnum):
-    """What a series comes to."""
+    """The result of a series, against what was expected."""
 
     AS_EXPECTED = "as expected"
     NOT_AS_EXPECTED = "NOT as expected"
@@ -62,10 +62,10 @@ class Standing(StrEnum):
 
 
 class State(StrEnum):
-    """How far a reproduction came."""
+    """The stage that a reproduction reached."""
 
     RUNNING = "running"
-    """Or killed on the way."""
+    """The reproduction is under way, or was killed on the way."""
     INTERRUPTED = "interrupted"
     COMPLETE = "complete"
 
@@ -79,20 +79,20 @@ class SeriesRun:
     seed: int
     result: RunResult
     validity: Validity | None
-    """Of its verdict; None if it came to none."""
+    """The validity of its verdict; None without a verdict."""
     seconds: float
-    """Wall time from the start of the run to its verdict: cluster, faults, checks and all."""
+    """The wall time from the start of the run to its verdict: cluster, faults, checks and all."""
     proof_seconds: float | None
     """Time of the run, since its clock began, at which the operations that prove the first of the
     sought anomalies had ended; None where no proof names operations."""
     anomalies: Mapping[str, int]
-    """How many illegal ones each check found."""
+    """The number of illegal cases that each check found."""
     run: str | None
-    """Its directory, if it got one that is known."""
+    """The run's directory, if it has one that is known."""
     command: str
     """The command line that repeats it."""
     reason: str = ""
-    """Why it is inconclusive."""
+    """The reason why it is inconclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +102,15 @@ class Series:
     __pydantic_config__ = _STRICT
 
     release: str
-    """As it was asked for."""
+    """The release, as it was asked for."""
     metadata_version: str | None
     """The scenario's or the user's; None: the release's own."""
     expected: Expected
     sought: tuple[tuple[str, ...], ...]
-    """Sets of anomalies, one of which has to be there whole; without any set, any illegal one."""
+    """The sets of anomalies, one of which must be there whole; without any set, any illegal one."""
     runs: tuple[SeriesRun, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    """What was under test, as the clusters told it."""
+    """The versions under test, as the clusters told them."""
 
     @property
     def label(self) -> str:
@@ -126,26 +126,26 @@ class Series:
 
     @property
     def rate(self) -> Rate:
-        """Hits of the runs that could tell."""
+        """The rate of hits among the conclusive runs."""
         hits, misses = self.count(RunResult.HIT), self.count(RunResult.MISS)
         return Rate(hit_count=hits, run_count=hits + misses)
 
     @property
     def inconclusive_count(self) -> int:
-        """Runs that are no hit and no miss."""
+        """The number of runs that are no hit and no miss."""
         return self.count(RunResult.UNKNOWN) + self.count(RunResult.FAILED)
 
     def count(self, result: RunResult) -> int:
-        """Runs with this result."""
+        """Return the number of runs with this result."""
         return sum(run.result is result for run in self.runs)
 
     @property
     def standing(self) -> Standing:
-        """Whether it is what the scenario expects.
+        """The result of the series against what the scenario expects.
 
         One hit proves that a bug fires. That it does not takes every run: valid, not just without
-        these anomalies. What an inconclusive run would have said decides nothing, so where it could
-        have decided, the answer is open.
+        these anomalies. An inconclusive run decides nothing, so where its result could have
+        decided, the answer is open.
         """
         left_open = self.inconclusive_count > 0 or not self.runs
         otherwise = Standing.INCONCLUSIVE if left_open else None
@@ -161,7 +161,7 @@ class Series:
 
     @property
     def median_seconds(self) -> float | None:
-        """Of the hits, if there are any, else of the misses; None without either."""
+        """The median of the hits, or of the misses if there are no hits; None without either."""
         by_result = {
             result: [run.seconds for run in self.runs if run.result is result]
             for result in (RunResult.HIT, RunResult.MISS)
@@ -171,13 +171,13 @@ class Series:
 
     @property
     def median_proof_seconds(self) -> float | None:
-        """Of the runs where it is known."""
+        """The median of the runs where it is known."""
         seconds = [run.proof_seconds for run in self.runs if run.proof_seconds is not None]
         return median(seconds) if seconds else None
 
     @property
     def found(self) -> Mapping[str, int]:
-        """In how many runs each anomaly was found, the most frequent first."""
+        """The number of runs in which each anomaly was found, the most frequent first."""
         counts: dict[str, int] = {}
         for run in self.runs:
             for name in run.anomalies:
@@ -185,7 +185,7 @@ class Series:
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def sentence(self) -> str:
-        """`20/20 on 3.4.1`, `0/20 on 4.3.1 (at most 16 % at 95 % confidence)`."""
+        """Return `20/20 on 3.4.1` or `0/20 on 4.3.1 (at most 16 % at 95 % confidence)`."""
         if not self.rate.run_count:
             return f"no conclusive run on {self.label}"
         fraction, blank, bound = self.rate.text().partition(" ")
@@ -205,7 +205,7 @@ class Reproduction:
     issue: str | None
     state: State
     started_at: str
-    """UTC, ISO 8601."""
+    """The time of its start: UTC, ISO 8601."""
     command: str
     """The command line that repeats the whole, its first seed included."""
     fencepost_version: str
@@ -215,12 +215,12 @@ class Reproduction:
     series: tuple[Series, ...]
 
     def sentence(self) -> str:
-        """The one to quote."""
+        """Return the sentence to quote."""
         return f"{self.scenario}: " + ", ".join(one.sentence() for one in self.series)
 
     @property
     def exit_code(self) -> int:
-        """1 if a release is not as expected, else 2 if one is inconclusive, else 0."""
+        """The exit code: 1 if a release is not as expected, else 2 if one is inconclusive, or 0."""
         standings = {one.standing for one in self.series}
         if Standing.NOT_AS_EXPECTED in standings:
             return 1

@@ -1,4 +1,4 @@
-"""Reproductions on disk: one JSON file each, which is complete whenever it is looked at.
+"""Reproductions on disk: one JSON file each, which is complete at any time.
 
     results/<scenario>/reproductions/<yyyymmddThhmmssZ>.json
 
@@ -23,7 +23,7 @@ _ADAPTER = TypeAdapter(Reproduction)
 
 
 def new_reproduction_path(results: Path, scenario: str, at: datetime) -> Path:
-    """A file that is not there yet, for a series that starts `at` (UTC).
+    """Return the path of a new file for a series that starts `at` (UTC).
 
     Raises HarnessError if the disk refuses.
     """
@@ -46,7 +46,10 @@ def write_reproduction(path: Path, reproduction: Reproduction) -> None:
 
 
 def read_reproduction(path: Path) -> Reproduction:
-    """The series at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    """Return the series at `path`.
+
+    Raise HarnessError if it is missing, torn or of another format.
+    """
     try:
         reproduction = _ADAPTER.validate_json(path.read_bytes())
     except OSError as error:

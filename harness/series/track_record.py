@@ -41,10 +41,10 @@ _GIB: Final = 1 << 30
 
 
 def add_to_track_record(path: Path, directory: Path) -> Path:
-    """Copy a stored reproduction into the record, and say where it lies.
+    """Copy a stored reproduction into the record, and return its path there.
 
     Its runs are named `<scenario>/<time>`, wherever they lie on this machine.
-    Raises HarnessError if it is none; UsageError if it has no run.
+    Raises HarnessError if the file is no reproduction; UsageError if it has no run.
     """
     found = read_reproduction(path)
     if not any(series.runs for series in found.series):
@@ -56,7 +56,10 @@ def add_to_track_record(path: Path, directory: Path) -> Path:
 
 
 def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
-    """All that are kept, by scenario, the newest first. HarnessError if one cannot be read."""
+    """Return all that are kept, by scenario, the newest first.
+
+    Raise HarnessError if one cannot be read.
+    """
     found = [read_reproduction(path) for path in sorted(directory.glob("*.json"))]
     newest_first = sorted(found, key=lambda one: one.started_at, reverse=True)
     return tuple(sorted(newest_first, key=lambda one: one.scenario))
@@ -65,7 +68,7 @@ def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
 def without_series(
     scenarios: Iterable[Scenario], recorded: Sequence[Reproduction]
 ) -> Iterator[tuple[Scenario, str]]:
-    """The releases that scenarios say they were tried on, and whose newest series is not there.
+    """Yield the releases that scenarios state as tried, and whose newest series is missing.
 
     Nor is one that counts that is not as the scenario expects, or left it open.
     """
@@ -81,7 +84,7 @@ def without_series(
 
 
 def table(recorded: Sequence[Reproduction]) -> str:
-    """The record as Markdown, with where and how its figures were measured."""
+    """Return the record as Markdown, with where and how its figures were measured."""
     rows = sorted(_newest(recorded), key=lambda row: _place(*row))
     if not rows:
         return "Nothing is on record yet.\n"
@@ -90,7 +93,7 @@ def table(recorded: Sequence[Reproduction]) -> str:
 
 
 def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)) -> None:
-    """Put `text` between the markers of a file. UsageError if it does not have them."""
+    """Put `text` between the markers of a file; raise UsageError if it does not have them."""
     content = path.read_text(encoding="utf-8")
     before, begin, rest = content.partition(markers[0])
     _, end, after = rest.partition(markers[1])
@@ -100,7 +103,7 @@ def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)
 
 
 def _portable(found: Reproduction) -> Reproduction:
-    """The reproduction without the places of this machine."""
+    """Return the reproduction without the places of this machine."""
     series = tuple(
         replace(
             one,
@@ -119,7 +122,7 @@ def _portable_run(run: SeriesRun) -> SeriesRun:
 
 
 def _portable_command(command: str) -> str:
-    """Without the place of results; an inventory by its name."""
+    """Return the command without the place of results, and with an inventory by its name."""
     words = shlex.split(command)
     if "--results" in words:
         at = words.index("--results")
@@ -145,7 +148,7 @@ def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Se
 
 
 def _place(reproduction: Reproduction, series: Series) -> tuple[object, ...]:
-    """By scenario, kind of host and release, old ones first."""
+    """Return the sort key: by scenario, kind of host and release, old ones first."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", series.release))
     return (
         reproduction.scenario,
@@ -180,7 +183,7 @@ def _expectation(series: Series) -> str:
 
 
 def _notes(rows: Sequence[tuple[Reproduction, Series]]) -> Iterator[str]:
-    """Command, machine and date of every figure; those that share a command stand together."""
+    """Yield command, machine and date of the figures, one line for those that share a command."""
     for reproduction in dict.fromkeys(reproduction.command for reproduction, _ in rows):
         one = next(r for r, _ in rows if r.command == reproduction)
         yield f"- `{one.command}`: {_day(one.started_at)}, {_machine(one)}"

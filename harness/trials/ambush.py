@@ -4,8 +4,8 @@ Faults at random times rarely hit the millisecond between a vote and its answer.
 what nodes note for the oracle, and with some chance strikes the very node that noted it, at once or
 a moment later; it comes back soon. Only what the network and the disks have then counts.
 
-In a *regicidal* trial it is new leaders above all who are struck, before anybody has what they
-appended, so that logs part again and again; otherwise it is everything of note, now and then.
+In a *regicidal* trial mostly new leaders are struck, before any other node has what they appended,
+so that logs diverge again and again; otherwise any node that notes something, now and then.
 While a leader commits what its predecessors left, all controllers may go down at once, as in a rack
 that loses its power: what one of them alone has, and what two have, is then what the next election
 is about.
@@ -37,14 +37,14 @@ _MS: Final = 1_000_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mood:
     chances: Mapping[str, float]
-    """By what is noted."""
+    """The chance of a strike, by what is noted."""
     inherited: float
-    """When a leader commits what others appended, or the first record of its own."""
+    """The chance when a leader commits what others appended, or the first record of its own."""
     blackout: float
-    """Of the strikes then, the share that hits all controllers."""
+    """The share of the strikes then that hits all controllers."""
     delays_ms: tuple[float, ...]
     backs_ms: tuple[float, ...]
-    """How long who was struck stays away, give or take a half."""
+    """The time for which a struck node stays away, give or take a half."""
     strikes: tuple[type[OnNodes], ...]
 
 
@@ -91,22 +91,22 @@ class Ambush:
         self._controllers = [n for n in cluster.nodes if role_of(n) is Role.CONTROLLER]
         self._mood = _REGICIDAL if regicidal else _RESTLESS
         self._inherited: dict[int, int] = {}
-        """Below which offset a leader's log was there when it was elected; -1: not known yet."""
+        """The offset below which a leader's log existed when it was elected; -1: not known yet."""
         self._armed = False
         self.started = oracle.started
         self.sent = oracle.sent
         self.delivered = oracle.delivered
 
     def begin(self) -> None:
-        """From now on nodes are struck."""
+        """Strike nodes from now on."""
         self._armed = True
 
     def end(self) -> None:
-        """Strike no more; who is still down comes back by its time."""
+        """Strike no more; nodes that are still down come back at their times."""
         self._armed = False
 
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
-        """Tell the oracle; then perhaps lay hands on the node."""
+        """Tell the oracle; then perhaps strike the node."""
         self._oracle.note(now, node, note)
         if not self._armed or node not in self._names:
             return

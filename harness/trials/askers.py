@@ -38,7 +38,7 @@ _TOPIC: Final = 2
 
 
 class Reader:
-    """Asks one broker after the other what it shows, one read open at a time."""
+    """A reader that asks one broker after the other what it shows, one read open at a time."""
 
     idle = True
 
@@ -49,16 +49,16 @@ class Reader:
         seed: int,
         told: Callable[[int, int, int, MetadataResponse], None] | None = None,
     ) -> None:
-        """`told`: what writes a read down, by its broker, call and return in ns, and answer."""
+        """`told`: the function that records a read by broker, call and return in ns, and answer."""
         self._brokers = brokers
         self._told = told
         self._draw = random.Random(f"reader/{seed}")  # noqa: S311
         self._correlation = 0
         self._asked: tuple[int, int] | None = None
-        """(when, whom): the read that is open."""
+        """The open read: when it began, and of whom."""
 
     def give_up(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: it has nothing to end."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
@@ -91,7 +91,7 @@ class Reader:
 
 
 class Administrator:
-    """Changes something through some broker every now and then, answered or not."""
+    """An administrator that changes something through some broker now and then, answered or not."""
 
     idle = True
 
@@ -104,7 +104,7 @@ class Administrator:
         upgrades_to: int | None,
         writes: WriteBook | None = None,
     ) -> None:
-        """`writes`: where they are written down."""
+        """`writes`: the book in which they are written down."""
         self._brokers = brokers
         self._writes = writes
         self._draw = random.Random(f"administrator/{seed}")  # noqa: S311
@@ -114,7 +114,7 @@ class Administrator:
         self._topics: list[str] = []
 
     def give_up(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: it has nothing to end."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""

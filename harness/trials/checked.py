@@ -30,7 +30,7 @@ from harness.trials.trial import TrialResult
 __all__ = ["Attempt", "attempted", "attempts"]
 
 _RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
-"""Tables that tell of records."""
+"""The tables that tell of records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Attempt:
     example: Example
     storm: str
     oracle: str
-    """Its first finding."""
+    """The oracle's first finding."""
     excused: bool
     crash: str
     found: Mapping[str, str]
@@ -50,14 +50,14 @@ class Attempt:
 
     @property
     def detected(self) -> bool:
-        """Whether a check found the rule out."""
+        """True if a check found the rule out."""
         return bool(self.found)
 
 
 def attempts(
     examples: Sequence[Example], *, session: SparkSession, kept_in: Path | None = None
 ) -> list[Attempt]:
-    """Judge these, a Spark task each. In order."""
+    """Judge these, a Spark task each, and return the attempts in order."""
     if not examples:
         return []
     tasks = session.sparkContext.parallelize(examples, len(examples))
@@ -106,7 +106,7 @@ def _judged(
 
 
 def _first_proofs(verdict: Verdict, result: TrialResult) -> dict[str, str]:
-    """By check: the first proof of what no promise allows, with its key."""
+    """Return, by check, the first proof of what no promise allows, with its key."""
     found: dict[str, str] = {}
     for check, proof in _proofs(verdict, result):
         found.setdefault(check, proof)

@@ -1,7 +1,7 @@
 """The interpreter of a trial: that of runs, with the policy of a trial, on a simulated cluster.
 
 A trial's schedules are random: what can be done is done, at once and without waiting for evidence,
-and the schedule goes on; a node that has ended by itself cannot be killed again. A step that no
+and the schedule goes on; a node that has already ended cannot be killed again. A step that no
 trial can do is refused before the first one (`why_not_tried`), and never left out.
 """
 
@@ -91,7 +91,7 @@ class _Told:
         }
 
     def note(self, step: Step) -> None:
-        """Hear of a step before it is done."""
+        """Tell the oracle of a step before it is done."""
         self._played.note(step)
         deed = verb_of(step).deed
         if deed is not None and deed.loses_records:
@@ -102,7 +102,7 @@ class _Told:
                     self._oracle.disk_lost(self._ids[node])
 
     def registrations(self) -> dict[NodeName, int]:
-        """A number of each broker that grows with its registrations."""
+        """Return a number of each broker that grows with its registrations."""
         brokers = self._oracle.decided.brokers
         return {
             node: brokers[number].broker_epoch

@@ -17,7 +17,7 @@ __all__ = ["LEVELS", "PLAYS", "STORM", "Example", "example_of", "levels_of"]
 
 STORM: Final = "storm"
 LEVELS: Final = (2, 3)
-"""Below them KIP-903 is not there, and what it prevents happens."""
+"""The levels to try: below them KIP-903 is absent, and what it prevents happens."""
 PLAYS: Final[Mapping[str, str]] = {
     "controller_ends_leases": "cut-off",
     "broker_ends_lease": "cut-off",
@@ -30,7 +30,7 @@ PLAYS: Final[Mapping[str, str]] = {
     "answer_epoch_checked": "late-answer",
     "only_leader_alters": "deposed-leader",
 }
-"""By rule: a scenario of the library that was made to show soon what it prevents."""
+"""The scenario of the library, by rule, that was made to show soon what the rule prevents."""
 _BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 

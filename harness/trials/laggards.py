@@ -1,8 +1,8 @@
-"""Brokers that hear late of what was decided, one after the other, and stay unfenced meanwhile.
+"""Brokers that hear late of decisions, one after the other, and stay unfenced meanwhile.
 
-A broker that is cut off from the controllers in both directions is soon fenced, and nobody waits
-for it. One that is not told anything, while its heartbeats arrive, counts as there for a lease:
-what the others do before it knows is what a laggard shows.
+A broker that is cut off from the controllers in both directions is soon fenced, and the others do
+not wait for it. One that is told nothing, while its heartbeats arrive, counts as present for a
+lease: a laggard shows what the others do before it knows.
 """
 
 import random
@@ -21,12 +21,12 @@ __all__ = ["Laggards"]
 _S: Final = 1_000_000_000
 _GAPS_S: Final = (0.2, 1.0)
 _LATE_S: Final = (0.3, 1.6)
-"""Shorter than a lease of a quick cluster."""
+"""The span of a laggard's delay: shorter than a lease of a quick cluster."""
 _NAME: Final = "laggard"
 
 
 class Laggards:
-    """At most one at a time, from `begin` to `end`."""
+    """The laggards of a trial, at most one at a time, from `begin` to `end`."""
 
     def __init__(self, cluster: SimulatedCluster, interpreter: Interpreter, *, seed: int) -> None:
         self._cluster = cluster
@@ -35,12 +35,12 @@ class Laggards:
         self._goes_on = False
 
     def begin(self) -> None:
-        """The first one follows after a gap."""
+        """Begin the laggards; the first one follows after a gap."""
         self._goes_on = True
         self._after(_GAPS_S, self._cut)
 
     def end(self) -> None:
-        """No more; who is late hears of everything."""
+        """End the laggards; a late broker hears of everything."""
         self._goes_on = False
         self._interpreter.perform(HealPartition(name=_NAME), end_s=0.0)
 

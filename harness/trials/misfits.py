@@ -1,8 +1,8 @@
-"""Nodes that start as they should not: of an old version, or on a disk that nobody formatted.
+"""Nodes that start as they should not: of an old version, or on an unformatted disk.
 
-With the rules on, each ends by itself. A broker is started as it should be afterwards; a controller
-that lost its disk stays away for good, since it has forgotten its votes. It is one and the same
-controller, so that a majority remains.
+With the rules on, each ends without help. A broker is started as it should be afterwards; a
+controller that lost its disk stays away for good, since it has forgotten its votes. It is always
+the same controller, so that a majority remains.
 """
 
 import random
@@ -21,23 +21,23 @@ from nemesis.verbs.step import Step
 __all__ = ["Misfits"]
 
 _OLD_SHARE: Final = 0.3
-"""Of the starts of brokers."""
+"""The share of the starts of brokers that become those of an old version."""
 _OLD_S_MAX: Final = 2.0
-"""How long one of an old version may try."""
+"""The time for which a node of an old version may try."""
 
 
 class Misfits:
-    """Asked before each step of a schedule; what it draws is its own."""
+    """The chooser of misfits, asked before each step of a schedule; what it draws is its own."""
 
     def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
         self._plan = plan
         self._cluster = cluster
         self._draw = draw
         self.lost: frozenset[NodeName] = frozenset()
-        """Who stays away."""
+        """The nodes that stay away."""
 
     def allows(self, step: Step) -> bool:
-        """Whether to perform the step; a start may become that of a misfit instead."""
+        """Return whether to perform the step; a start may become that of a misfit instead."""
         if not isinstance(step, Start):
             return True
         assert isinstance(step.target, NamedNodes)

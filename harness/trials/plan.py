@@ -1,9 +1,9 @@
-"""What a trial does: drawn from its seed, or stated by a scenario.
+"""The plan of a trial: drawn from its seed, or stated by a scenario.
 
 A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
 windows around one message, relays of a leadership, Fetches that outlive their senders, a mix with a
-budget, chaos, or ambushes on the quorum. Its random source is the plan's own: the world's draws are
-the same whatever is drawn here, so that steps can be left out of a schedule.
+budget, chaos, or ambushes on the quorum. Its random source is the plan's own: the world's draws do
+not depend on the draws here, so that steps can be left out of a schedule.
 """
 
 import random
@@ -54,7 +54,7 @@ _QUICK: Final[Mapping[str, str]] = {
     "controller.socket.timeout.ms": "2000",
     "replica.socket.timeout.ms": "2000",
 }
-"""Time-outs at which a fault shows within seconds."""
+"""The time-outs at which a fault shows within seconds."""
 _UPGRADES: Final = 0.3
 """The share of plans that begin a level below; never below LEVEL_EPOCHS, where KAFKA-14139 is."""
 _EPISODES: Final = ("kill", "pause", "restart", "wipe", "cut_power", "partition", "delay")
@@ -76,11 +76,11 @@ _LOSSES: Final = {
 _SMALL_ANSWERS: Final = {Storm.RELAYS: 0.6}
 _REGICIDES: Final = 0.45
 _LATE_FETCHES: Final = 0.12
-"""Of the plans of windows with three brokers: their clusters are as late Fetches want them."""
+"""The share of plans of windows with three brokers whose clusters are as late Fetches need them."""
 
 
 def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
-    """The plan of a seed, at one of these metadata.versions, the later ones more often."""
+    """Return the plan of a seed, at one of these metadata.versions, the later ones more often."""
     draw = random.Random(f"plan/{seed}")  # noqa: S311  # to be repeated, not kept secret
     level = draw.choices(levels, weights=range(1, len(levels) + 1))[0]
     storm = draw.choice(_STORMS)
@@ -130,7 +130,10 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
 
 
 def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
-    """The scenario as a trial. UsageError, with its place, for what a trial cannot do."""
+    """Return the scenario as a trial.
+
+    Raise UsageError, with its place, for what a trial cannot do.
+    """
     refuse_what_is_kafkas(scenario)
     refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
     _refuse_what_is_not_tried(scenario)
@@ -157,7 +160,7 @@ def _refuse_what_is_not_tried(scenario: Scenario) -> None:
 
 
 def _spec_of(scenario: Scenario) -> TrialSpec:
-    """Of a scenario that says nothing of trials."""
+    """Return the trial spec of a scenario that says nothing of trials."""
     storm = Storm.NONE
     if scenario.play is not None:
         storm = Storm.PLAY
@@ -171,7 +174,10 @@ def _stated(spec: TrialSpec) -> dict[str, Any]:
 
 
 def _topics(brokers: int) -> tuple[TopicSpec, ...]:
-    """One of two replicas, where windows are widest, and where there are three, one of three."""
+    """Return the topics: one of two replicas, where windows are widest, and one of three.
+
+    The latter needs three brokers.
+    """
     two = TopicSpec(name="t", assignment=((1, 2),), settings={"min.insync.replicas": "1"})
     if brokers < 3:  # noqa: PLR2004
         return (two,)

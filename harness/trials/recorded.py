@@ -27,7 +27,7 @@ def record_trial(
 ) -> TrialResult:
     """Carry a plan out, and record it into the run's raw directory.
 
-    What fails in the simulation itself is in the result, and a shortfall of the run.
+    A failure in the simulation itself is in the result, and a shortfall of the run.
     """
     recording = TrialRecording(plan, run)
     with few_collections():
@@ -37,7 +37,7 @@ def record_trial(
 
 
 def scenario_of(plan: TrialPlan, *, name: str, title: str) -> Scenario:
-    """The scenario of which a run in virtual time with the plan's seed is this very trial."""
+    """Return the scenario whose run in virtual time with the plan's seed is this very trial."""
     data = {"name": name, "title": title, **_data(plan)}
     text = yaml.safe_dump(data, sort_keys=False, width=100)
     return parse_scenario(Document(name=name, text=text, data=data, lines={}, flags={}))
@@ -62,7 +62,7 @@ def _data(plan: TrialPlan) -> dict[str, Any]:
 
 
 def _changed(spec: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields that are not as they are by default, in plain values."""
+    """Return the fields that are not as they are by default, in plain values."""
     found = {}
     for one, value in asdict(spec).items():
         default = type(spec).__dataclass_fields__[one]

@@ -44,13 +44,16 @@ from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, re
 __all__ = ["TrialRecording", "timed_data"]
 
 _READERS: Final = 100_000
-"""The processes of those who read metadata: beyond those that clients of records can come to."""
+"""The first process number of readers of metadata, beyond all numbers of record clients."""
 _FINAL_READ_S: Final = 20.0
 _UNKNOWN_TOPIC: Final = ERROR_NAMES[Error.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 class TrialRecording:
-    """Into the raw directory of a run. `finish` it once the trial is over, whatever came of it."""
+    """The recording of a trial in a run's raw directory.
+
+    `finish` it once the trial is over, in every case.
+    """
 
     def __init__(self, plan: TrialPlan, run: RunDirectory) -> None:
         self._plan = plan
@@ -59,19 +62,19 @@ class TrialRecording:
         self.tape = BufferedTape(run.raw)
         self.recorders: Recorders = recorded(run.raw, _keys(plan))
         self.workload: SimulatedProducePoll | None = None
-        """Once it has started."""
+        """The workload, once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
         self.hear = stamps(self._times)
         self._reads = ReadBook(run.raw, writer="readers")
         self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []
         self._begin_ns: int | None = None
-        """From when on times of the play count, while it goes on."""
+        """The zero of the play's times, while it goes on."""
         self._down: set[NodeName] = set()
-        """Nodes that the play has taken down."""
+        """The nodes that the play has taken down."""
 
     def begin(self, cluster: SimulatedCluster) -> None:
-        """The cluster is built, and nothing has happened to it yet."""
+        """Begin the recording, when the cluster is built and nothing has happened to it yet."""
         self._cluster = cluster
         self._time = SimulatedTime(cluster)
         self._notebook = RecordedNotebook(
@@ -86,7 +89,7 @@ class TrialRecording:
             self.writes = WriteBook(self._run.raw, process=_READERS + 10, node_of=cluster.node_of)
 
     def topics_are_there(self) -> None:
-        """From now on what is shown is written down."""
+        """Write down from now on what is shown."""
         self._cluster.watch.notebook = self._notebook
 
     def reads(self, number: int) -> Callable[[int, int, int, MetadataResponse], None]:
@@ -104,14 +107,14 @@ class TrialRecording:
         return told
 
     def _absent(self, answer: MetadataResponse) -> Iterator[Item]:
-        """A row of each topic that was to be created, and that a read of all does not show."""
+        """Yield a row of each topic that was to be created and that a read of all does not show."""
         shown = {topic[0] for topic in answer.topics}
         for name in () if self.writes is None else self.writes.created:
             if name not in shown:
                 yield {"topic": name, "error": _UNKNOWN_TOPIC}
 
     def faults_begin(self) -> None:
-        """The play begins: its times count from now."""
+        """Note that the play begins: its times count from now."""
         self._begin_ns = self._time.now_ns()
 
     def faults_end(self) -> None:
@@ -120,7 +123,7 @@ class TrialRecording:
         self._begin_ns = None
 
     def note(self, step: Step) -> None:
-        """Something is done to the cluster: `harness.interpreter.books.Played`."""
+        """Note a step that is done to the cluster, as `harness.interpreter.books.Played`."""
         if not isinstance(step, Wait | Await):
             for one in self._awaited(step):
                 self.play_on(self._time.now_ns(), one)
@@ -131,7 +134,10 @@ class TrialRecording:
             self._play.append(timed_data(replace(step, at_s=(now - self._begin_ns) / 1e9)))
 
     def _awaited(self, step: Step) -> Iterator[Step]:
-        """The step, and before it that its node is down where none of the play's took it down."""
+        """Yield the step.
+
+        Before it comes a wait for its node to be down, where the play did not take it down.
+        """
         deed = verb_of(step).deed
         if isinstance(step, OnNodes) and isinstance(step.target, NamedNodes) and deed is not None:
             (node,) = step.target.nodes
@@ -144,7 +150,7 @@ class TrialRecording:
         yield step
 
     def healed(self) -> None:
-        """Everything was mended, and the cluster is whole, or late."""
+        """Note that everything was mended, and the cluster is whole, or late."""
         note(self._run, healed_ns=self._time.now_ns())
 
     def finish(self, *, crash: str) -> None:
@@ -194,7 +200,7 @@ class TrialRecording:
 
 
 def timed_data(step: Step) -> dict[str, object]:
-    """The step as a play writes it, at its nanosecond."""
+    """Return the step as a play writes it, at its nanosecond."""
     stated = step_data(replace(step, at_s=None))
     return stated if step.at_s is None else {"at": f"{step.at_s:.9f}s", **stated}
 

@@ -23,7 +23,10 @@ _TICK_NS: Final = 20_000_000
 
 
 class Schedule:
-    """Of one plan. It lets the world go on until a step is due, and begins when it is made."""
+    """The schedule of one plan.
+
+    It lets the world go on until a step is due, and begins when it is made.
+    """
 
     def __init__(
         self,
@@ -46,18 +49,18 @@ class Schedule:
         self._has_misfits = is_play and (plan.old_software or plan.unformatted)
         """A play then names each node that it starts: it is what became of a drawn schedule."""
         self._begin_ns = self._world.now_ns
-        """From when on the times of a play count."""
+        """The zero of a play's times."""
         self._given_up = False
 
     def missed(self) -> None:
-        """A step did not come to its end.
+        """Note that a step did not come to its end.
 
         A window that did not open is left; a play of the user's ends where it failed.
         """
         self._given_up = True
 
     def steps(self, end_ns: int) -> Iterator[Step | None]:
-        """The schedule as it comes; None: look again, time has passed."""
+        """Yield the steps as they come; None: look again, time has passed."""
         match self._plan.storm:
             case Storm.PLAY:
                 yield from self._of_play(tuple(self._plan.play or ()))
@@ -87,7 +90,10 @@ class Schedule:
     def _of_plays(
         self, end_ns: int, drawn: Callable[[str, tuple[int, ...]], Play], *, replicas_min: int
     ) -> Iterator[Step | None]:
-        """Drawn plays, one after the other, each on a cluster that is whole if it can be."""
+        """Yield the steps of drawn plays, one after the other.
+
+        Each begins on a cluster that is whole if it can be.
+        """
         keys = [
             (f"{topic.name}-{partition}", replicas)
             for topic in self._plan.topics

@@ -1,4 +1,4 @@
-"""The harness put to the test: each rule switched off has to be found out, and nobody else accused.
+"""The self-test: each rule switched off must be found out, and a clean cluster not be accused.
 
 For each rule of the reference cluster, trials go on without it until the oracle has found in enough
 of them what its absence shows as. These are recorded, one after the other, until a check of the
@@ -28,18 +28,18 @@ __all__ = ["Detection", "clean_series", "detect"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """What came of one rule switched off."""
+    """The result of switching one rule off."""
 
     rule: Rule
     trial_count: int
     hits: tuple[int, ...]
-    """Seeds whose trials found what the rule prevents, in order."""
+    """The seeds whose trials found what the rule prevents, in order."""
     anomalies: dict[str, int]
-    """Trials by what they found, each anomaly once a trial."""
+    """The counts of trials by what they found, each anomaly once a trial."""
     crash_count: int
     cpu_s: float
     attempts: tuple[Attempt, ...]
-    """Trials that the checks judged, in order, up to the first in which they found it."""
+    """The trials that the checks judged, in order, up to the first in which they found it."""
 
     @property
     def found(self) -> Attempt | None:
@@ -48,7 +48,7 @@ class Detection:
 
     @property
     def detected(self) -> bool:
-        """Whether a check of the product found it out."""
+        """True if a check of the product found it out."""
         return self.found is not None
 
     @property
@@ -68,10 +68,10 @@ class Detection:
 def detect(
     rule: Rule, *, session: SparkSession, seeds: int, hits: int, tries: int, root: Path | None
 ) -> Detection:
-    """Switch the rule off and look, for at most so many seeds or until so many hits.
+    """Switch the rule off and look, for at most `seeds` seeds or until `hits` hits.
 
     Of these at most `tries` are judged by the checks, after the rule's own play, if it has one.
-    `root`: where the runs in which they find it are kept; None: nowhere.
+    `root`: the directory that keeps the runs in which they find it; None: they are not kept.
     """
     search = _Search(rule, session=session, seeds=seeds)
     search.look(hits)
@@ -97,7 +97,7 @@ def detect(
 
 
 class _Search:
-    """Seeds without a rule, in which the oracle looks for what that shows as."""
+    """A search over seeds without a rule: the oracle looks for what its absence shows as."""
 
     def __init__(self, rule: Rule, *, session: SparkSession, seeds: int) -> None:
         self._rule = rule
@@ -106,11 +106,11 @@ class _Search:
         self.tally = Tally()
 
     def found(self) -> list[int]:
-        """The seeds in which it was found, in order."""
+        """Return the seeds in which it was found, in order."""
         return sorted(_hits(self._rule, self.tally.suspicious))
 
     def look(self, hits: int) -> bool:
-        """Go on until there are so many; whether there are."""
+        """Go on until there are `hits` seeds; return whether there are."""
         rule = self._rule
         before = self.tally.trial_count
         series = Series(
@@ -127,7 +127,7 @@ class _Search:
 
 
 def _own(rule: Rule) -> list[Example]:
-    """The rule's own play, if it has one: it was made to be quick."""
+    """Return the rule's own play, if it has one: it was made to be quick."""
     return [Example(rule=rule, play=PLAYS[rule.name], seed=1)] if rule.name in PLAYS else []
 
 
@@ -138,7 +138,7 @@ def _drawn(rule: Rule, seeds: Sequence[int]) -> list[Example]:
 def _judged(
     examples: Sequence[Example], *, session: SparkSession, kept_in: Path | None
 ) -> list[Attempt]:
-    """As many beside each other as there are cores, up to the first that is found."""
+    """Judge the examples, as many at once as there are cores, up to the first detection."""
     at_a_time = session.sparkContext.defaultParallelism
     judged: list[Attempt] = []
     for first in range(0, len(examples), at_a_time):
@@ -151,7 +151,7 @@ def _judged(
 
 
 def clean_series(*, session: SparkSession, seeds: int, shown: Callable[[Tally], None]) -> Tally:
-    """All rules on, all kinds of faults: whatever is found is an accusation without a ground."""
+    """Run all kinds of faults with all rules on: any finding is an accusation without a ground."""
 
     def plans(seed: int) -> TrialPlan:
         return drawn_plan(seed, levels=LEVELS)

@@ -1,4 +1,7 @@
-"""docs/selftest.md: what found each rule out. The self-test writes it, and a test reads it."""
+"""The page docs/selftest.md: what found each rule out.
+
+The self-test writes it, and a test reads it.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,14 +37,17 @@ _MORE: Final = " more"
 
 
 def selftest_page(found: Sequence[Detection], *, before: str = "") -> str:
-    """The page of these, a line a rule; rules that were not tried keep their lines of before."""
+    """Return the page of these, a line a rule.
+
+    Rules that were not tried keep their previous lines.
+    """
     lines = {line.split()[1]: line for line in before.splitlines() if line.startswith("| ")}
     lines |= {one.rule.name: f"| {' | '.join(_cells(one))} |" for one in found}
     return _HEAD + "".join(f"{lines[rule.name]}\n" for rule in RULES if rule.name in lines)
 
 
 def examples_in(page: Path) -> list[tuple[Example, tuple[str, ...]]]:
-    """The trials that a page names, each with the checks that found it."""
+    """Return the trials that a page names, each with the checks that found it."""
     rows = [
         [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         for line in page.read_text(encoding="utf-8").splitlines()

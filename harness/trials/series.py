@@ -32,7 +32,7 @@ Plans = Callable[[int], TrialPlan]
 
 @dataclass(slots=True)
 class Tally:
-    """What a series has come to so far."""
+    """The counts of a series so far."""
 
     trial_count: int = 0
     excused_count: int = 0
@@ -41,10 +41,10 @@ class Tally:
     cpu_s: float = 0.0
     acknowledged_count: int = 0
     found: dict[str, int] = field(default_factory=dict)
-    """Trials by the first anomaly that each of them found."""
+    """The counts of trials by the first anomaly that each of them found."""
     crashes: list[TrialResult] = field(default_factory=list)
     suspicious: list[TrialResult] = field(default_factory=list)
-    """Those that found something, in the order of their seeds within each wave."""
+    """The trials that found something, in the order of their seeds within each wave."""
 
     def add(self, result: TrialResult) -> None:
         """Count one trial."""
@@ -77,14 +77,14 @@ class Tally:
 
     @property
     def clean_count(self) -> int:
-        """Trials that found nothing and lost nothing: they are evidence."""
+        """The number of trials that found nothing and lost nothing: they are evidence."""
         failed = len(self.crashes) + len(self.suspicious)
         return self.trial_count - self.excused_count - failed
 
 
 @dataclass(slots=True, kw_only=True)
 class Series:
-    """Seeds from `first` on, `count` of them, with these rules."""
+    """A series of `count` seeds from `first` on, with these rules."""
 
     session: SparkSession
     plans: Plans
@@ -93,7 +93,7 @@ class Series:
     count: int
 
     def run(self, *, until: Callable[[Tally], bool]) -> Iterator[Tally]:
-        """The tally after each wave, the same object each time, until it is enough."""
+        """Yield the tally after each wave, the same object each time, until it is enough."""
         tally = Tally()
         context = self.session.sparkContext
         cores = context.defaultParallelism
@@ -117,7 +117,7 @@ class Series:
 
 
 def repeated_trial(plan: TrialPlan, rules: Rules) -> TrialResult:
-    """One trial; of some seeds twice, and another world the second time is a crash."""
+    """Run a trial, of some seeds twice; a second world that differs from the first is a crash."""
     if plan.seed % _REPEATED_EVERY:
         return run_trial(plan, rules)
     first, second = (run_trial(plan, rules, digest=True) for _ in range(2))
@@ -127,5 +127,5 @@ def repeated_trial(plan: TrialPlan, rules: Rules) -> TrialResult:
 
 
 def enough(count: int) -> Callable[[Tally], bool]:
-    """Whether so many trials have found something, or crashed."""
+    """Return a test of whether `count` trials have found something, or crashed."""
     return lambda tally: len(tally.suspicious) + len(tally.crashes) >= count

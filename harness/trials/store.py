@@ -32,9 +32,9 @@ class StoredTrial:
     """A trial on the disk."""
 
     run: RunDirectory
-    """Sealed, and not judged."""
+    """The run, sealed and not judged."""
     result: TrialResult
-    """Of the trial as it was recorded: to the end of its schedule."""
+    """The result of the trial as it was recorded: to the end of its schedule."""
 
 
 def store_trial(
@@ -42,7 +42,7 @@ def store_trial(
 ) -> StoredTrial:
     """Repeat a trial and store it at `root`, which it replaces: a run, trial.json, notes.jsonl.
 
-    `name`: of the scenario. Raises HarnessError if the disk refuses.
+    `name`: the name of the scenario. Raises HarnessError if the disk refuses.
     """
     scenario = scenario_of(plan, name=name, title=f"{name}, seed {plan.seed}")
     run = RunDirectory.replace(root)
@@ -71,7 +71,7 @@ def store_trial(
 
 
 def _write_beside(run: RunDirectory, result: TrialResult, diary: Diary) -> None:
-    """Evidence that checks do not read: the oracle's findings, and every node's notes."""
+    """Write the evidence that checks do not read: the oracle's findings, and every node's notes."""
     told = {
         "seed": result.seed,
         "storm": result.storm,

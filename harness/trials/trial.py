@@ -53,28 +53,28 @@ from workloads.simulated.produce_poll import SimulatedProducePoll, counted
 __all__ = ["STUCK", "TrialResult", "run_trial"]
 
 STUCK: Final = "stuck-isr"
-"""What is found if the cluster does not recover."""
+"""The finding if the cluster does not recover."""
 
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
 _STILL_BROKEN_NS: Final = 3_000_000_000
-"""What did not heal in time is recorded for a little longer."""
+"""The time for which a cluster that did not heal in time is recorded further."""
 _WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     storm: str
     findings: tuple[Finding, ...]
-    """In the order in which they were found; what did not recover is the last one."""
+    """The findings, in order; a cluster that did not recover is the last one."""
     excused: bool
-    """Records were lost by a fault that nothing survives: no evidence of anything."""
+    """True if records were lost by a fault that nothing survives: no evidence of anything."""
     crash: str
-    """What went wrong in the code of the simulation itself; empty: nothing."""
+    """The error in the code of the simulation itself; empty: none."""
     event_count: int
     virtual_ns: int
     acknowledged_count: int
@@ -96,7 +96,7 @@ def run_trial(
     diary: Diary | None = None,
     recording: TrialRecording | None = None,
 ) -> TrialResult:
-    """Carry a plan out. What fails in the simulation itself is in the result, too."""
+    """Carry a plan out. A failure in the simulation itself is in the result, too."""
     _keep_what_is_there()
     begin_s = time.process_time()
     trial = _Trial(
@@ -124,7 +124,7 @@ def run_trial(
 
 @cache
 def _keep_what_is_there() -> None:
-    """Have no collection look at what the process has before its first trial.
+    """Exempt from garbage collection all that the process has before its first trial.
 
     That is a quarter of a million objects of modules, which stay. A full look at them takes as
     long as several trials, and there is one every thirty or so.
@@ -188,7 +188,7 @@ class _Trial:
         )
 
     def go(self) -> None:
-        """All of it, up to the first finding."""
+        """Run all of it, up to the first finding."""
         self._prepare()
         if not self._begun():
             return
@@ -205,7 +205,7 @@ class _Trial:
             self.oracle.finish(self._world.now_ns)
 
     def _prepare(self) -> None:
-        """Clocks, configurations, and who watches."""
+        """Set clocks, configurations and watchers."""
         for node, drift_ppm in self._plan.drift_ppm.items():
             self._world.drift(self.cluster.host(node), drift_ppm)
         watcher: Watcher = self._ambush if self._plan.storm is Storm.QUORUM else self.oracle
@@ -218,7 +218,7 @@ class _Trial:
         self._world.watch(watcher, sent=SENT, delivered=DELIVERED)
 
     def _faults(self) -> None:
-        """All faults of the plan, and their healing."""
+        """Perform all faults of the plan, and heal them."""
         plan, world = self._plan, self._world
         if plan.loss:
             world.network.trouble(
@@ -248,7 +248,7 @@ class _Trial:
         self._interpreter.performer.forget(self.cluster.nodes, "all was mended")
 
     def _begun(self) -> bool:
-        """Whether the cluster came up and has its topics; with a rule off it may not."""
+        """Return whether the cluster came up and has its topics; with a rule off it may not."""
         try:
             self.cluster.start()
             self.cluster.create_topics(self._plan.topics)
@@ -298,7 +298,7 @@ class _Trial:
         return workload
 
     def _break(self, schedule: Schedule, end_ns: int) -> None:
-        """Faults until the time is up or something is found."""
+        """Perform faults until the time is up or something is found."""
         for step in schedule.steps(end_ns):
             if step is not None and not self._interpreter.perform(step, end_s=end_ns / _S):
                 schedule.missed()
@@ -306,7 +306,7 @@ class _Trial:
                 return
 
     def _is_decided(self) -> bool:
-        """Whether nobody wants to know more."""
+        """Return whether the trial may end: something was found, and it is not recorded."""
         return bool(self.oracle.findings) and self._recording is None
 
     def _duel(self) -> None:
@@ -316,7 +316,7 @@ class _Trial:
         self._interpreter.perform(Partition(name="duel", cut=flows), end_s=0.0)
 
     def _unless_misfit(self, step: Step) -> Step | None:
-        """The step; none, if a node was started as it should not be in its place."""
+        """Return the step; None if a node was started as it should not be in its place."""
         now_ns, lost = self._world.now_ns, self._misfits.lost
         is_allowed = self._misfits.allows(step)
         for node in self._misfits.lost - lost:
@@ -342,7 +342,10 @@ class _Trial:
         return False
 
     def _unregistered(self) -> frozenset[NodeName]:
-        """Brokers that run and are not yet who is registered: what is shown of them is old."""
+        """Return the brokers that run under another incarnation than is registered.
+
+        The data shown of them are old.
+        """
         insides, brokers = self.oracle.nodes, self.oracle.decided.brokers
         return frozenset(
             node
@@ -358,7 +361,10 @@ class _Trial:
 
 
 def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
-    """What a node starts with. Where many leaders of the quorum fall, each is soon missed."""
+    """Return the configuration of a node.
+
+    Where many leaders of the quorum fall, each is soon missed.
+    """
     if plan.small_answers:
         own = replace(own, fetch_records_max=1)
     if plan.regicidal:

@@ -18,7 +18,7 @@ __all__ = ["WriteBook"]
 
 
 class WriteBook:
-    """Rows of `metadata_writes`, one a change, from its call to its answer, in ns of the world."""
+    """The rows of `metadata_writes`, one a change, from its call to its answer, in world ns."""
 
     def __init__(self, raw: Path, *, process: int, node_of: Callable[[int], str]) -> None:
         """Open the journal in `raw`, the run's raw directory; `process`: the administrator's."""
@@ -28,10 +28,10 @@ class WriteBook:
         self._open: dict[int, int] = {}
         """The numbers of those that have no answer yet, by correlation."""
         self.created: list[str] = []
-        """Topics that were asked for, in order."""
+        """The topics that were asked for, in order."""
 
     def called(self, now: int, broker: int, change: Any) -> None:
-        """A change is asked for; of some kinds the table has no rows."""
+        """Record a change that is asked for; of some kinds the table has no rows."""
         columns = _written(change)
         if columns is not None:
             if columns["f"] is MetadataF.CREATE:
@@ -40,7 +40,7 @@ class WriteBook:
             self._open[change.correlation] = self.journal.begin(asked | columns)
 
     def returned(self, now: int, answer: Any) -> None:
-        """One was answered: an error may have come after it was done."""
+        """Record an answer: an error may have come after the change was done."""
         number = self._open.pop(answer.correlation, None)
         if number is None:
             return

@@ -38,25 +38,25 @@ Note = tuple[Any, ...]
 
 
 class SimulatedTime:
-    """`harness.timing.Time` and a clock for journals: the world's time."""
+    """The world's time: a `harness.timing.Time`, and a clock for journals."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
     def now_s(self) -> float:
-        """Seconds of the world."""
+        """Return the seconds of the world."""
         return self._cluster.world.now_ns / _S
 
     def now_ns(self) -> int:
-        """The same in ns."""
+        """Return the time of the world in ns."""
         return self._cluster.world.now_ns
 
     def sleep(self, seconds: float) -> None:
-        """Let the world go on for so long."""
+        """Let the world go on for this many seconds."""
         self._cluster.run(int(seconds * _S))
 
     def sleep_until(self, moment_s: float) -> None:
-        """Let the world go on until then."""
+        """Let the world go on until this moment."""
         self._cluster.run(max(0, int(moment_s * _S) - self._cluster.world.now_ns))
 
 
@@ -73,7 +73,7 @@ class Overheard:
         self.delivered: Callable[..., None] = watcher.delivered if watcher else _unheard
 
     def note(self, now: int, node: int, note: Note) -> None:
-        """A node or a client says that something became true."""
+        """Pass on what a node or a client says became true."""
         self._hear(now, node, note)
         self._note(now, node, note)
 
@@ -104,7 +104,7 @@ def few_collections() -> Iterator[None]:
 
 
 def recorded_tables(*, wired: bool, clients: Sequence[str] = ()) -> tuple[str, ...]:
-    """The tables of the cluster that a recording sets out to fill; `clients`: those of clients."""
+    """Return the cluster tables that a recording sets out to fill; `clients`: those of clients."""
     seen = ("describes", "metadata_offsets", "quorum_claims")
     lain = ("metadata_log", "replicas", "replica_records", "node_settings")
     taped = ("wire",) if wired else ()
@@ -119,7 +119,7 @@ def testify(
     run: RunDirectory,
     say: Callable[[str], None],
 ) -> None:
-    """Write what the nodes were told and what their disks hold. HarnessError if that fails."""
+    """Write what nodes were told and what their disks hold; raise HarnessError if that fails."""
     with RowJournal(run.raw, "node_settings") as journal:
         for node in cluster.nodes:
             for name, value in sorted(cluster.settings(node).items()):

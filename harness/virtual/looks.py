@@ -18,7 +18,7 @@ _STEP_NS: Final = 10_000_000
 
 
 class SimulatedLooks:
-    """`harness.interpreter.observer.Looks`. `registrations`: see `observed`."""
+    """A `harness.interpreter.observer.Looks`. `registrations`: see `observed`."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class SimulatedLooks:
         self._scene: Scene | None = None
         self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
         self._impaired = ((), [], frozenset())
-        """Of the latest look: what was shown, the states of the nodes, and who was not whole."""
+        """The latest look: what was shown, the states of the nodes, and those not whole."""
 
     def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
+        """Return the latest look, with the states of processes as they are now."""
         cluster = self._cluster
         return observed(
             cluster.watch.view,
@@ -52,7 +52,10 @@ class SimulatedLooks:
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
+        """Return a look that began after this call.
+
+        Return the latest one if none ended within the bound.
+        """
         cluster, watch = self._cluster, self._cluster.watch
         wanted = watch.begun_count + 1
         end_s = cluster.world.now_ns / _S + timeout_s
@@ -61,7 +64,7 @@ class SimulatedLooks:
         return self.latest()
 
     def scene(self) -> Scene:
-        """What targets are resolved against, by the latest look."""
+        """Return the scene, by the latest look, against which targets are resolved."""
         view, active = self._cluster.watch.view, self._cluster.leader_now()
         scene = self._scene
         if scene is None or scene.view is not view or scene.active_controller != active:
@@ -74,7 +77,7 @@ class SimulatedLooks:
         return scene
 
     def impaired(self) -> frozenset[NodeName]:
-        """The nodes that are not whole now."""
+        """Return the nodes that are not whole now."""
         cluster = self._cluster
         view = cluster.watch.view
         seen = () if view is None else (view.brokers, view.serving, view.partitions)

@@ -1,8 +1,8 @@
 r"""EDN, read strictly and form by form: Clojure's notation for data, in which Jepsen writes.
 
-Nothing is evaluated. A tag (`#inst "…"`, `#jepsen.history.Op{…}`) is kept as a name beside its
-form. What is in memory is one form: those of a file that is one vector are handed on one by one,
-too. Nesting has a bound, so that no file can exhaust the stack.
+Nothing is evaluated. A tag (`#inst "…"`, `#jepsen.history.Op{…}`) is kept as a name with its form.
+Memory holds one form: those of a file that is one vector are handed on one by one, too. Nesting has
+a bound, so that no file can exhaust the stack.
 
 | EDN | here |
 |---|---|
@@ -62,7 +62,7 @@ _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """`:name`."""
+    """A keyword: `:name`."""
 
     name: str
 
@@ -79,14 +79,14 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class EdnSet:
-    """`#{…}`."""
+    """A set: `#{…}`."""
 
     items: tuple[Form, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """`#tag form`."""
+    """A tagged form: `#tag form`."""
 
     tag: str
     form: Form
@@ -99,7 +99,7 @@ class _Token(NamedTuple):
 
 
 def edn_forms(lines: Iterable[str], *, source: str) -> Iterator[tuple[int, Form]]:
-    """Each form of a file with its line; of a file that is one vector or list, each of its forms.
+    """Yield each form of a file with its line; of one vector or list, each of its forms.
 
     Raises MalformedHistoryError where the text is not EDN.
     """
@@ -123,7 +123,7 @@ def edn_forms(lines: Iterable[str], *, source: str) -> Iterator[tuple[int, Form]
 
 
 def edn_text(form: Form) -> str:
-    """A form in EDN, on one line. Raises TypeError for what is none."""
+    """Return a form in EDN, on one line; raise TypeError for what is none."""
     match form:
         case None:
             return "nil"
@@ -176,7 +176,7 @@ def _tokens(lines: Iterable[str], source: str) -> Iterator[_Token]:
 
 
 def _whole_string(begun: str, numbered: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
-    """A string that goes on over lines, with the rest of its last line and that line's number."""
+    """Return the number of the line in which the string ends, and its text to that line's end."""
     parts = [begun]
     for number, line in islice(numbered, _STRING_LINES_MAX):
         parts.append(line)
@@ -194,7 +194,7 @@ class _Reader:
     source: str
 
     def items(self, opened: _Token) -> Iterator[tuple[int, Form]]:
-        """The forms up to the bracket that closes this one, each with its line."""
+        """Yield the forms up to the bracket that closes this one, each with its line."""
         for token in self.tokens:
             if token.kind == "close":
                 self._check_close(opened, token)
@@ -208,14 +208,14 @@ class _Reader:
         )
 
     def is_discarded(self, token: _Token) -> bool:
-        """Whether it is `#_`; the form that this leaves out is then read, too."""
+        """Return whether the token is `#_`; the form that this leaves out is then read, too."""
         if token.kind != "discard":
             return False
         self._next_form(token, depth=1)
         return True
 
     def form(self, token: _Token, *, depth: int) -> Form:
-        """The form that begins with this token."""
+        """Return the form that begins with this token."""
         try:
             return self._form(token, depth)
         except RefusedError as error:

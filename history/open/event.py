@@ -35,28 +35,31 @@ class Event:
     f: str
     value: Any
     key: Any
-    """Of the field `key`; None if there is none, or `value` is a tuple of key and value."""
+    """The field `key`; None if it is absent, or `value` is a tuple of key and value."""
     time_ns: int
     stated_ns: int | None
-    """As the line has it."""
+    """The time that the line states."""
     error: str | None
     fields: Mapping[str, Any]
-    """All of them."""
+    """All fields of the line."""
 
 
 class EventReader:
-    """Forms or JSON objects to events, line by line."""
+    """A reader of forms or JSON objects as events, line by line."""
 
     def __init__(self) -> None:
         self.nemesis_count = 0
-        """Events of a nemesis, which no model is about."""
+        """The number of events of a nemesis, which no model is about."""
         self._index: int | None = None
         self._line_count = 0
         self._timed: bool | None = None
         self._time_ns = 0
 
     def event(self, line: int, fields: Mapping[str, Any]) -> Event | None:
-        """The event of these fields; None of a nemesis'. Raises RefusedError if it is none."""
+        """Return the event of these fields, None of a nemesis'.
+
+        Raise RefusedError if it is none.
+        """
         self._line_count += 1
         self._note_index(fields.get("index"))
         stated_ns = self._stated_ns(fields)
@@ -104,7 +107,10 @@ class EventReader:
 
 
 def integer(fields: Mapping[str, Any], name: str, *, least: int = 0) -> int:
-    """An integer field of 64 bits. Raises RefusedError if it is none, or less than `least`."""
+    """Return an integer field of 64 bits.
+
+    Raise RefusedError if it is none, or less than `least`.
+    """
     found = fields.get(name)
     from_least = f" from {least} on" if least >= 0 else ""
     if type(found) is not int or not least <= found <= INT64_MAX:
@@ -113,7 +119,7 @@ def integer(fields: Mapping[str, Any], name: str, *, least: int = 0) -> int:
 
 
 def word(fields: Mapping[str, Any], name: str) -> str:
-    """A field that is a keyword or a string."""
+    """Return a field that is a keyword or a string."""
     found = fields.get(name)
     text = found.name if isinstance(found, Keyword) else found
     if not isinstance(text, str) or not text:
@@ -122,7 +128,7 @@ def word(fields: Mapping[str, Any], name: str) -> str:
 
 
 def refuse_unknown(fields: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Raises RefusedError if there is a field of another name."""
+    """Raise RefusedError if there is a field of another name."""
     unknown = sorted(fields.keys() - known)
     if unknown:
         raise RefusedError(
@@ -131,7 +137,7 @@ def refuse_unknown(fields: Mapping[str, Any], known: frozenset[str]) -> None:
 
 
 def _error(found: Any) -> str | None:
-    """Whatever a client says of its error, as one text: a word as it is, all else in EDN."""
+    """Return a client's error as one text: a word as it is, all else in EDN."""
     match found:
         case None:
             return None

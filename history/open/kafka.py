@@ -53,7 +53,7 @@ class ClientOperation:
     """One row of `operations`, with its rows of `records`."""
 
     order: int
-    """Among all, as they were called; of one that was split, both have the same."""
+    """The place of its call among all; the parts of one that was split have the same."""
     process: int
     f: F
     key: str | None
@@ -66,13 +66,13 @@ class ClientOperation:
 
 @dataclass(slots=True)
 class _Ownership:
-    """Which keys a consumer holds, and how often it has got each."""
+    """The keys that a consumer holds, and the number of times it has got each."""
 
     sessions: dict[str, int] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
 
     def session(self, key: str) -> int:
-        """Of a record of this key that it polls now."""
+        """Return the session of a record of this key that it polls now."""
         if key not in self.held:
             self.held.add(key)
             self.sessions[key] = self.sessions.get(key, -1) + 1
@@ -80,7 +80,7 @@ class _Ownership:
 
 
 class KafkaReader:
-    """Lines to operations; what it meets beside them it counts."""
+    """A reader of lines as operations, which counts whatever else it meets."""
 
     def __init__(self, numbering: Numbering, *, source: str) -> None:
         self._numbering = numbering
@@ -88,10 +88,13 @@ class KafkaReader:
         self._owners: dict[int, _Ownership] = defaultdict(_Ownership)
         self.left_out: Counter[str] = Counter()
         self.consumed: set[str] = set()
-        """How consumers got their keys: assign, subscribe."""
+        """The ways in which consumers got their keys: assign, subscribe."""
 
     def of_events(self, events: Iterable[Event]) -> Iterator[ClientOperation]:
-        """Operations in the order in which they ended. Raises MalformedHistoryError."""
+        """Yield operations in the order in which they ended.
+
+        Raise MalformedHistoryError for wrong lines.
+        """
         for pair in paired(events, source=self._source, process_goes_on=True):
             with at_line(self._source, (pair.completed or pair.invoked).line):
                 yield from self._operations(pair)
@@ -99,7 +102,7 @@ class KafkaReader:
     def of_lines(
         self, numbered: Iterable[tuple[int, Mapping[str, Any]]]
     ) -> Iterator[ClientOperation]:
-        """Operations of complete lines, in the order of their calls."""
+        """Yield the operations of complete lines, in the order of their calls."""
         last_ns, last_index = 0, -1
         for order, (line, fields) in enumerate(numbered):
             with at_line(self._source, line):
@@ -173,7 +176,7 @@ class KafkaReader:
             held.clear()
 
     def _records(self, pair: Paired) -> tuple[tuple[SeenRecord, ...], tuple[SeenRecord, ...], bool]:
-        """What was sent, what was polled, and whether there was a poll at all."""
+        """Return the records sent, the records polled, and whether there was a poll at all."""
         asked = _steps(pair.invoked)
         answered = asked if pair.completed is None else _steps(pair.completed)
         if [step[0] for step in asked] != [step[0] for step in answered]:

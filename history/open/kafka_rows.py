@@ -14,7 +14,7 @@ _BATCH_ROWS: Final = 1 << 14
 
 
 def client_tables(operations: Iterable[ClientOperation]) -> tuple[pa.Table, pa.Table]:
-    """OPERATIONS, numbered by their calls, and RECORDS. Both are in memory."""
+    """Return OPERATIONS, numbered by their calls, and RECORDS. Both are in memory."""
     ordered = sorted(operations, key=lambda operation: operation.order)
     rows = [
         (
@@ -53,7 +53,7 @@ def client_tables(operations: Iterable[ClientOperation]) -> tuple[pa.Table, pa.T
 def operations_with_records(
     operations: pa.Table, records: pa.Table
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each row of OPERATIONS, by index, with its rows of RECORDS by position."""
+    """Yield each row of OPERATIONS, by index, with its rows of RECORDS by position."""
     sorted_records = records.sort_by([("operation", "ascending"), ("position", "ascending")])
     rows = _rows(sorted_records)
     row = next(rows, None)

@@ -27,7 +27,7 @@ _NEVER_NS: Final = 1 << 63
 
 
 def kafka_lines(operations: _Operations, *, originals: Originals) -> Iterator[str]:
-    """A JSON object an operation; what is null is left out."""
+    """Yield a JSON object an operation; what is null is left out."""
     for operation, records in operations:
         line = {
             name: operation[name]
@@ -47,7 +47,7 @@ def kafka_lines(operations: _Operations, *, originals: Originals) -> Iterator[st
 
 
 def kafka_edn(operations: _Operations, *, originals: Originals, subscribed: bool) -> Iterator[str]:
-    """Events in EDN, as jepsen.tests.kafka has them."""
+    """Yield events in EDN, as jepsen.tests.kafka has them."""
     for index, event in enumerate(_events(operations, originals, subscribed=subscribed)):
         fields = {Keyword("index"): index, **{Keyword(k): v for k, v in event.items()}}
         for name in ("type", "f"):
@@ -58,7 +58,7 @@ def kafka_edn(operations: _Operations, *, originals: Originals, subscribed: bool
 def kafka_json_events(
     operations: _Operations, *, originals: Originals, subscribed: bool
 ) -> Iterator[str]:
-    """The same in JSON, where what a poll returned is an array of keys with their records."""
+    """Yield events in JSON, where what a poll returned is an array of keys with their records."""
     for index, event in enumerate(_events(operations, originals, subscribed=subscribed)):
         value = tuple(
             (
@@ -74,14 +74,14 @@ def kafka_json_events(
 
 @dataclass(slots=True)
 class _Consumer:
-    """What a consumer was told to read, and the sessions of its keys."""
+    """The keys that a consumer was told to read, and their sessions."""
 
     keys: set[str] = field(default_factory=set)
     sessions: dict[str, int] = field(default_factory=dict)
 
 
 class _Story:
-    """Events in the order of their times, operation after operation."""
+    """The events in the order of their times, operation after operation."""
 
     def __init__(self, originals: Originals, *, subscribed: bool) -> None:
         self._originals = originals
@@ -113,7 +113,10 @@ class _Story:
             yield end | {"time": self._last_ns}
 
     def _lane(self, operation: _Row) -> int:
-        """A process that is free at the call: the client's own, or one that stands in for it."""
+        """Return a process that is free at the call.
+
+        It is the client's own, or one that stands in for it.
+        """
         lanes = self._lanes[operation["process"]]
         if not lanes:
             heapq.heappush(lanes, (0, operation["process"]))
@@ -132,12 +135,12 @@ class _Story:
                 yield self._open.pop(end["process"])
 
     def _told_early(self, process: int, time_ns: int) -> Iterator[_Row]:
-        """The end of what this process has open: at this very moment, or an info."""
+        """Yield the end of what this process has open: at this very moment, or an info."""
         if process in self._open:
             yield self._open.pop(process) | {"time": time_ns}
 
     def _owned(self, operation: _Row, records: list[_Row], process: int) -> Iterator[_Row]:
-        """Assigns, before a poll of keys that are new to the consumer, or came back to it."""
+        """Yield assigns, before a poll of keys that are new to the consumer, or came back to it."""
         if operation["f"] == F.SEND:
             return
         consumer = self._consumers[process]

@@ -14,7 +14,7 @@ _TOO_DEEP: Final = "expected fewer levels of nesting"
 
 
 def text_lines(file: BinaryIO, *, source: str) -> Iterator[str]:
-    """Each line, with its end. Raises MalformedHistoryError for bytes that are not UTF-8."""
+    """Yield each line, with its end; raise MalformedHistoryError for bytes that are not UTF-8."""
     number = 0
     while line := file.readline(_LINE_BYTES_MAX):
         number += 1
@@ -31,7 +31,7 @@ def text_lines(file: BinaryIO, *, source: str) -> Iterator[str]:
 
 
 def json_objects(lines: Iterator[str], *, source: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The object of each line that is not blank: arrays as tuples, {"keyword": "x"} as Keyword.
+    """Yield the object of each non-blank line: arrays as tuples, {"keyword": "x"} as Keyword.
 
     Raises MalformedHistoryError for what is no JSON object, or has a name twice.
     """
@@ -52,7 +52,7 @@ def json_objects(lines: Iterator[str], *, source: str) -> Iterator[tuple[int, di
 
 
 def json_text(form: Any) -> str:
-    """A form as JSON, on one line."""
+    """Return a form as JSON, on one line."""
     return json.dumps(_plain(form), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

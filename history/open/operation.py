@@ -9,7 +9,7 @@ __all__ = ["Cells", "OpenOperation"]
 
 
 class Cells(NamedTuple):
-    """What an operation, or one step of a transaction, did to one key.
+    """The effect of an operation, or of one step of a transaction, on one key.
 
     The columns of MODEL_OPERATIONS (or MICRO_OPERATIONS) that the model decides about. `expected`,
     `value` and `values` are as the file has them, `key` is a name in the tables.
@@ -28,14 +28,14 @@ class OpenOperation:
     """An operation, from its call to its end."""
 
     line: int
-    """Of the file, where it was called."""
+    """The line of the file in which it was called."""
     process: int
     f: str
-    """As the file has it."""
+    """The function, as the file has it."""
     call_ns: int
     return_ns: int | None
     """None if its end was never seen, or says nothing (info)."""
     outcome: Outcome
     error: str | None
     cells: tuple[Cells, ...]
-    """One; of a transaction one a step."""
+    """The cells: one, or for a transaction one a step."""

@@ -20,20 +20,20 @@ class Paired:
     """An operation as its two events tell it."""
 
     order: int
-    """0-based, of its invocation among all."""
+    """The 0-based place of its invocation among all."""
     invoked: Event
     completed: Event | None
 
     @property
     def outcome(self) -> Outcome:
-        """Info if it was never completed."""
+        """The outcome; info if it was never completed."""
         return Outcome.INFO if self.completed is None else Outcome(self.completed.type)
 
 
 def paired(
     events: Iterable[Event], *, source: str, process_goes_on: bool = False
 ) -> Iterator[Paired]:
-    """Operations, in the order in which they ended; what is open at the end comes last.
+    """Yield operations, in the order in which they ended; what is open at the end comes last.
 
     `process_goes_on`: a process may go on after an info. Raises MalformedHistoryError for a
     completion without an invocation, one of another `f`, one before its invocation, or a process

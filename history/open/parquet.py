@@ -1,7 +1,7 @@
 """Parquet in and out: one file of MODEL_OPERATIONS or MICRO_OPERATIONS, rows in any order.
 
-What a row may be, and what rows must be to each other, is in `parquet_rules`. Values that were no
-integers stand in the metadata of the file.
+The rules for each row and across rows are in `parquet_rules`. Values that were no integers stand in
+the metadata of the file.
 """
 
 import json
@@ -29,7 +29,10 @@ _BATCH_ROWS: Final = 1 << 17
 
 
 def originals_in(file: BinaryIO, *, source: str) -> pa.Table:
-    """ORIGINALS of a file, which may have none. Raises MalformedHistoryError if it is none."""
+    """Return ORIGINALS of a file, which may have none.
+
+    Raise MalformedHistoryError if it is none.
+    """
     try:
         found = (pq.read_schema(file).metadata or {}).get(_ORIGINALS_KEY, b"[]")
         return pa.Table.from_pylist(json.loads(found), schema=ORIGINALS)
@@ -38,14 +41,14 @@ def originals_in(file: BinaryIO, *, source: str) -> pa.Table:
 
 
 def table_pieces(path: Path, name: str) -> Iterator[pa.Table]:
-    """A sealed file of the table `name`, in batches."""
+    """Yield a sealed file of the table `name`, in batches."""
     with pq.ParquetFile(path) as parquet:
         for batch in parquet.iter_batches(batch_size=_BATCH_ROWS):
             yield pa.Table.from_batches([batch]).cast(TABLES[name])
 
 
 def parquet_tables(file: BinaryIO, *, model: Model, source: str) -> Iterator[pa.Table]:
-    """The rows of a file, in batches, words as strings; an info without its return.
+    """Yield the rows of a file, in batches, words as strings; an info without its return.
 
     Raises MalformedHistoryError, naming the row, for what is no history of this model; after the
     last batch for what contradicts the rows before it.

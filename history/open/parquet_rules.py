@@ -1,7 +1,8 @@
-"""What the rows of a Parquet file must be, each by itself and to each other, to be a history.
+"""The rules for the rows of a Parquet file that is a history, for each row and across rows.
 
-Each batch is judged by its columns at once. What crosses batches (numbers dense from 0, calls in
-their order, one open operation a process) is judged at the end, from four numbers a row in memory.
+Each batch is judged by its columns at once. Rules that cross batches (numbers dense from 0, calls
+in their order, one open operation a process) are judged at the end, from four numbers a row in
+memory.
 """
 
 from collections.abc import Iterator
@@ -24,13 +25,13 @@ _COLUMNS: Final = ("expected", "version", "value", "values")
 _STEPS: Final = ("append", "read")
 
 _Wrong = Iterator[tuple[Any, str]]
-"""Of each rule the rows that break it, as a column of booleans, and what was expected."""
+"""The rows that break each rule, as a column of booleans, and what was expected."""
 
 
 def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> None:
-    """Raises MalformedHistoryError for the first row that is wrong by itself.
+    """Raise MalformedHistoryError for the first row that is wrong on its own.
 
-    `first`: how many rows came before this batch.
+    `first`: the number of rows before this batch.
     """
     for wrong, message in _wrong_rows(table, model):
         places = pc.indices_nonzero(wrong)
@@ -43,7 +44,7 @@ def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> No
 
 
 def overview_of(table: pa.Table) -> NDArray[np.int64]:
-    """Number, process, call and return (of an info a time after all) of each row."""
+    """Return number, process, call and return (of an info a time after all) of each row."""
     info = pc.equal(table["outcome"], Outcome.INFO.value)
     returns = pc.if_else(info, pa.scalar(_NEVER_NS, pa.int64()), table["return_ns"])
     columns: list[Any] = [table[0], table["process"], table["call_ns"], returns]
@@ -51,7 +52,7 @@ def overview_of(table: pa.Table) -> NDArray[np.int64]:
 
 
 def refuse_order(overview: NDArray[np.int64], model: Model, *, number: str, source: str) -> None:
-    """Raises MalformedHistoryError for rows that contradict each other.
+    """Raise MalformedHistoryError for rows that contradict each other.
 
     `number`: the name of the column that counts operations.
     """
@@ -99,7 +100,7 @@ def _wrong_rows(table: pa.Table, model: Model) -> _Wrong:
 
 
 def _wrong_column(table: pa.Table, model: Model, f: str, name: str) -> _Wrong:
-    """Where a column of an operation is, and should not be, or the other way round."""
+    """Yield masks of rows where a column is missing or superfluous, with what was expected."""
     mine = pc.equal(table["f"], f)
     there = pc.and_(mine, pc.is_valid(table[name]))
     lacking = pc.and_(mine, pc.is_null(table[name]))
@@ -117,7 +118,7 @@ def _wrong_column(table: pa.Table, model: Model, f: str, name: str) -> _Wrong:
 
 
 def _columns(model: Model, f: str) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str]]:
-    """What the client states, what the answer tells, and what may lack all the same."""
+    """Return the columns of the invocation, those of the answer, and those that may be missing."""
     if model is Model.LIST_APPEND:
         steps = {"append": (("value",), ()), "read": ((), ("values",))}
         return (*steps[f], frozenset())

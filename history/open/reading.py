@@ -42,7 +42,7 @@ class Numbered(NamedTuple):
 def events_of(
     numbered: Iterable[tuple[int, Any]], reader: EventReader, *, source: str
 ) -> Iterator[Event]:
-    """The clients' events of these forms, each with its line."""
+    """Yield the clients' events of these forms, each with its line."""
     for line, form in numbered:
         with at_line(source, line):
             event = reader.event(line, _fields(form))
@@ -53,7 +53,7 @@ def events_of(
 def operations_of_events(
     events: Iterable[Event], *, model: Model, keyed_values: bool, source: str
 ) -> Iterator[Numbered]:
-    """Operations in the order in which they ended.
+    """Yield operations in the order in which they ended.
 
     `keyed_values`: each value is a vector of a key and what belongs to it, as jepsen.independent
     has it; else an event may have a field `key`, and one that has none is of SOLE_KEY.
@@ -66,7 +66,7 @@ def operations_of_events(
 def complete_operations(
     numbered: Iterable[tuple[int, Mapping[str, Any]]], *, model: Model, source: str
 ) -> Iterator[Numbered]:
-    """Operations of lines that have their calls and their returns, in the order of the calls."""
+    """Yield the operations of lines that have calls and returns, in the order of the calls."""
     order = _CallOrder()
     for index, (line, fields) in enumerate(numbered):
         with at_line(source, line):
@@ -76,7 +76,10 @@ def complete_operations(
 
 
 def _fields(form: Any) -> Mapping[str, Any]:
-    """An operation's map: of EDN by the names of its keywords; of a record without its tag."""
+    """Return an operation's map.
+
+    Of EDN it is by the names of its keywords; of a record, without its tag.
+    """
     found = form.form if isinstance(form, Tagged) else form
     if not isinstance(found, dict):
         raise RefusedError(f"expected an operation: a map; found {shown(form)}")
@@ -181,12 +184,12 @@ def _return_ns(fields: Mapping[str, Any], outcome: Outcome, call_ns: int) -> int
         raise RefusedError(
             f"expected a return at or after the call, {call_ns} ns; found {return_ns} ns"
         )
-    # What an info operation did may still take effect later.
+    # The effect of an info operation may still come later.
     return None if outcome is Outcome.INFO else return_ns
 
 
 class _CallOrder:
-    """What a line must not contradict of those before it."""
+    """The facts of earlier lines that a line must not contradict."""
 
     def __init__(self) -> None:
         self._index = -1
@@ -219,7 +222,7 @@ class _CallOrder:
 
 
 def peeked(numbered: Iterator[tuple[int, Any]]) -> tuple[Any, Iterator[tuple[int, Any]]]:
-    """The first form, or None, and all of them."""
+    """Return the first form, or None, and all of them."""
     first = next(numbered, None)
     if first is None:
         return None, iter(())

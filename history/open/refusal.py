@@ -1,4 +1,4 @@
-"""What a malformed history is refused with: file, line, what was expected, what was found."""
+"""The refusal of a malformed history: file, line, what was expected, what was found."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _SHOWN_MAX = 120
 
 
 class RefusedError(Exception):
-    """Something in a line is not as it should be: one sentence, without the place."""
+    """An error in a line: one sentence, without the place."""
 
 
 class MalformedHistoryError(UsageError):
@@ -32,6 +32,6 @@ def at_line(source: str, line: int) -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: short."""
+    """Return a value as a message shows it: short."""
     text = repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"

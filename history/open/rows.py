@@ -22,7 +22,7 @@ _BATCH_OPERATIONS: Final = 1 << 15
 def row_tables(
     operations: Iterable[Numbered], *, model: Model, numbering: Numbering, source: str
 ) -> Iterator[pa.Table]:
-    """MODEL_OPERATIONS or MICRO_OPERATIONS of these operations, in their order.
+    """Yield MODEL_OPERATIONS or MICRO_OPERATIONS of these operations, in their order.
 
     Raises MalformedHistoryError for a value that cannot be one.
     """

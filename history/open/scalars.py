@@ -1,12 +1,12 @@
-"""Keys and values that are not integers: how they become names and numbers, and come back.
+"""Keys and values that are not integers: their names and numbers in the tables, and the way back.
 
 A key is a text in the tables. An integer becomes its digits, a keyword stands with its colon, and a
 string as it is, unless it would then be taken for one of the others: `"7"` and `":x"` keep their
 quotes. So a key's text tells what it was.
 
-A value is an integer in the tables. What is none gets, key by key, the next of -1, -2, … in the
-order of appearance; which is which is kept beside the history (ORIGINALS). A key whose values are
-of both kinds may have no negative integers.
+A value is an integer in the tables. Any other value gets, key by key, the next of -1, -2, … in the
+order of appearance; the originals are kept with the history (ORIGINALS). A key whose values are of
+both kinds may have no negative integers.
 """
 
 import json
@@ -41,7 +41,7 @@ _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
 def key_text(key: object) -> str:
-    """The name of a key in the tables. Raises RefusedError for what cannot be a key."""
+    """Return the name of a key in the tables; raise RefusedError for what cannot be a key."""
     match key:
         case bool():
             pass
@@ -55,7 +55,7 @@ def key_text(key: object) -> str:
 
 
 def key_of(text: str) -> int | str | Keyword:
-    """What a key's name was made of."""
+    """Return the value from which a key's name was made."""
     if _INTEGER.fullmatch(text):
         return int(text)
     if text.startswith(":"):
@@ -76,7 +76,10 @@ class Numbering:
         self._negative: set[str] = set()
 
     def number(self, key: str, value: object) -> int:
-        """The number of a value of this key. Raises RefusedError for what cannot be a value."""
+        """Return the number of a value of this key.
+
+        Raise RefusedError for what cannot be a value.
+        """
         if type(value) is int:
             return self._integer(key, value)
         if not isinstance(value, (str, bool, Keyword, float)) or (
@@ -92,7 +95,7 @@ class Numbering:
         return numbers.setdefault(edn_text(value), -1 - len(numbers))
 
     def table(self) -> pa.Table:
-        """ORIGINALS: what was no integer."""
+        """Return ORIGINALS: the values that were no integers."""
         rows = [
             {"key": key, "value": number, "original": original}
             for key, numbers in self._numbers.items()
@@ -111,7 +114,7 @@ class Numbering:
 
 
 class Originals:
-    """What the numbers of a history stand for."""
+    """The original values behind the numbers of a history."""
 
     def __init__(self, table: pa.Table | None = None) -> None:
         self._originals: dict[tuple[str, int], Scalar] = {}
@@ -120,11 +123,11 @@ class Originals:
             self._originals[row["key"], row["value"]] = original
 
     def value(self, key: str, number: int) -> Scalar:
-        """The value as it was."""
+        """Return the value as it was."""
         return self._originals.get((key, number), number)
 
     def value_or_none(self, key: str, number: int | None) -> Scalar | None:
-        """The same, of what may be unknown."""
+        """Return the value as it was, or None if its number is unknown."""
         return None if number is None else self.value(key, number)
 
 

@@ -1,4 +1,4 @@
-"""What the value of an operation looks like in a file, model by model; both ways.
+"""The shape of an operation's value in a file, model by model, for reading and writing.
 
 A *layout* says where the columns of the table stand in the value: `value` alone, or a vector of
 columns. The same layouts serve EDN and JSON, where a vector is an array:
@@ -15,8 +15,8 @@ columns. The same layouts serve EDN and JSON, where a vector is an array:
 | counter | add, read | value |
 | list-append | txn | [[:append key value] [:r key [value …]] …] |
 
-What only the answer tells (what is read, the version that was made, the offset of an append) is nil
-in an invocation and in an end that is not ok. What the client asked for stands in both.
+The parts that only the answer tells (the value read, the version made, the offset of an append) are
+nil in an invocation and in an end that is not ok. The parts that the client stated stand in both.
 
 Sources: jepsen.independent, jepsen.tests.cycle.append, Elle's list-append; jepsen.etcd's registers
 for values with their versions.
@@ -59,13 +59,13 @@ class Shape:
 
     layout: Layout
     asked: tuple[str, ...] = ()
-    """Columns that the client states."""
+    """The columns that the client states."""
     answered: tuple[str, ...] = ()
-    """Columns that an ok answer tells."""
+    """The columns that an ok answer tells."""
     optional: frozenset[str] = frozenset()
-    """Of these, what may be null all the same: there was no value."""
+    """The columns among these that may be null all the same: there was no value."""
     numeric: bool = False
-    """`expected` is a version, or `value` a number to reckon with, and no mere name."""
+    """True if `expected` is a version, or `value` a number to reckon with, and no mere name."""
 
 
 _ANY: Final = frozenset(("value",))
@@ -104,11 +104,11 @@ SHAPES: Final[Mapping[Model, Mapping[str, Shape]]] = {
         "read": Shape(layout="value", answered=("value",), numeric=True),
     },
 }
-"""By model and `f`; transactions of list-append have steps instead."""
+"""The shapes by model and `f`; transactions of list-append have steps instead."""
 
 
 def shape_of(model: Model, f: str) -> Shape:
-    """Raises RefusedError for an `f` that the model does not have."""
+    """Return the shape of `f`; raise RefusedError for one that the model does not have."""
     shape = SHAPES[model].get(f)
     if shape is None:
         raise RefusedError(f"expected f of a {model}: {', '.join(SHAPES[model])}; found {shown(f)}")
@@ -116,7 +116,7 @@ def shape_of(model: Model, f: str) -> Shape:
 
 
 def asked_cells(model: Model, f: str, key: str, value: Any) -> Cells:
-    """What an invocation says."""
+    """Return what an invocation says."""
     shape = shape_of(model, f)
     found = {} if value is None and not shape.asked else _leaves(shape.layout, value)
     cells = _cells(key, f, found, keep=shape.asked)
@@ -124,7 +124,7 @@ def asked_cells(model: Model, f: str, key: str, value: Any) -> Cells:
 
 
 def answered_cells(model: Model, asked: Cells, value: Any) -> Cells:
-    """What an ok answer to it says. Raises RefusedError if it answers something else."""
+    """Return what an ok answer to it says; raise RefusedError if it answers something else."""
     shape = shape_of(model, asked.f)
     cells = _cells(
         asked.key, asked.f, _leaves(shape.layout, value), keep=(*shape.asked, *shape.answered)
@@ -139,7 +139,7 @@ def answered_cells(model: Model, asked: Cells, value: Any) -> Cells:
 
 
 def check_cells(model: Model, cells: Cells, *, ok: bool) -> Cells:
-    """The same, if each column is as the model has it. Raises RefusedError."""
+    """Return the cells if each column is as the model has it; raise RefusedError if not."""
     shape = shape_of(model, cells.f)
     for name in ("expected", "version", "value", "values"):
         found = getattr(cells, name)
@@ -157,27 +157,27 @@ def check_cells(model: Model, cells: Cells, *, ok: bool) -> Cells:
 
 
 def asked_value(model: Model, cells: Cells) -> Any:
-    """The value of the invocation."""
+    """Return the value of the invocation."""
     shape = SHAPES[model][cells.f]
     return _filled(shape.layout, cells, keep=shape.asked, as_set=False)
 
 
 def answer_value(model: Model, cells: Cells) -> Any:
-    """The value of the ok answer."""
+    """Return the value of the ok answer."""
     shape = SHAPES[model][cells.f]
     keep = (*shape.asked, *shape.answered)
     return _filled(shape.layout, cells, keep=keep, as_set=model is Model.SET)
 
 
 def steps_of(value: Any, *, ok: bool) -> tuple[Cells, ...]:
-    """The steps of a transaction over lists."""
+    """Return the steps of a transaction over lists."""
     if not isinstance(value, tuple):
         raise RefusedError(f"expected the steps of a transaction; found {shown(value)}")
     return tuple(_step(step, ok=ok) for step in value)
 
 
 def steps_value(steps: tuple[Cells, ...], *, ok: bool) -> tuple[Any, ...]:
-    """The value of an invocation, or of an ok answer. A list that is empty is nil, as in Elle."""
+    """Return the value of an invocation, or of an ok answer. An empty list is nil, as in Elle."""
     return tuple(
         (Keyword("append"), step.key, step.value)
         if step.f == "append"
@@ -205,7 +205,7 @@ def _step(step: Any, *, ok: bool) -> Cells:
 
 
 def _leaves(layout: Layout, value: Any) -> dict[str, Any]:
-    """What stands at each column of the layout."""
+    """Return the part of the value at each column of the layout."""
     if layout == "values":
         return {layout: None if value is None else _elements(value)}
     if isinstance(layout, str):
@@ -233,7 +233,7 @@ def _filled(layout: Layout, cells: Cells, *, keep: tuple[str, ...], as_set: bool
 
 
 def _set_or_vector(elements: tuple[Any, ...]) -> EdnSet | tuple[Any, ...]:
-    """What has an element twice is shown as it is: no set has that."""
+    """Return the elements as a set, or as they are if one occurs twice, which no set shows."""
     different = set(map(edn_text, elements))
     return EdnSet(elements) if len(different) == len(elements) else elements
 

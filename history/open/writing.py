@@ -30,7 +30,7 @@ _COLUMNS: Final = ("expected", "version", "value", "values")
 def operations_in(
     table: pa.Table, *, model: Model, originals: Originals
 ) -> Iterator[OpenOperation]:
-    """The operations of MODEL_OPERATIONS or MICRO_OPERATIONS, sorted by index (and position)."""
+    """Yield the rows of MODEL_OPERATIONS or MICRO_OPERATIONS, sorted by index (and position)."""
     waiting: list[dict[str, Any]] = []
     number = "transaction" if model is Model.LIST_APPEND else "index"
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
@@ -44,7 +44,7 @@ def operations_in(
 
 
 def complete_lines(operations: Iterable[OpenOperation], *, model: Model) -> Iterator[str]:
-    """A JSON object an operation; what is null is left out."""
+    """Yield a JSON object an operation; what is null is left out."""
     for index, operation in enumerate(operations):
         line: dict[str, Any] = {
             "index": index,
@@ -67,7 +67,10 @@ def complete_lines(operations: Iterable[OpenOperation], *, model: Model) -> Iter
 def edn_events(
     operations: Iterable[OpenOperation], *, model: Model, keyed_values: bool
 ) -> Iterator[str]:
-    """Jepsen's operations, one a line. `keyed_values`: values as jepsen.independent has them."""
+    """Yield Jepsen's operations, one a line.
+
+    `keyed_values`: values as jepsen.independent has them.
+    """
 
     def line(index: int, told: "_Told") -> str:
         operation = told.operation
@@ -90,7 +93,7 @@ def edn_events(
 
 
 def json_events(operations: Iterable[OpenOperation], *, model: Model) -> Iterator[str]:
-    """The same in JSON, with a field for the key."""
+    """Return the same in JSON, with a field for the key."""
 
     def line(index: int, told: "_Told") -> str:
         operation = told.operation
@@ -150,7 +153,7 @@ def _returned(
     *,
     before_ns: int,
 ) -> Iterator[_Told]:
-    """The returns before this time, but those that are told already."""
+    """Yield the returns before this time, except those that were told already."""
     while returns and returns[0][0] < before_ns:
         time_ns, _, operation = heapq.heappop(returns)
         if open_by_process.get(operation.process) is operation:
@@ -159,7 +162,7 @@ def _returned(
 
 
 def _ended(operation: OpenOperation, time_ns: int) -> Iterator[_Told]:
-    """The end of what is open and has to end now; an info without an error has none."""
+    """Yield the end of what is open and has to end now; an info without an error has none."""
     if operation.return_ns is not None or operation.error is not None:
         yield _Told(time_ns, operation.outcome.value, operation)
 
