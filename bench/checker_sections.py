@@ -19,8 +19,8 @@ from checkers.runner.session import spark_session
 from checkers.runner.spark_tasks import SparkTasks
 from checkers.verdict import Validity
 from clusters.provision.java import find_java, spark_java_home
-from generators.draft import Recipe
-from generators.list_append import Recipe as TransactionRecipe
+from generators.draft import HistoryRecipe
+from generators.list_append import ListAppendRecipe as TransactionRecipe
 from generators.list_append import write_synthetic_transactions
 from generators.long_histories import write_long_synthetic_run
 from generators.models import ModelRecipe, model_pieces
@@ -107,7 +107,7 @@ def _make_transactions(directory: Path, size: int) -> None:
 
 
 def _make_run(directory: Path, size: int, *, keys: int = 16) -> None:
-    recipe = Recipe(sends=size // _ROWS_A_SEND, keys=keys)
+    recipe = HistoryRecipe(sends=size // _ROWS_A_SEND, keys=keys)
     write_long_synthetic_run(RunDirectory(directory), recipe)
 
 

@@ -22,7 +22,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
 from harness.prepare.wiring import links_of, wired_route
@@ -142,7 +142,7 @@ def wire_bench(
 
 
 @contextmanager
-def _both(prepared: Prepared) -> Iterator[tuple[KafkaCluster, KafkaCluster, Wire]]:
+def _both(prepared: KafkaPrepared) -> Iterator[tuple[KafkaCluster, KafkaCluster, Wire]]:
     """A cluster without the proxy, one behind it, and the proxy."""
     clock = Clock.start()
     with ExitStack() as stack:

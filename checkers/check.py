@@ -50,7 +50,7 @@ from checkers.runner.tables import (
     record_files,
     run_files,
 )
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.setting import Setting
 from checkers.table_check import TableCheck
 from checkers.table_pass import table_group
@@ -89,7 +89,7 @@ class _Answered:
 def check_run(
     run: RunDirectory,
     *,
-    session: Session,
+    session: TaskSession,
     checks: Mapping[str, KeyCheck] = KEY_CHECKS,
     tables: Sequence[TableCheck] = TABLE_CHECKS,
     groups: Sequence[CheckGroup] = GROUPS,
@@ -140,7 +140,7 @@ def _of_clients(
     run: RunDirectory,
     manifest: Manifest,
     *,
-    session: Session,
+    session: TaskSession,
     checks: Mapping[str, KeyCheck],
     budget_s: float,
 ) -> _Answered:
@@ -174,7 +174,7 @@ def _summed(
     manifest: Manifest,
     faults: pa.Table,
     *,
-    session: Session,
+    session: TaskSession,
     budget_s: float,
 ) -> _Summed:
     started = perf_counter()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from checkers.entry import Entry
 from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
-from checkers.runner.tasks import Answer, Session, run_tasks
+from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
 from checkers.setting import Setting
 from checkers.verdict import CheckResult
 from history.manifest import Manifest
@@ -36,7 +36,7 @@ class Question:
     """The names of the checks, in the order of the catalogue; never empty."""
     setting: Setting
     """The setting that the operations tell: promises, complete final reads."""
-    session: Session
+    session: TaskSession
     budget_s: float
     """The budget of one job."""
 
@@ -50,7 +50,7 @@ class Question:
 
     def each(
         self, tasks: Sequence[Task], work: Callable[[Task], Content], *, bytes_in_all: int = 0
-    ) -> list[Answer[Task, Content]]:
+    ) -> list[TaskResult[Task, Content]]:
         """Run the work on each task (`run_tasks`)."""
         return run_tasks(
             self.session, tasks, work, budget_s=self.budget_s, bytes_in_all=bytes_in_all
@@ -58,7 +58,7 @@ class Question:
 
     def each_file(
         self, files: Sequence[SealedFile], work: Callable[[SealedFile], Content]
-    ) -> list[Answer[SealedFile, Content]]:
+    ) -> list[TaskResult[SealedFile, Content]]:
         """Run the work on each file."""
         return run_files(self.session, files, work, budget_s=self.budget_s)
 

@@ -21,7 +21,7 @@ from checkers.finding_rows import findings_table, found_row
 from checkers.metadata.view import View
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import SealedFile, byte_count, row_count, rows_in
-from checkers.runner.tasks import Answer
+from checkers.runner.tasks import TaskResult
 from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult
 from history.cluster_schema import METADATA_LOG
@@ -107,7 +107,7 @@ def _buckets(question: Question) -> tuple[int, ...]:
 
 
 def _told(
-    entry: Entry, answers: Sequence[Answer[_Call, list[tuple[str, Found]]]]
+    entry: Entry, answers: Sequence[TaskResult[_Call, list[tuple[str, Found]]]]
 ) -> tuple[CheckResult, pa.Table]:
     findings = findings_table(
         [

@@ -17,7 +17,7 @@ __all__ = [
     "READING",
     "SEND",
     "Draft",
-    "Recipe",
+    "HistoryRecipe",
     "row_of",
 ]
 
@@ -62,7 +62,7 @@ READ: Final = np.dtype(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class HistoryRecipe:
     """The properties of the history to make."""
 
     sends: int = 10_000
@@ -97,7 +97,7 @@ class Recipe:
 class Draft:
     """The parts of a history, to be changed by lies before it becomes tables."""
 
-    recipe: Recipe
+    recipe: HistoryRecipe
     rng: np.random.Generator
     sends: NDArray[np.void]
     log: NDArray[np.void]

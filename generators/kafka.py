@@ -25,7 +25,7 @@ from generators.draft import (
     READING,
     SEND,
     Draft,
-    Recipe,
+    HistoryRecipe,
 )
 from generators.lies import LIES
 from generators.tables import operations_and_records
@@ -36,7 +36,7 @@ from history.writer import write_tables
 
 __all__ = [
     "LIES",
-    "Recipe",
+    "HistoryRecipe",
     "Synthetic",
     "manifest_of",
     "synthetic_history",
@@ -55,22 +55,22 @@ class Synthetic:
     operations: pa.Table
     records: pa.Table
     faults: pa.Table
-    recipe: Recipe
+    recipe: HistoryRecipe
     raises: frozenset[str]
     """Checks that must report something; no other may."""
 
 
-def synthetic_history(recipe: Recipe) -> Synthetic:
+def synthetic_history(recipe: HistoryRecipe) -> Synthetic:
     """Return the history of this recipe; the same for the same recipe."""
     return _history(recipe, poll_crashes=recipe.crash_rate > 0)
 
 
-def synthetic_round(recipe: Recipe) -> Synthetic:
+def synthetic_round(recipe: HistoryRecipe) -> Synthetic:
     """Return the same without crashed polls, so that every process can go on afterwards."""
     return _history(recipe, poll_crashes=False)
 
 
-def _history(recipe: Recipe, *, poll_crashes: bool) -> Synthetic:
+def _history(recipe: HistoryRecipe, *, poll_crashes: bool) -> Synthetic:
     rng = np.random.default_rng(recipe.seed)
     sends, order_ns = _sends(recipe, rng)
     draft = Draft(recipe=recipe, rng=rng, sends=sends, log=_appended(sends, order_ns, recipe, rng))
@@ -90,7 +90,7 @@ def _history(recipe: Recipe, *, poll_crashes: bool) -> Synthetic:
     )
 
 
-def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
+def write_synthetic_run(run: RunDirectory, recipe: HistoryRecipe) -> Synthetic:
     """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_history(recipe)
     write_tables(run, operations=made.operations, records=made.records, faults=made.faults)
@@ -99,7 +99,7 @@ def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
     return made
 
 
-def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
+def manifest_of(recipe: HistoryRecipe, *, end_ns: int) -> Manifest:
     """Return the manifest of a run with the history of this recipe."""
     return Manifest(
         run_id=f"synthetic-{recipe.seed}",
@@ -117,7 +117,9 @@ def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
     )
 
 
-def _sends(recipe: Recipe, rng: np.random.Generator) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+def _sends(
+    recipe: HistoryRecipe, rng: np.random.Generator
+) -> tuple[NDArray[np.void], NDArray[np.int64]]:
     """Return all sends by call, and the time at which each reached its leader, if it did."""
     count = recipe.sends
     sends = np.zeros(count, SEND)
@@ -141,7 +143,7 @@ def _sends(recipe: Recipe, rng: np.random.Generator) -> tuple[NDArray[np.void], 
 def _appended(
     sends: NDArray[np.void],
     order_ns: NDArray[np.int64],
-    recipe: Recipe,
+    recipe: HistoryRecipe,
     rng: np.random.Generator,
 ) -> NDArray[np.void]:
     """Return the log that these sends led to; acknowledged sends learn their offsets."""
@@ -222,7 +224,7 @@ def _final_reads(draft: Draft, *, after_ns: int) -> tuple[NDArray[np.void], NDAr
     return finals, rows
 
 
-def _faults(recipe: Recipe, *, until_ns: int) -> pa.Table:
+def _faults(recipe: HistoryRecipe, *, until_ns: int) -> pa.Table:
     """Return faults that alternate with rest, over the time of the sends."""
     length_ns = until_ns // (2 * recipe.faults + 1)
     rows = [

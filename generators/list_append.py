@@ -28,7 +28,13 @@ from history.models import Isolation, Model
 from history.run_directory import RunDirectory
 from history.schema import MICRO_OPERATIONS, Outcome
 
-__all__ = ["LIES", "Recipe", "Synthetic", "synthetic_transactions", "write_synthetic_transactions"]
+__all__ = [
+    "LIES",
+    "ListAppendRecipe",
+    "Synthetic",
+    "synthetic_transactions",
+    "write_synthetic_transactions",
+]
 
 Ints = NDArray[np.int64]
 
@@ -40,7 +46,7 @@ _NEVER_NS: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ListAppendRecipe:
     """The properties of the history to make."""
 
     transactions: int
@@ -63,11 +69,11 @@ class Synthetic:
 
     table: pa.Table
     """MICRO_OPERATIONS, by key, transaction and position."""
-    recipe: Recipe
+    recipe: ListAppendRecipe
     lies: tuple[Lie, ...]
 
 
-def synthetic_transactions(recipe: Recipe) -> Synthetic:
+def synthetic_transactions(recipe: ListAppendRecipe) -> Synthetic:
     """Return the history of this recipe; the same for the same recipe."""
     rng = np.random.default_rng(recipe.seed)
     lies = tuple(LIES[name] for name in recipe.lies)
@@ -79,7 +85,7 @@ def synthetic_transactions(recipe: Recipe) -> Synthetic:
     return Synthetic(table=_numbered(table), recipe=recipe, lies=lies)
 
 
-def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic:
+def write_synthetic_transactions(run: RunDirectory, recipe: ListAppendRecipe) -> Synthetic:
     """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_transactions(recipe)
     manifest = Manifest(
@@ -131,7 +137,7 @@ class _Drawn:
     appends: NDArray[np.bool_]
 
 
-def _drawn(recipe: Recipe, rng: np.random.Generator) -> _Drawn:
+def _drawn(recipe: ListAppendRecipe, rng: np.random.Generator) -> _Drawn:
     count = recipe.transactions
     chance = rng.random(count)
     outcome = np.full(count, _OK)
@@ -167,7 +173,7 @@ def _processes(outcome: Ints, clients: int) -> Ints:
     return process
 
 
-def _table(drawn: _Drawn, recipe: Recipe) -> pa.Table:
+def _table(drawn: _Drawn, recipe: ListAppendRecipe) -> pa.Table:
     """Return every step by key, with its append or read; transactions are not yet renumbered."""
     del recipe
     order = np.argsort(drawn.key, kind="stable")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from generators.draft import Recipe
+from generators.draft import HistoryRecipe
 from generators.kafka import manifest_of, synthetic_round
 from history.failure import HarnessError
 from history.manifest import write_manifest
@@ -57,7 +57,7 @@ class _Round:
 
 
 def write_long_synthetic_run(
-    run: RunDirectory, recipe: Recipe, *, round_sends: int = _ROUND_SENDS
+    run: RunDirectory, recipe: HistoryRecipe, *, round_sends: int = _ROUND_SENDS
 ) -> int:
     """Make `run` a sealed run of at least `recipe.sends` sends; return its number of records.
 
@@ -91,7 +91,7 @@ def write_long_synthetic_run(
     return record_count
 
 
-def _first_round(recipe: Recipe) -> _Round:
+def _first_round(recipe: HistoryRecipe) -> _Round:
     made = synthetic_round(recipe)
     operations, records = _encoded(made.operations), _encoded(made.records)
     final = pc.equal(operations["f"].cast(pa.string()), F.FINAL_READ)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from history.segment_format import COUNTERS_AT, MAGIC, Counter, Kind
+from history.segment_format import COUNTERS_AT, MAGIC, ClientCounter, SegmentKind
 
 __all__ = ["ClientCounts", "Counts", "live_counts"]
 
-_COUNTERS: Final = struct.Struct(f"<{len(Counter)}q")
-_FIRST: Final = {kind: f"-000000{kind.suffix}" for kind in Kind}
+_COUNTERS: Final = struct.Struct(f"<{len(ClientCounter)}q")
+_FIRST: Final = {kind: f"-000000{kind.suffix}" for kind in SegmentKind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def _clients(directory: Path) -> Iterator[tuple[str, ClientCounts]]:
                 yield name.removesuffix(ending), _counts(directory / name, kind)
 
 
-def _counts(path: Path, kind: Kind) -> ClientCounts:
+def _counts(path: Path, kind: SegmentKind) -> ClientCounts:
     try:
         with path.open("rb", buffering=0) as file:
             head = file.read(COUNTERS_AT + _COUNTERS.size)
@@ -97,14 +97,14 @@ def _counts(path: Path, kind: Kind) -> ClientCounts:
     if len(head) < COUNTERS_AT + _COUNTERS.size or not head.startswith(MAGIC):
         return ClientCounts()  # Cut or foreign: the seal says so, progress need not.
     counters = _COUNTERS.unpack_from(head, COUNTERS_AT)
-    ok, fail, info = counters[Counter.OK : Counter.INFO + 1]
-    last_ok_ns = counters[Counter.LAST_OK_NS] or None
-    if kind is Kind.SENDS:
-        invoked = counters[Counter.INVOKED]
+    ok, fail, info = counters[ClientCounter.OK : ClientCounter.INFO + 1]
+    last_ok_ns = counters[ClientCounter.LAST_OK_NS] or None
+    if kind is SegmentKind.SENDS:
+        invoked = counters[ClientCounter.INVOKED]
         return ClientCounts(
             invoked=invoked, ok=ok, fail=fail, info=info, last_ok_send_ns=last_ok_ns
         )
-    polled = counters[Counter.POLLED_RECORDS]
+    polled = counters[ClientCounter.POLLED_RECORDS]
     return ClientCounts(polls=ok + fail + info, polled_records=polled, last_ok_poll_ns=last_ok_ns)
 
 

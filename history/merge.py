@@ -22,7 +22,7 @@ from history.segment_format import (
     OPEN_NS,
     PROCESS_SHIFT,
     UNKNOWN_OFFSET,
-    Kind,
+    SegmentKind,
 )
 
 __all__ = ["OPERATION", "merged_operations", "operations_of"]
@@ -115,7 +115,7 @@ def _operations(
     operations["outcome"] = np.where(still_open, Outcome.INFO.code, slots["outcome"])
     operations["process"] = segment.process
     operations["key"] = key_ids[slots["key"]]
-    if segment.kind is Kind.SENDS:
+    if segment.kind is SegmentKind.SENDS:
         operations["f"] = F.SEND.code
         operations["record_count"] = 1
     else:

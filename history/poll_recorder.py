@@ -17,9 +17,9 @@ from history.segment_format import (
     ROW,
     SLOT,
     UNKNOWN_OFFSET,
-    Counter,
-    Kind,
+    ClientCounter,
     Layout,
+    SegmentKind,
 )
 
 __all__ = ["PollRecorder"]
@@ -44,7 +44,7 @@ class PollRecorder:
         self._chain = SegmentChain(
             directory,
             Layout(
-                kind=Kind.POLLS,
+                kind=SegmentKind.POLLS,
                 client=client,
                 process=process,
                 keys=tuple(keys),
@@ -75,7 +75,7 @@ class PollRecorder:
         slot["state"] = INVOKED
         self._open[sequence] = _OpenPoll(slot)
         self._sequence += 1
-        self._chain.count(Counter.INVOKED, 1)
+        self._chain.count(ClientCounter.INVOKED, 1)
         return sequence
 
     def append(
@@ -120,9 +120,9 @@ class PollRecorder:
         ended.slot["error"] = error
         ended.slot["outcome"] = outcome.code
         ended.slot["state"] = RETURNED
-        self._chain.count(Counter[outcome.name], 1)
+        self._chain.count(ClientCounter[outcome.name], 1)
         if outcome is Outcome.OK and ended.record_count:
-            self._chain.note(Counter.LAST_OK_NS, time_ns)
+            self._chain.note(ClientCounter.LAST_OK_NS, time_ns)
 
     def record(self, slots: NDArray[np.void], rows: NDArray[np.void]) -> None:
         """Record operations that have all returned, with all that they returned; none is open.
@@ -159,7 +159,7 @@ class PollRecorder:
                 self._current = self._chain.next(self._sequence)
 
     def _write_rows(self, rows: NDArray[np.void]) -> None:
-        self._chain.count(Counter.POLLED_RECORDS, len(rows))
+        self._chain.count(ClientCounter.POLLED_RECORDS, len(rows))
         while len(rows):
             taken = self._room(len(rows))
             written = self._current.row_count[0]
@@ -170,11 +170,11 @@ class PollRecorder:
     def _count(self, slots: NDArray[np.void], record_counts: NDArray[np.int64]) -> None:
         outcomes = np.bincount(slots["outcome"], minlength=len(Outcome)).tolist()
         for outcome in Outcome:
-            self._chain.count(Counter[outcome.name], outcomes[outcome.code])
-        self._chain.count(Counter.INVOKED, len(slots))
+            self._chain.count(ClientCounter[outcome.name], outcomes[outcome.code])
+        self._chain.count(ClientCounter.INVOKED, len(slots))
         some = (slots["outcome"] == Outcome.OK.code) & (record_counts > 0)
         if some.any():
-            self._chain.note(Counter.LAST_OK_NS, int(slots["return_ns"][some].max()))
+            self._chain.note(ClientCounter.LAST_OK_NS, int(slots["return_ns"][some].max()))
 
     def _room(self, wanted: int) -> int:
         """Return how many of the `wanted` rows fit the current segment: at least one."""

@@ -26,7 +26,7 @@ from history.segment_format import (
     ROW,
     ROW_COUNT_AT,
     SLOT,
-    Kind,
+    SegmentKind,
     checksum,
     segment_bytes,
     segment_name,
@@ -42,7 +42,7 @@ class SegmentFile:
     """One segment: what its header says, and where its contents lie."""
 
     path: Path
-    kind: Kind
+    kind: SegmentKind
     client: str
     process: int
     ordinal: int
@@ -70,7 +70,7 @@ class SegmentFile:
         expected = np.arange(first, first + used)
         if not (invoked["state"].all() and np.array_equal(invoked["value"], expected)):
             raise HarnessError(f"{self.path} is damaged: its slots are not numbered from {first}")
-        lowest_key = 0 if self.kind is Kind.SENDS else NO_KEY
+        lowest_key = 0 if self.kind is SegmentKind.SENDS else NO_KEY
         if not _within(invoked["key"], lowest_key, len(self.keys)):
             raise HarnessError(f"{self.path} is damaged: a slot names none of its keys")
         known = _within(invoked["outcome"], 0, len(Outcome)) and _within(invoked["f"], 0, len(F))
@@ -96,7 +96,7 @@ class RawClient:
     """All segments of one recorder, in order."""
 
     client: str
-    kind: Kind
+    kind: SegmentKind
     process: int
     keys: tuple[str, ...]
     segments: tuple[SegmentFile, ...]
@@ -125,7 +125,7 @@ def read_raw(directory: Path) -> RawHistory:
     """
     segments: list[SegmentFile] = []
     cut: list[Path] = []
-    for path in sorted(path for kind in Kind for path in directory.glob(f"*{kind.suffix}")):
+    for path in sorted(path for kind in SegmentKind for path in directory.glob(f"*{kind.suffix}")):
         segment = _open(path)
         if segment is not None:
             segments.append(segment)
@@ -136,7 +136,7 @@ def read_raw(directory: Path) -> RawHistory:
 
 
 def _by_client(segments: Sequence[SegmentFile], cut_names: frozenset[str]) -> tuple[RawClient, ...]:
-    grouped: dict[tuple[int, Kind], list[SegmentFile]] = {}
+    grouped: dict[tuple[int, SegmentKind], list[SegmentFile]] = {}
     for segment in segments:
         grouped.setdefault((segment.process, segment.kind), []).append(segment)
     return tuple(_client(grouped[identity], cut_names) for identity in sorted(grouped))
@@ -191,7 +191,7 @@ def _segment(path: Path, header: np.void, text: Any, page: bytes) -> SegmentFile
     rows_written = int.from_bytes(page[ROW_COUNT_AT:_ROW_COUNT_END], "little")
     return SegmentFile(
         path=path,
-        kind=Kind(int(header["kind"])),
+        kind=SegmentKind(int(header["kind"])),
         client=text["client"],
         process=int(header["process"]),
         ordinal=int(header["ordinal"]),

@@ -33,7 +33,7 @@ from history.raw import RawHistory, read_raw
 from history.records import records_of
 from history.run_directory import RunDirectory
 from history.schema import CUT_SEGMENTS, RECORD_BUCKET_COUNT, SAMPLES
-from history.segment_format import Kind
+from history.segment_format import SegmentKind
 from history.spill import RecordSpill
 from history.table_file import PartFiles, TableFile
 from history.writer import bucket_file, bucket_of, new_history
@@ -89,7 +89,7 @@ def _build(run: RunDirectory) -> None:
 
 def _write_operations(raw: RawHistory, directory: Path, scratch: Path, spill: RecordSpill) -> None:
     keys = {name: index for index, name in enumerate(raw.keys)}
-    consumers = [client for client in raw.clients if client.kind is Kind.POLLS]
+    consumers = [client for client in raw.clients if client.kind is SegmentKind.POLLS]
     polled = {
         client.process: PolledRows(client, keys=keys, scratch=scratch) for client in consumers
     }

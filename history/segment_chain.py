@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from history.segment_format import Counter, Layout, MappedSegment, create_segment
+from history.segment_format import ClientCounter, Layout, MappedSegment, create_segment
 
 __all__ = ["SegmentChain"]
 
@@ -43,12 +43,12 @@ class SegmentChain:
             os.close(descriptor)
         return segment
 
-    def count(self, counter: Counter, by: int) -> None:
+    def count(self, counter: ClientCounter, by: int) -> None:
         """Add to one of the client's counters."""
         assert self._counters is not None, "no segment yet"
         self._counters[counter] += by
 
-    def note(self, counter: Counter, value: int) -> None:
+    def note(self, counter: ClientCounter, value: int) -> None:
         """Set one of the client's counters."""
         assert self._counters is not None, "no segment yet"
         self._counters[counter] = value

@@ -39,10 +39,10 @@ __all__ = [
     "ROW",
     "SLOT",
     "UNKNOWN_OFFSET",
-    "Counter",
-    "Kind",
+    "ClientCounter",
     "Layout",
     "MappedSegment",
+    "SegmentKind",
     "create_segment",
     "segment_name",
 ]
@@ -60,7 +60,7 @@ INVOKED: Final = 1
 RETURNED: Final = 2
 
 
-class Kind(IntEnum):
+class SegmentKind(IntEnum):
     """The content of a segment: its kind of operation."""
 
     SENDS = 1
@@ -69,10 +69,10 @@ class Kind(IntEnum):
     @property
     def suffix(self) -> str:
         """The suffix of its file's name."""
-        return ".segment" if self is Kind.SENDS else ".polled"
+        return ".segment" if self is SegmentKind.SENDS else ".polled"
 
 
-class Counter(IntEnum):
+class ClientCounter(IntEnum):
     """The counters of a client, cumulative, in the header of its first segment."""
 
     INVOKED = 0
@@ -102,7 +102,7 @@ HEADER: Final = np.dtype(
 ROW_COUNT_AT: Final = 128
 """The place of the count of rows in this file: one aligned 8-byte store makes them visible."""
 COUNTERS_AT: Final = 136
-COUNTERS: Final = slice(COUNTERS_AT // 8, COUNTERS_AT // 8 + len(Counter))
+COUNTERS: Final = slice(COUNTERS_AT // 8, COUNTERS_AT // 8 + len(ClientCounter))
 
 SLOT: Final = np.dtype(
     {
@@ -130,7 +130,7 @@ ROW: Final = np.dtype(
 class Layout:
     """The facts that a new segment's header states."""
 
-    kind: Kind
+    kind: SegmentKind
     client: str
     process: int
     keys: tuple[str, ...]
@@ -217,7 +217,7 @@ def create_segment(
         ) from error
 
 
-def segment_name(client: str, kind: Kind, ordinal: int) -> str:
+def segment_name(client: str, kind: SegmentKind, ordinal: int) -> str:
     """Return the name of a client's segment file."""
     return f"{client}-{ordinal:06}{kind.suffix}"
 

@@ -12,10 +12,10 @@ from history.segment_format import (
     INVOKED,
     PROCESS_SHIFT,
     RETURNED,
-    Counter,
-    Kind,
+    ClientCounter,
     Layout,
     MappedSegment,
+    SegmentKind,
 )
 
 __all__ = ["SendRecorder"]
@@ -39,7 +39,7 @@ class SendRecorder:
         self._chain = SegmentChain(
             directory,
             Layout(
-                kind=Kind.SENDS,
+                kind=SegmentKind.SENDS,
                 client=client,
                 process=process,
                 keys=tuple(keys),
@@ -78,7 +78,7 @@ class SendRecorder:
             taken = room.invoke(keys[done:], values[done:], times_ns[done:])
             done += taken
             self._sequence += taken
-        self._chain.count(Counter.INVOKED, len(keys))
+        self._chain.count(ClientCounter.INVOKED, len(keys))
         return values
 
     def complete(
@@ -143,12 +143,12 @@ class SendRecorder:
 
     def _count(self, outcomes: NDArray[np.uint8], times_ns: NDArray[np.int64]) -> None:
         ok, fail, info = np.bincount(outcomes, minlength=len(Outcome)).tolist()
-        self._chain.count(Counter.OK, ok)
-        self._chain.count(Counter.FAIL, fail)
-        self._chain.count(Counter.INFO, info)
+        self._chain.count(ClientCounter.OK, ok)
+        self._chain.count(ClientCounter.FAIL, fail)
+        self._chain.count(ClientCounter.INFO, info)
         if ok:
             last_ok_ns = times_ns[outcomes == Outcome.OK.code].max()
-            self._chain.note(Counter.LAST_OK_NS, int(last_ok_ns))
+            self._chain.note(ClientCounter.LAST_OK_NS, int(last_ok_ns))
 
 
 class _Sends:

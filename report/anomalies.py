@@ -21,8 +21,8 @@ from history.failure import HarnessError
 
 __all__ = [
     "AnomalyGroup",
-    "Operation",
     "Record",
+    "ShownOperation",
     "groups_in",
     "groups_of",
     "operations_at",
@@ -50,7 +50,7 @@ class AnomalyGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ShownOperation:
     """One row of `operations`."""
 
     index: int
@@ -94,7 +94,7 @@ def groups_of(spelled_out: Iterable[AnomalyGroup], verdict: Verdict) -> tuple[An
     return tuple(sorted(found, key=lambda group: (group.illegal_count == 0, group.check)))
 
 
-def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, Operation]:
+def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, ShownOperation]:
     """Return the operations with these indices, by index; those that are not there are left out."""
     wanted = sorted(set(indices))
     if not wanted or not files:
@@ -102,9 +102,9 @@ def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, Op
     # The bounds skip row groups by their statistics; `isin` alone reads them all.
     index = ds.field("index")
     near = (index >= wanted[0]) & (index <= wanted[-1])
-    columns = list(Operation.__dataclass_fields__)
+    columns = list(ShownOperation.__dataclass_fields__)
     rows = _dataset(files).to_table(columns=columns, filter=near & index.isin(wanted)).to_pylist()
-    return {row["index"]: Operation(**row) for row in rows}
+    return {row["index"]: ShownOperation(**row) for row in rows}
 
 
 def records_of(files: Sequence[Path], anomaly: Anomaly) -> dict[int, tuple[Record, ...]]:

@@ -14,7 +14,7 @@ from typing import Final
 from report.frame_words import answer_of, details_of, words_of
 from report.frames import DECIDING, DISTURBING, Frame
 
-__all__ = ["ARROWS_MAX", "Arrow", "Fate", "arrows_of", "chosen_arrows"]
+__all__ = ["ARROWS_MAX", "Arrow", "ArrowFate", "arrows_of", "chosen_arrows"]
 
 ARROWS_MAX: Final = 120
 _AT_ONCE_NS: Final = 100_000_000
@@ -25,7 +25,7 @@ _LATE_NS: Final = 50_000_000
 """A frame on the proxy for longer than this is drawn with its wait."""
 
 
-class Fate(StrEnum):
+class ArrowFate(StrEnum):
     """The end of a frame, as it is drawn."""
 
     PASSED = "passed"
@@ -51,7 +51,7 @@ class Arrow:
     receiver: str
     sent_ns: int
     arrived_ns: int | None
-    fate: Fate
+    fate: ArrowFate
     action: str
     """The table's word."""
     rule: str | None
@@ -165,9 +165,9 @@ def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
     )
 
 
-def _fate(frame: Frame) -> Fate:
+def _fate(frame: Frame) -> ArrowFate:
     if frame.action == "held":
-        return Fate.WAITING
+        return ArrowFate.WAITING
     if frame.forwarded_ns is None:
-        return Fate.LOST
-    return Fate.LATE if frame.forwarded_ns - frame.time_ns > _LATE_NS else Fate.PASSED
+        return ArrowFate.LOST
+    return ArrowFate.LATE if frame.forwarded_ns - frame.time_ns > _LATE_NS else ArrowFate.PASSED

@@ -30,7 +30,7 @@ from report.notation import printable
 from report.painting import FONT, fault_entry, paint, tag, tooltip
 from report.timeline import Bins
 
-__all__ = ["Canvas", "Columns", "Drawing", "Entry", "seconds", "width"]
+__all__ = ["Canvas", "Columns", "Drawing", "LegendEntry", "seconds", "width"]
 
 Columns = Mapping[str, NDArray[np.float64]]
 
@@ -57,7 +57,7 @@ def width(bins: Bins) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LegendEntry:
     """One entry of a legend: its words, its CSS variable, and the name that its models carry."""
 
     label: str
@@ -72,7 +72,7 @@ class Drawing:
     figure: figure
     title: str
     caption: str
-    legend: tuple[Entry, ...] = ()
+    legend: tuple[LegendEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

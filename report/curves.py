@@ -9,7 +9,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from history.schema import F, Outcome
-from report.canvas import Canvas, Drawing, Entry, width
+from report.canvas import Canvas, Drawing, LegendEntry, width
 from report.notation import printable
 from report.painting import paint, tag
 from report.samples import SampleSeries
@@ -44,9 +44,9 @@ def draw_sends(canvas: Canvas, timeline: Timeline) -> Drawing:
         title="Sends",
         caption=f"sends ended a second, bins of {width(canvas.bins)}",
         legend=(
-            Entry(label="ok: acknowledged", colour="--ok", name="ok"),
-            Entry(label="info: fate unknown", colour="--info", name="info"),
-            Entry(label="fail: surely not written", colour="--fail", name="fail"),
+            LegendEntry(label="ok: acknowledged", colour="--ok", name="ok"),
+            LegendEntry(label="info: fate unknown", colour="--info", name="info"),
+            LegendEntry(label="fail: surely not written", colour="--fail", name="fail"),
         ),
     )
 
@@ -66,10 +66,10 @@ def draw_polls(canvas: Canvas, timeline: Timeline) -> Drawing:
         title="Polls",
         caption=f"polls ended and records returned a second, bins of {width(canvas.bins)}",
         legend=(
-            Entry(label="records returned", colour="--records", name="records"),
-            Entry(label="ok polls", colour="--ok", name="ok"),
-            Entry(label="info", colour="--info", name="info"),
-            Entry(label="fail", colour="--fail", name="fail"),
+            LegendEntry(label="records returned", colour="--records", name="records"),
+            LegendEntry(label="ok polls", colour="--ok", name="ok"),
+            LegendEntry(label="info", colour="--info", name="info"),
+            LegendEntry(label="fail", colour="--fail", name="fail"),
         ),
     )
 
@@ -88,7 +88,7 @@ def draw_latencies(canvas: Canvas, timeline: Timeline) -> Drawing:
         title="Latency of acknowledged sends",
         caption="from call to acknowledgement, by the time of the call, "
         f"bins of {width(canvas.bins)}",
-        legend=tuple(Entry(label=name, colour=f"--{name}", name=name) for name in _LATENCIES),
+        legend=tuple(LegendEntry(label=name, colour=f"--{name}", name=name) for name in _LATENCIES),
     )
 
 
@@ -111,7 +111,7 @@ def draw_samples(canvas: Canvas, series: SampleSeries, colours: Mapping[str, str
         title=title,
         caption=caption,
         legend=tuple(
-            Entry(label=source, colour=colours[source], name=_source_entry(source))
+            LegendEntry(label=source, colour=colours[source], name=_source_entry(source))
             for source in lines
         ),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["FaultSpan", "Lane", "faults_open", "lanes_of", "spans_of"]
+__all__ = ["FaultLane", "FaultSpan", "faults_open", "lanes_of", "spans_of"]
 
 RUN_LANE = "run"
 """The lane of a fault that names no target."""
@@ -42,7 +42,7 @@ class FaultSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class FaultLane:
     """The place of a fault on the lane of one target: row `row` of `rows` that overlap there."""
 
     target: str
@@ -79,7 +79,7 @@ def faults_open(
     )
 
 
-def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[Lane, ...]:
+def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[FaultLane, ...]:
     """Return each fault on the lane of each of its targets.
 
     Faults that overlap get rows of their own.
@@ -95,7 +95,7 @@ def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[Lane, ...]
     )
 
 
-def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterable[Lane]:
+def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterable[FaultLane]:
     """Return the lanes by first fit.
 
     A fault takes the first row whose last fault is over when it begins.
@@ -106,7 +106,7 @@ def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterab
         row = next((r for r, free in enumerate(free_from) if free <= span.begin_ns), len(free_from))
         free_from[row : row + 1] = [span.until_ns(run_end_ns)]
         placed.append((span, row))
-    return [Lane(target=target, span=s, row=row, rows=len(free_from)) for s, row in placed]
+    return [FaultLane(target=target, span=s, row=row, rows=len(free_from)) for s, row in placed]
 
 
 def _natural(target: str) -> tuple[int, str, int, str]:

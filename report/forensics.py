@@ -16,24 +16,24 @@ from checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
     Election,
-    Fate,
     FaultAlive,
     Forensics,
     Join,
     Loss,
     ReplicaState,
     Truncation,
+    ValueFate,
     read_forensics,
 )
 from report.notation import counted, length
 
-__all__ = ["MEANINGS", "Moment", "Stories", "Story", "replica_epochs", "stories_at"]
+__all__ = ["MEANINGS", "LossStory", "Moment", "Stories", "replica_epochs", "stories_at"]
 
 MEANINGS: Final = {
-    Fate.LOST: "on no replica's disk",
-    Fate.UNREACHABLE: "on a replica's disk, outside the log of the leader",
-    Fate.UNREAD: "in the leader's log, and nobody was given them",
-    Fate.UNCERTAIN: "on no disk that could be read whole; some could not",
+    ValueFate.LOST: "on no replica's disk",
+    ValueFate.UNREACHABLE: "on a replica's disk, outside the log of the leader",
+    ValueFate.UNREAD: "in the leader's log, and nobody was given them",
+    ValueFate.UNCERTAIN: "on no disk that could be read whole; some could not",
 }
 _STORIES_MAX: Final = 6
 _MOMENTS_MAX: Final = 40
@@ -57,7 +57,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class LossStory:
     """One loss."""
 
     loss: Loss
@@ -71,7 +71,7 @@ class Story:
 class Stories:
     """The largest losses, and how many there are."""
 
-    stories: tuple[Story, ...] = ()
+    stories: tuple[LossStory, ...] = ()
     left_out: int = 0
     troubles: tuple[str, ...] = ()
     """The reasons why some key could not be examined."""
@@ -101,10 +101,10 @@ def _stories(forensics: Forensics) -> Stories:
     )
 
 
-def _story(loss: Loss) -> Story:
+def _story(loss: Loss) -> LossStory:
     moments = sorted(_moments(loss), key=_order)
     shown = _shortened(moments)
-    return Story(
+    return LossStory(
         loss=loss,
         meaning=MEANINGS[loss.fate],
         moments=tuple(shown),

@@ -10,11 +10,11 @@ from report.headline import Headline, headline_of
 from report.notation import counted, integer, length, utc
 from report.reading import Reading
 
-__all__ = ["Fact", "Head", "head_of", "release_of"]
+__all__ = ["Head", "HeadFact", "head_of", "release_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class HeadFact:
     """A label and its value; `remark` says what should not be overlooked about it."""
 
     label: str
@@ -28,8 +28,8 @@ class Head:
 
     headline: Headline
     title: str
-    identity: tuple[Fact, ...]
-    figures: tuple[Fact, ...]
+    identity: tuple[HeadFact, ...]
+    figures: tuple[HeadFact, ...]
     command: str
     """The command that repeats the run; empty if the manifest is lost."""
     failure: str
@@ -63,42 +63,42 @@ def release_of(manifest: Manifest) -> str:
     return ", ".join(dict.fromkeys((first, *later)))
 
 
-def _identity(manifest: Manifest) -> Iterator[Fact]:
-    yield Fact(label="Scenario", value=manifest.scenario)
-    yield Fact(label="Release", value=release_of(manifest))
-    yield Fact(label="Seed", value=str(manifest.seed))
-    yield Fact(label="Started", value=utc(manifest.started_at))
-    yield Fact(
+def _identity(manifest: Manifest) -> Iterator[HeadFact]:
+    yield HeadFact(label="Scenario", value=manifest.scenario)
+    yield HeadFact(label="Release", value=release_of(manifest))
+    yield HeadFact(label="Seed", value=str(manifest.seed))
+    yield HeadFact(label="Started", value=utc(manifest.started_at))
+    yield HeadFact(
         label="Duration",
         value=length(manifest.end_ns) if manifest.end_ns is not None else "end not recorded",
     )
 
 
-def _figures(reading: Reading) -> Iterator[Fact]:
+def _figures(reading: Reading) -> Iterator[HeadFact]:
     tally = reading.tally
     if not tally.operation_count:
         return
     sends = tally.counts[F.SEND, Outcome.OK]
     lost_sight = tally.counts[F.SEND, Outcome.INFO]
-    yield Fact(
+    yield HeadFact(
         label="sends acknowledged",
         value=integer(sends),
         remark=f"{integer(lost_sight)} of unknown fate" if lost_sight else "",
     )
-    yield Fact(
+    yield HeadFact(
         label="records polled",
         value=integer(tally.polled_records),
         remark=f"by {counted(tally.counts[F.POLL, Outcome.OK], 'ok poll')}",
     )
     reads = tally.counts[F.FINAL_READ, Outcome.OK]
     incomplete = sum(tally.counts[F.FINAL_READ, outcome] for outcome in Outcome) - reads
-    yield Fact(
+    yield HeadFact(
         label="keys read to the end",
         value=integer(reads),
         remark=f"{integer(incomplete)} not to the end" if incomplete else "",
     )
     idle = sum(span.effect_ns is None for span in reading.spans)
-    yield Fact(
+    yield HeadFact(
         label="faults with effect",
         value=integer(len(reading.spans) - idle),
         remark=f"{integer(idle)} without effect" if idle else "",

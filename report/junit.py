@@ -19,7 +19,7 @@ from report.head import release_of
 from report.headline import Headline, headline_of
 from report.kinds import kind_properties
 from report.notation import printable
-from report.reading import Answers, read_answers
+from report.reading import RunAnswers, read_answers
 
 __all__ = ["write_junit"]
 
@@ -69,7 +69,9 @@ def _suite(run: RunDirectory, manifest: Manifest | None, verdict: Verdict | None
     return _element("testsuite", **attributes)
 
 
-def _properties(suite: ET.Element, run: RunDirectory, answers: Answers, headline: Headline) -> None:
+def _properties(
+    suite: ET.Element, run: RunDirectory, answers: RunAnswers, headline: Headline
+) -> None:
     manifest = answers.manifest
     properties = ET.SubElement(suite, "properties")
     values = {"verdict": headline.standing.value, "run": str(run.root)}

@@ -8,7 +8,7 @@ from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Quad, Scatter
 from bokeh.plotting import figure
 
 from report.canvas import Canvas, Drawing, seconds
-from report.faults import FaultSpan, Lane, lanes_of
+from report.faults import FaultLane, FaultSpan, lanes_of
 from report.notation import length, moment, printable, shortened
 from report.painting import fault_entry, paint, tag, tooltip
 
@@ -69,7 +69,7 @@ def draw_faults(canvas: Canvas, marks: Sequence[Mark]) -> Drawing:
 def _lanes(
     canvas: Canvas,
     drawing: figure,
-    lanes: Sequence[Lane],
+    lanes: Sequence[FaultLane],
     base: Mapping[str, int],
     colour: str,
 ) -> None:
@@ -99,7 +99,7 @@ def _lanes(
 
 
 def _bar(
-    canvas: Canvas, lane: Lane, base: Mapping[str, int], *, until_effect: bool = False
+    canvas: Canvas, lane: FaultLane, base: Mapping[str, int], *, until_effect: bool = False
 ) -> dict[str, float | str]:
     """Return one bar: from the effect on (from the begin, without one), or the part before it."""
     span = lane.span

@@ -10,33 +10,33 @@ from markupsafe import Markup
 from checkers.anomaly import Anomaly
 from checkers.catalogue import Entry, entry_of
 from history.models import Model
-from report.anomalies import Operation, Record, operations_at, records_of
+from report.anomalies import Record, ShownOperation, operations_at, records_of
 from report.faults import FaultSpan, faults_open
 from report.intervals import OPERATIONS_MAX, picture_of
 from report.lanes import Mark
 from report.reading import Reading
 
-__all__ = ["GroupOfProofs", "Proof", "Step", "known_entry", "proofs_of"]
+__all__ = ["GroupOfProofs", "ProofStep", "ShownProof", "known_entry", "proofs_of"]
 
 _STEPS_MAX: Final = 8
 """The bound on operations shown of one anomaly: a few explain a duplicate of a thousand reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProofStep:
     """One operation of a proof, what of it matters, and the faults that were open meanwhile."""
 
-    operation: Operation
+    operation: ShownOperation
     records: tuple[Record, ...]
     faults: tuple[FaultSpan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ShownProof:
     """One anomaly."""
 
     anomaly: Anomaly
-    steps: tuple[Step, ...]
+    steps: tuple[ProofStep, ...]
     from_ns: int | None
     """The first call of its operations; None if none of them was found."""
     to_ns: int
@@ -64,7 +64,7 @@ class GroupOfProofs:
     allowed_count: int
     row_count: int
     """The number of anomalies that the file spells out."""
-    proofs: tuple[Proof, ...]
+    proofs: tuple[ShownProof, ...]
     link: str
     """The link to that file, relative to the page."""
 
@@ -103,15 +103,17 @@ def known_entry(check: str) -> Entry | None:
         return None
 
 
-def _proof(anomaly: Anomaly, *, operations: dict[int, Operation], reading: Reading) -> Proof:
+def _proof(
+    anomaly: Anomaly, *, operations: dict[int, ShownOperation], reading: Reading
+) -> ShownProof:
     shown = [operations[index] for index in anomaly.operations[:_STEPS_MAX] if index in operations]
     records = records_of(reading.record_files, anomaly)
     intervals = _intervals(anomaly, reading)
     drawn_count = OPERATIONS_MAX if intervals else len(shown)
-    return Proof(
+    return ShownProof(
         anomaly=anomaly,
         steps=tuple(
-            Step(
+            ProofStep(
                 operation=operation,
                 records=records.get(operation.index, ()),
                 faults=_meanwhile(operation, reading.spans, end_ns=reading.end_ns),
@@ -132,7 +134,7 @@ def _intervals(anomaly: Anomaly, reading: Reading) -> Markup | None:
 
 
 def _meanwhile(
-    operation: Operation, spans: Sequence[FaultSpan], *, end_ns: int
+    operation: ShownOperation, spans: Sequence[FaultSpan], *, end_ns: int
 ) -> tuple[FaultSpan, ...]:
     """Return the faults open between call and return; up to the end if it never returned."""
     to_ns = end_ns if operation.return_ns is None else operation.return_ns

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
-from report.head import Fact
+from report.head import HeadFact
 from report.notation import length
 from report.reading import Reading
 
@@ -55,9 +55,9 @@ class Folder:
 class Provenance:
     """All of it."""
 
-    versions: tuple[Fact, ...]
-    machine: tuple[Fact, ...]
-    promises: tuple[Fact, ...]
+    versions: tuple[HeadFact, ...]
+    machine: tuple[HeadFact, ...]
+    promises: tuple[HeadFact, ...]
     folders: tuple[Folder, ...]
     complete: bool
     """False if there are more than `_FILES_MAX` files."""
@@ -81,23 +81,25 @@ def provenance_of(run: RunDirectory, reading: Reading) -> Provenance:
     )
 
 
-def _versions(manifest: Manifest) -> Iterator[Fact]:
-    yield Fact(label="fencepost", value=manifest.fencepost_version)
+def _versions(manifest: Manifest) -> Iterator[HeadFact]:
+    yield HeadFact(label="fencepost", value=manifest.fencepost_version)
     yield from _facts(manifest.versions)
     for change in manifest.changes:
-        yield Fact(label=f"{change.subject}, from {length(change.time_ns)}", value=change.version)
+        yield HeadFact(
+            label=f"{change.subject}, from {length(change.time_ns)}", value=change.version
+        )
 
 
-def _promises(manifest: Manifest) -> Iterator[Fact]:
+def _promises(manifest: Manifest) -> Iterator[HeadFact]:
     promises = manifest.promises
-    yield Fact(label="acks", value=promises.acks)
-    yield Fact(label="idempotence", value="on" if promises.idempotent else "off")
-    yield Fact(label="consumers", value=promises.consume)
-    yield Fact(label="keys", value=", ".join(manifest.keys) or "none")
+    yield HeadFact(label="acks", value=promises.acks)
+    yield HeadFact(label="idempotence", value="on" if promises.idempotent else "off")
+    yield HeadFact(label="consumers", value=promises.consume)
+    yield HeadFact(label="keys", value=", ".join(manifest.keys) or "none")
 
 
-def _facts(mapping: Mapping[str, str]) -> tuple[Fact, ...]:
-    return tuple(Fact(label=label, value=str(value)) for label, value in mapping.items())
+def _facts(mapping: Mapping[str, str]) -> tuple[HeadFact, ...]:
+    return tuple(HeadFact(label=label, value=str(value)) for label, value in mapping.items())
 
 
 def _sizes(root: Path, *, leave_out: Path) -> dict[Path, int | None]:

@@ -21,10 +21,10 @@ from history.run_directory import RunDirectory
 from history.schema import FAULTS, SAMPLES
 from report.anomalies import AnomalyGroup, groups_in, groups_of
 from report.faults import FaultSpan, spans_of
-from report.tally import Tally, TallyFold
+from report.tally import RunTally, TallyFold
 from report.timeline import Timeline, TimelineFold, bins_for, block_of
 
-__all__ = ["Answers", "Attempts", "Reading", "read_answers", "read_run"]
+__all__ = ["Attempts", "Reading", "RunAnswers", "read_answers", "read_run"]
 
 _BATCH_ROWS: Final = 1 << 18
 _COUNTED: Final = ("f", "outcome", "call_ns", "return_ns", "record_count", "error")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class RunAnswers:
     """The answers of a run without its history: little to read, however long the run was."""
 
     manifest: Manifest | None
@@ -57,7 +57,7 @@ class Reading:
     spans: tuple[FaultSpan, ...]
     samples: pa.Table
     timeline: Timeline
-    tally: Tally
+    tally: RunTally
     operation_files: tuple[Path, ...]
     record_files: tuple[Path, ...]
     model_files: tuple[Path, ...]
@@ -66,7 +66,7 @@ class Reading:
     """The parts that could not be read, a sentence each."""
 
 
-def read_answers(run: RunDirectory) -> Answers:
+def read_answers(run: RunDirectory) -> RunAnswers:
     """Return the manifest and the verdict of a run in any state."""
     attempts = Attempts()
     manifest = attempts.read(lambda: read_manifest(run.manifest_path), None)
@@ -75,7 +75,7 @@ def read_answers(run: RunDirectory) -> Answers:
     # the headline tells, and no trouble.
     if run.verdict_path.exists() or (manifest is not None and manifest.state is RunState.CHECKED):
         verdict = attempts.read(lambda: read_verdict(run.verdict_path), None)
-    return Answers(
+    return RunAnswers(
         manifest=manifest,
         verdict=verdict,
         troubles=tuple(attempts.troubles),
@@ -151,7 +151,7 @@ def _files(run: RunDirectory, name: str, attempts: Attempts) -> tuple[Path, ...]
 
 def _fold(
     files: Sequence[Path], *, spans: Sequence[FaultSpan], end_ns: int
-) -> tuple[Timeline, Tally]:
+) -> tuple[Timeline, RunTally]:
     timeline = TimelineFold(bins_for(end_ns))
     tally = TallyFold(spans, run_end_ns=end_ns)
     for batch in _batches(files, _COUNTED):

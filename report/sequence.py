@@ -26,7 +26,7 @@ from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
 from report.sequence_remarks import left_out_of, too_many, unrecorded
 
-__all__ = ["RULE_KINDS", "Scene", "Window", "scene_of"]
+__all__ = ["RULE_KINDS", "SequenceScene", "Window", "scene_of"]
 
 
 RULE_KINDS: Final = frozenset(
@@ -56,7 +56,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class SequenceScene:
     """All that is drawn, and the words around it."""
 
     window: Window
@@ -94,7 +94,7 @@ def scene_of(
     *,
     window: Window | None = None,
     proven: Collection[int] = (),
-) -> Scene:
+) -> SequenceScene:
     """Return the scene to draw of a run in any state; parts that cannot be read become remarks.
 
     `proven`: the frames that the proofs on the page name.
@@ -111,7 +111,7 @@ def scene_of(
     stepped = [step for step in steps if shown.holds(step.time_ns)]
     spans = tuple(span for span in reading.spans if _is_drawn(span, shown, reading.end_ns))
     kept = tuple(notes[:_NOTES_MAX])
-    return Scene(
+    return SequenceScene(
         window=shown,
         whole=shown == _whole(reading),
         nodes=_nodes(manifest, tape.arrows, kept, spans),

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from report.arrows import Arrow, Fate
+from report.arrows import Arrow, ArrowFate
 from report.notation import length, moment, shortened
 from report.sequence_layout import HEAD, Arrival, Layout
 from report.svg import BOLD_CHARACTER, CHARACTER, cross, event_group, head, line, pill, text
@@ -39,7 +39,7 @@ class ArrowPainter:
         posts: dict[int, float] = {}
         waiting: list[tuple[float, int, str]] = []
         for arrow in arrows:
-            if arrow.fate not in (Fate.LATE, Fate.WAITING):
+            if arrow.fate not in (ArrowFate.LATE, ArrowFate.WAITING):
                 continue
             taken = {
                 slot
@@ -56,7 +56,7 @@ class ArrowPainter:
     def wait(self, arrow: Arrow) -> Markup:
         """Draw the wait of a frame, from when it was sent to when it was let go."""
         bottom = self.layout.height - HEAD
-        if arrow.fate is Fate.LATE and arrow.arrived_ns is not None:
+        if arrow.fate is ArrowFate.LATE and arrow.arrived_ns is not None:
             bottom = self.layout.row_of(Arrival(arrow=arrow, time_ns=arrow.arrived_ns)).y
         x = self.posts[arrow.frame]
         return line("held", x1=x, y1=self.layout.row_of(arrow).y, x2=x, y2=bottom)
@@ -66,7 +66,7 @@ class ArrowPainter:
         start, end = self._ends(arrow)
         rightwards = end > start
         reach = self.posts.get(arrow.frame, end)
-        lost = arrow.fate is Fate.LOST
+        lost = arrow.fate is ArrowFate.LOST
         if lost:
             reach = start + _LOST_AT * (end - start)
         arrives = reach == end and not lost
@@ -152,9 +152,9 @@ class ArrowPainter:
 
 
 def _fate_words(arrow: Arrow) -> str:
-    if arrow.action == "undeliverable" and arrow.fate is Fate.LOST:
+    if arrow.action == "undeliverable" and arrow.fate is ArrowFate.LOST:
         return f"held by {arrow.rule}, then undeliverable"
-    verb = "held" if arrow.fate in (Fate.LATE, Fate.WAITING) else arrow.action
+    verb = "held" if arrow.fate in (ArrowFate.LATE, ArrowFate.WAITING) else arrow.action
     return f"{verb} by {arrow.rule}"
 
 

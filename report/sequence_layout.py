@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from report.arrows import Arrow, Fate
+from report.arrows import Arrow, ArrowFate
 from report.metadata_notes import Note
 from report.performed import PerformedStep
-from report.sequence import Scene
+from report.sequence import SequenceScene
 
 __all__ = [
     "HEAD",
@@ -109,7 +109,7 @@ class Layout:
         return above.y + share * (below.y - above.y)
 
 
-def layout_of(scene: Scene) -> Layout:
+def layout_of(scene: SequenceScene) -> Layout:
     """Return the layout of the scene, every event on a row."""
     columns = _columns(scene.nodes)
     rows = _Rows()
@@ -130,11 +130,11 @@ def _columns(nodes: Sequence[str]) -> Columns:
     return Columns(lines=lines, steps=last + 30, width=last + 30 + _STEPS_WIDTH)
 
 
-def _events(scene: Scene) -> list[Event]:
+def _events(scene: SequenceScene) -> list[Event]:
     arrivals = [
         Arrival(arrow=arrow, time_ns=arrow.arrived_ns)
         for arrow in scene.arrows
-        if arrow.fate is Fate.LATE and arrow.arrived_ns is not None
+        if arrow.fate is ArrowFate.LATE and arrow.arrived_ns is not None
     ]
     return [*scene.steps, *scene.arrows, *arrivals, *scene.notes]
 

@@ -10,13 +10,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from report.arrows import Arrow, Fate
-from report.faults import Lane, lanes_of
+from report.arrows import Arrow, ArrowFate
+from report.faults import FaultLane, lanes_of
 from report.metadata_notes import Note, NoteKind
 from report.notation import length, printable, shortened
 from report.palette import FaultLook
 from report.performed import PerformedStep
-from report.sequence import Scene
+from report.sequence import SequenceScene
 from report.sequence_arrows import ArrowPainter
 from report.sequence_layout import (
     HEAD,
@@ -45,7 +45,7 @@ _PATIENT: Final = ("await", "wait", "watch")
 
 
 def draw_scene(
-    scene: Scene, *, fault_colours: Mapping[str, str], looks: Mapping[str, FaultLook]
+    scene: SequenceScene, *, fault_colours: Mapping[str, str], looks: Mapping[str, FaultLook]
 ) -> Markup:
     """Return the picture; `fault_colours` has the CSS variable of each kind of fault."""
     layout = layout_of(scene)
@@ -54,7 +54,7 @@ def draw_scene(
         *_lines(layout),
         *_bars(scene, layout, fault_colours, looks),
         *(part for row in layout.rows for part in _clock(row)),
-        *(painter.wait(a) for a in scene.arrows if a.fate in (Fate.LATE, Fate.WAITING)),
+        *(painter.wait(a) for a in scene.arrows if a.fate in (ArrowFate.LATE, ArrowFate.WAITING)),
         *(_event(event, row.y, layout, painter) for row in layout.rows for event in row.events),
         *_names(layout),
     ]
@@ -98,7 +98,7 @@ def _lines(layout: Layout) -> Iterator[Markup]:
 
 
 def _bars(
-    scene: Scene,
+    scene: SequenceScene,
     layout: Layout,
     fault_colours: Mapping[str, str],
     looks: Mapping[str, FaultLook],
@@ -111,7 +111,7 @@ def _bars(
             yield _bar(lane, layout, word, end_ns=scene.window.to_ns, tone=tone)
 
 
-def _bar(lane: Lane, layout: Layout, word: str, *, end_ns: int, tone: str) -> Markup:
+def _bar(lane: FaultLane, layout: Layout, word: str, *, end_ns: int, tone: str) -> Markup:
     """Draw a fault on its node's line, from its effect to its heal; overlapping ones abreast."""
     span = lane.span
     top = layout.y(span.begin_ns if span.effect_ns is None else span.effect_ns)

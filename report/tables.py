@@ -9,7 +9,7 @@ from checkers.verdict import CheckResult
 from history.errors import registry
 from history.schema import F, Outcome
 from report.faults import FaultSpan
-from report.head import Fact
+from report.head import HeadFact
 from report.notation import figure, length
 from report.proofs import known_entry
 from report.reading import Reading
@@ -47,7 +47,7 @@ class CheckRow:
 
     result: CheckResult
     entry: Entry | None
-    figures: tuple[Fact, ...]
+    figures: tuple[HeadFact, ...]
     seconds: str
 
 
@@ -157,7 +157,7 @@ def _check(result: CheckResult, entry: Entry | None) -> CheckRow:
     return CheckRow(
         result=result,
         entry=entry,
-        figures=tuple(Fact(label=label, value=value) for label, value in figures),
+        figures=tuple(HeadFact(label=label, value=value) for label, value in figures),
         seconds=length(result.seconds * 1e9),
     )
 

@@ -16,7 +16,7 @@ from history.schema import F, Outcome
 from report.faults import FaultSpan
 from report.timeline import OperationBlock
 
-__all__ = ["ErrorCount", "Grounds", "Tally", "TallyFold"]
+__all__ = ["ErrorCount", "Grounds", "RunTally", "TallyFold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Grounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class RunTally:
     """The counts of a whole run."""
 
     counts: Mapping[tuple[F, Outcome], int]
@@ -55,7 +55,7 @@ class Tally:
 
 
 class TallyFold:
-    """A sum of blocks of operations to a `Tally`."""
+    """A sum of blocks of operations to a `RunTally`."""
 
     def __init__(self, spans: Sequence[FaultSpan], *, run_end_ns: int) -> None:
         self._counts: Counter[tuple[F, Outcome]] = Counter()
@@ -86,14 +86,14 @@ class TallyFold:
             place = np.searchsorted(self._edges, block.call_ns[fruitful])
             self._between[f] += np.bincount(place, minlength=len(self._edges) + 1)
 
-    def done(self) -> Tally:
+    def done(self) -> RunTally:
         """Return the counts so far."""
         errors = (
             ErrorCount(error=error, f=f, outcome=outcome, count=count)
             for (error, f, outcome), count in self._errors.items()
         )
         up_to = {f: np.cumsum(between) for f, between in self._between.items()}
-        return Tally(
+        return RunTally(
             counts=dict(self._counts),
             polled_records=self._polled_records,
             errors=tuple(sorted(errors, key=lambda e: (-e.count, e.error, e.f, e.outcome))),

@@ -18,7 +18,7 @@ from report.headline import Standing, headline_of
 from report.kinds import kinds_line
 from report.notation import counted, figure, integer, one_line
 from report.proofs import known_entry
-from report.reading import Answers, read_answers
+from report.reading import RunAnswers, read_answers
 
 __all__ = ["verdict_text"]
 
@@ -63,7 +63,7 @@ def verdict_text(
     return Text("\n").join(Text(line.text, style=line.tone.value) for line in lines)
 
 
-def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iterator[_Line]:
+def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> Iterator[_Line]:
     headline = headline_of(verdict, manifest=answers.manifest)
     tone = _TONES[headline.standing]
     yield _Line(text=f"{headline.standing.value.upper()}: {headline.sentence}", tone=tone)
@@ -148,7 +148,7 @@ def _first(figures: Mapping[str, float]) -> list[tuple[str, float]]:
     return list(figures.items())[:_FIGURES_MAX]
 
 
-def _whereabouts(run: RunDirectory, answers: Answers) -> Iterator[_Line]:
+def _whereabouts(run: RunDirectory, answers: RunAnswers) -> Iterator[_Line]:
     for trouble in answers.troubles:
         yield _Line(text=f"note: {one_line(trouble)}", tone=_Tone.UNKNOWN)
     if run.report_path.exists():

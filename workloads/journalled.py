@@ -21,7 +21,7 @@ from history.run_directory import RunDirectory
 from history.segment import ClientCounts, Counts
 from workloads.client_processes import ClientProcesses
 
-__all__ = ["JournalledWorkload", "Tally", "clients_way"]
+__all__ = ["JournalTally", "JournalledWorkload", "clients_way"]
 
 _UP_S_MAX: Final = 30.0
 _LOOK_S: Final = 0.02
@@ -49,7 +49,9 @@ class JournalledWorkload:
         self._configure = configure
         self._run = run
         self._processes = ClientProcesses(warden=warden, run=run)
-        self._tallies = [Tally(journal_path(run.raw, table, writer=client)) for table in tables]
+        self._tallies = [
+            JournalTally(journal_path(run.raw, table, writer=client)) for table in tables
+        ]
 
     @property
     def promises(self) -> Promises:
@@ -115,7 +117,7 @@ def clients_way(cluster: BrokerCluster) -> dict[NodeName, Address]:
     }
 
 
-class Tally:
+class JournalTally:
     """Counts the events of a journal; reads what was added since it was asked last."""
 
     def __init__(self, path: Path) -> None:

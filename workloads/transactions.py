@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import fetch_release
 from clusters.kafka_port import TopicSpec
 from history.clock import Clock
@@ -55,7 +55,7 @@ class Transactions:
         run: RunDirectory,
         clock: Clock,
         seed: int,
-        prepared: Prepared,
+        prepared: KafkaPrepared,
     ) -> None:
         self._spec = spec
         self._clock = clock
@@ -166,7 +166,9 @@ class Transactions:
         self._processes.end(names, deadline_s=deadline_s)
 
 
-def _java_program(spec: TransactionsSpec, prepared: Prepared, warden: Warden) -> JavaProgram | None:
+def _java_program(
+    spec: TransactionsSpec, prepared: KafkaPrepared, warden: Warden
+) -> JavaProgram | None:
     if not spec.needs_java:
         return None
     release = prepared.release
@@ -187,7 +189,7 @@ def _listed(result: str, name: str) -> tuple[str, ...]:
 
 def build(spec: TransactionsSpec, setup: Setup) -> Transactions:
     """Return the workload of a run."""
-    assert isinstance(setup.prepared, Prepared), "transactions are for Kafka"
+    assert isinstance(setup.prepared, KafkaPrepared), "transactions are for Kafka"
     return Transactions(
         spec,
         warden=setup.warden,

@@ -36,8 +36,8 @@ from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,
-    Operation,
     OperationKind,
+    RegisterOperation,
     contradiction,
 )
 from checkers.entry import Entry, Kind, Strength
@@ -68,7 +68,7 @@ _Row = Mapping[str, Any]
 class _Told:
     """An operation, in words, and the frames that it is known by."""
 
-    operation: Operation
+    operation: RegisterOperation
     words: str
     frames: tuple[int, ...] = ()
 
@@ -132,7 +132,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
             continue
         earliest = facts.earliest_ns(version.timestamp_ms)
         yield _Told(
-            operation=Operation(kind=OperationKind.WRITE, version=place, call=earliest),
+            operation=RegisterOperation(kind=OperationKind.WRITE, version=place, call=earliest),
             words=f"the controller appended it at metadata offset {version.metadata_offset}, not "
             f"before {clock(earliest)}",
         )
@@ -154,7 +154,7 @@ def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> I
             )
 
 
-def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operation | None:
+def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> RegisterOperation | None:
     """Return what this request says of the register; None if it says nothing.
 
     A refusal after the end of the log may be due to a version that the log does not have.
@@ -167,12 +167,16 @@ def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operati
         # What the leader was never told is no read of its.
         if kind is OperationKind.READ and returned is None:
             return None
-        return Operation(kind=kind, version=places[epoch], call=rpc.asked_ns, end=end)
+        return RegisterOperation(kind=kind, version=places[epoch], call=rpc.asked_ns, end=end)
     if rpc.error == _REFUSED and end < until_ns and expected in places:
         version = places[expected]
-        return Operation(kind=OperationKind.REFUSED, version=version, call=rpc.asked_ns, end=end)
+        return RegisterOperation(
+            kind=OperationKind.REFUSED, version=version, call=rpc.asked_ns, end=end
+        )
     if not rpc.ok and rpc.error != _REFUSED and expected in places:
-        return Operation(kind=OperationKind.CRASHED, version=places[expected], call=rpc.asked_ns)
+        return RegisterOperation(
+            kind=OperationKind.CRASHED, version=places[expected], call=rpc.asked_ns
+        )
     return None
 
 
@@ -222,7 +226,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
         place = shown.first(row)
         if place is not None:
             yield _Told(
-                operation=Operation(
+                operation=RegisterOperation(
                     kind=OperationKind.READ, version=place, call=ALWAYS, end=row["return_ns"]
                 ),
                 words=f"{row['node']} showed leader {row['leader']} and ISR {row['isr']} in a "

@@ -11,7 +11,7 @@ from typing import Final
 
 from checkers.control_plane.breach import Breach, Rule
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.state import Broker, MetadataState, Partition, applied
+from checkers.metadata.state import Broker, MetadataState, PartitionAtOffset, applied
 
 __all__ = ["CHANGE", "leader_registered", "new_partition", "partition_exists"]
 
@@ -60,7 +60,9 @@ def leader_registered(record: MetadataRecord, state: MetadataState) -> Iterator[
 
 
 def _of_change(
-    rule: Callable[[MetadataRecord, MetadataState, Partition, Partition], Iterator[Breach]],
+    rule: Callable[
+        [MetadataRecord, MetadataState, PartitionAtOffset, PartitionAtOffset], Iterator[Breach]
+    ],
 ) -> Rule:
     """Return a rule about a partition before and after a change as a rule about records."""
 
@@ -73,7 +75,10 @@ def _of_change(
 
 
 def _elected(
-    record: MetadataRecord, state: MetadataState, before: Partition, after: Partition
+    record: MetadataRecord,
+    state: MetadataState,
+    before: PartitionAtOffset,
+    after: PartitionAtOffset,
 ) -> Iterator[Breach]:
     """A new leader serves; and it comes from the ISR or ELR, unless it is said to be unclean.
 
@@ -98,7 +103,7 @@ def _elected(
 
 
 def _recovery(
-    record: MetadataRecord, _: MetadataState, before: Partition, after: Partition
+    record: MetadataRecord, _: MetadataState, before: PartitionAtOffset, after: PartitionAtOffset
 ) -> Iterator[Breach]:
     """Recovery begins with an election, and the leader is alone in the ISR until it ends."""
     key = before.key
@@ -110,7 +115,10 @@ def _recovery(
 
 
 def _eligible_leaders(
-    record: MetadataRecord, state: MetadataState, before: Partition, after: Partition
+    record: MetadataRecord,
+    state: MetadataState,
+    before: PartitionAtOffset,
+    after: PartitionAtOffset,
 ) -> Iterator[Breach]:
     """Only a member of the ISR comes into the ELR, and only where the feature is on."""
     if not record.elr:
@@ -128,7 +136,7 @@ def _eligible_leaders(
 
 
 def _reassigned(
-    record: MetadataRecord, _: MetadataState, before: Partition, after: Partition
+    record: MetadataRecord, _: MetadataState, before: PartitionAtOffset, after: PartitionAtOffset
 ) -> Iterator[Breach]:
     """Check that brokers being added or removed are replicas, listed once and in one role only."""
     named = (record.replicas, record.adding, record.removing, record.isr)

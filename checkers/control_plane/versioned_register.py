@@ -32,7 +32,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["ALWAYS", "NEVER", "Contradiction", "Operation", "OperationKind", "contradiction"]
+__all__ = [
+    "ALWAYS",
+    "NEVER",
+    "Contradiction",
+    "OperationKind",
+    "RegisterOperation",
+    "contradiction",
+]
 
 NEVER: Final = 1 << 62
 """The return of an operation whose end was never seen."""
@@ -56,7 +63,7 @@ class OperationKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class RegisterOperation:
     """One operation. Writes and crashed swaps have no return."""
 
     kind: OperationKind
@@ -86,7 +93,7 @@ class _Bound:
 
 
 def contradiction(
-    operations: Sequence[Operation], *, version_count: int, called: Collection[int] = ()
+    operations: Sequence[RegisterOperation], *, version_count: int, called: Collection[int] = ()
 ) -> Contradiction | None:
     """Return the first contradiction, or None if the operations are linearizable.
 
@@ -110,7 +117,7 @@ def contradiction(
 
 
 def _bounds(
-    operations: Sequence[Operation], version_count: int
+    operations: Sequence[RegisterOperation], version_count: int
 ) -> tuple[list[_Bound], list[_Bound]]:
     """Return the tightest bounds of each moment, with one more for a version unseen."""
     lower = [_Bound(ALWAYS, -1)] * (version_count + 1)
@@ -129,7 +136,7 @@ def _bounds(
 
 
 def _bind_crashed(
-    operations: Sequence[Operation],
+    operations: Sequence[RegisterOperation],
     lower: list[_Bound],
     *,
     version_count: int,
@@ -153,7 +160,7 @@ def _bind_crashed(
 
 
 def _least(
-    operations: Sequence[Operation], lower: Sequence[_Bound], version_count: int
+    operations: Sequence[RegisterOperation], lower: Sequence[_Bound], version_count: int
 ) -> list[_Bound]:
     """Return the least schedule, each moment with the operation that it waits for."""
     schedule = list(lower)
@@ -174,7 +181,10 @@ def _least(
 
 
 def _raise(
-    version: int, places: Sequence[int], operations: Sequence[Operation], schedule: list[_Bound]
+    version: int,
+    places: Sequence[int],
+    operations: Sequence[RegisterOperation],
+    schedule: list[_Bound],
 ) -> int:
     """Raise moments as these refusals say; the first version that is not raised, or -1."""
     end = -1

@@ -12,7 +12,7 @@ from checkers.cycles.oddity import Oddities, Oddity
 from checkers.verdict import CheckResult, Validity
 from history.models import Isolation
 
-__all__ = ["Counted", "Tally", "answered"]
+__all__ = ["CheckTally", "Counted", "answered"]
 
 _EXAMPLES_MAX: Final = 5
 _REASONS_MAX: Final = 3
@@ -32,7 +32,7 @@ class Counted:
 
 
 @dataclass(slots=True)
-class Tally:
+class CheckTally:
     """The findings of one check."""
 
     spelled: list[Oddity] = field(default_factory=list)

@@ -26,7 +26,7 @@ Source: Kingsbury and Alvaro 2020, section 4; Adya 1999, section 3.1.
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import EDGE, Edges, Kind, edges_of, merged
+from checkers.cycles.edges import EDGE, EdgeKind, Edges, edges_of, merged
 from checkers.cycles.steps import NONE, Steps
 from checkers.cycles.versions import Versions
 from checkers.cycles.visits import Visits
@@ -97,7 +97,7 @@ class _Order:
         return edges_of(
             self.transaction[pair],
             self.transaction[pair + 1],
-            Kind.WW,
+            EdgeKind.WW,
             key=key[pair],
             before=value[pair],
             element=value[pair + 1],
@@ -112,7 +112,7 @@ class _Order:
         written = edges_of(
             self.transaction[passed[saw] - 1],
             steps.transaction[reads[saw]],
-            Kind.WR,
+            EdgeKind.WR,
             key=key[saw],
             before=np.full(int(saw.sum()), NONE),
             element=last[saw],
@@ -120,7 +120,7 @@ class _Order:
         overwritten = edges_of(
             steps.transaction[reads[missed]],
             self.transaction[passed[missed]],
-            Kind.RW,
+            EdgeKind.RW,
             key=key[missed],
             before=last[missed],
             element=value[passed[missed]],
@@ -155,7 +155,7 @@ def _unread(steps: Steps, order: _Order, readers: Ints) -> tuple[list[Edges], In
     after = edges_of(
         steps.transaction[last[written]],
         steps.transaction[rows[written]],
-        Kind.WW,
+        EdgeKind.WW,
         key=key[written],
         before=before[written],
         element=steps.value[rows[written]],
@@ -223,7 +223,7 @@ class _Fans:
         return edges_of(
             self._steps.transaction[rows],
             nodes,
-            Kind.RW,
+            EdgeKind.RW,
             key=self._steps.key[rows],
             before=self._before[which],
             element=np.full(len(rows), NONE),
@@ -246,7 +246,7 @@ class _Fans:
                 edges_of(
                     node(place),
                     target,
-                    Kind.FREE,
+                    EdgeKind.FREE,
                     key=key[place],
                     before=none,
                     element=value[place],
@@ -260,7 +260,7 @@ class _Fans:
                 edges_of(
                     source,
                     target,
-                    Kind.FREE,
+                    EdgeKind.FREE,
                     key=key[on],
                     before=none[: len(on)],
                     element=none[: len(on)],

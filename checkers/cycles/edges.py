@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "EDGE",
+    "EdgeKind",
     "Edges",
     "Ends",
-    "Kind",
     "edges_of",
     "ends_of",
     "joined",
@@ -58,7 +58,7 @@ class Ends:
         return len(self.source)
 
 
-class Kind(IntEnum):
+class EdgeKind(IntEnum):
     """The reason why the source comes before the target."""
 
     WW = 0
@@ -78,7 +78,7 @@ class Kind(IntEnum):
 def edges_of(
     source: Ints,
     target: Ints,
-    kind: Kind,
+    kind: EdgeKind,
     *,
     key: Ints,
     before: Ints,

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import Ends, Kind
+from checkers.cycles.edges import EdgeKind, Ends
 from checkers.cycles.inference import Nodes
 from checkers.cycles.order import events_of, process_edges, realtime
 
@@ -35,11 +35,11 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 ORDERS: Final = (
-    (Kind.WW,),
-    (Kind.WW, Kind.WR),
-    (Kind.WW, Kind.WR, Kind.RW),
-    (Kind.WW, Kind.WR, Kind.RW, Kind.PROCESS),
-    (Kind.WW, Kind.WR, Kind.RW, Kind.PROCESS, Kind.REALTIME),
+    (EdgeKind.WW,),
+    (EdgeKind.WW, EdgeKind.WR),
+    (EdgeKind.WW, EdgeKind.WR, EdgeKind.RW),
+    (EdgeKind.WW, EdgeKind.WR, EdgeKind.RW, EdgeKind.PROCESS),
+    (EdgeKind.WW, EdgeKind.WR, EdgeKind.RW, EdgeKind.PROCESS, EdgeKind.REALTIME),
 )
 
 
@@ -54,10 +54,10 @@ class Graph:
     target: Ints
     kind: NDArray[np.int8]
 
-    def of_kinds(self, kinds: Sequence[Kind]) -> "Graph":
+    def of_kinds(self, kinds: Sequence[EdgeKind]) -> "Graph":
         """Return the graph with only edges of these kinds, and what is inside fans."""
-        chosen = np.zeros(len(Kind), np.bool_)
-        chosen[[*kinds, Kind.FREE]] = True
+        chosen = np.zeros(len(EdgeKind), np.bool_)
+        chosen[[*kinds, EdgeKind.FREE]] = True
         return self.kept(chosen[self.kind])
 
     def kept(self, edges: Mask) -> "Graph":
@@ -95,12 +95,12 @@ def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:
         before, after = process_edges(nodes)
         sources.append(before)
         targets.append(after)
-        kinds.append(np.full(len(before), Kind.PROCESS, np.int8))
+        kinds.append(np.full(len(before), EdgeKind.PROCESS, np.int8))
         barriers = realtime(events_of(nodes))
         for edges, every in ((barriers.source, sources), (barriers.target, targets)):
             every.append(np.where(edges >= len(nodes), edges + place.fans, edges))
-        kinds.append(np.full(len(barriers.source), Kind.FREE, np.int8))
-        kinds[-1][: barriers.entries] = Kind.REALTIME
+        kinds.append(np.full(len(barriers.source), EdgeKind.FREE, np.int8))
+        kinds[-1][: barriers.entries] = EdgeKind.REALTIME
         node_count += barriers.count
     return Graph(
         transaction=transaction,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.cycles.answers import Tally, answered
+from checkers.cycles.answers import CheckTally, answered
 from checkers.cycles.cycles import Cycles, cycles_of
 from checkers.cycles.edges import joined, merged
 from checkers.cycles.graph import graph_of
@@ -177,7 +177,7 @@ class _Files:
 class _Found:
     """The findings of the passes, and the reasons why they may not be complete."""
 
-    tallies: dict[str, Tally]
+    tallies: dict[str, CheckTally]
     doubts: list[str]
     figures: dict[str, float]
 
@@ -185,7 +185,7 @@ class _Found:
 def _answer(question: Question) -> GroupAnswers:
     started = perf_counter()
     files = _files(question)
-    tallies = {entry.name: Tally() for entry in (CYCLE, *LIST_ENTRIES)}
+    tallies = {entry.name: CheckTally() for entry in (CYCLE, *LIST_ENTRIES)}
     found = _Found(tallies=tallies, doubts=[], figures={})
     _judge(files, found)
     seconds = perf_counter() - started

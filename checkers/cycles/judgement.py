@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.cycles import Cycles, cycles_of
-from checkers.cycles.edges import Edges, Kind, ends_of, joined, merged, segments_of, within
+from checkers.cycles.edges import EdgeKind, Edges, ends_of, joined, merged, segments_of, within
 from checkers.cycles.graph import graph_of
 from checkers.cycles.inference import Inferred, Nodes
 from checkers.cycles.levels import level_of_cycle
 from checkers.cycles.oddity import Oddity
-from checkers.cycles.shortest import Cycle, Link
+from checkers.cycles.shortest import Cycle, CycleEdge
 from checkers.cycles.steps import NONE
 from checkers.proof import Proof
 from checkers.rows import INFO, OK
@@ -55,7 +55,7 @@ class Reason:
     element: int
 
 
-Reasons = Mapping[Link, Reason]
+Reasons = Mapping[CycleEdge, Reason]
 
 
 def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
@@ -78,17 +78,19 @@ def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
     return cycles_of(graph_of(taking_part(nodes, observed, promise=promise), ends))
 
 
-def reasons_in(edges: Edges, names: Sequence[str], links: Iterable[Link]) -> dict[Link, Reason]:
+def reasons_in(
+    edges: Edges, names: Sequence[str], links: Iterable[CycleEdge]
+) -> dict[CycleEdge, Reason]:
     """Return why these links hold, as far as one part's edges tell; `names`: of its keys."""
-    found: dict[Link, Reason] = {}
+    found: dict[CycleEdge, Reason] = {}
     for link in links:
-        if link.kind > Kind.RW:
+        if link.kind > EdgeKind.RW:
             continue
         out = edges[(edges["source"] == link.source) & (edges["kind"] == link.kind)]
         direct = out[out["target"] == link.target]
         if len(direct):
             found[link] = _reason(direct[0], direct[0], names)
-        elif link.kind is Kind.RW and (out["target"] < 0).any():
+        elif link.kind is EdgeKind.RW and (out["target"] < 0).any():
             into = edges[(edges["target"] == link.target) & (edges["source"] < 0)]
             for edge in into[np.isin(into["key"], out["key"][out["target"] < 0])][:1]:
                 entry = out[(out["key"] == edge["key"]) & (out["target"] < 0)][0]
@@ -127,12 +129,12 @@ def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
     )
 
 
-def _step(link: Link, reason: Reason | None) -> str:
+def _step(link: CycleEdge, reason: Reason | None) -> str:
     source, target = link.source, link.target
     match link.kind:
-        case Kind.PROCESS:
+        case EdgeKind.PROCESS:
             return f"{target} came after {source} in one process"
-        case Kind.REALTIME:
+        case EdgeKind.REALTIME:
             return f"{target} was called after {source} had returned"
         case _:
             pass
@@ -140,9 +142,9 @@ def _step(link: Link, reason: Reason | None) -> str:
         return f"{source} comes before {target} ({link.kind.name.lower()})"
     key, element = reason.key, reason.element
     match link.kind:
-        case Kind.WW:
+        case EdgeKind.WW:
             return f"{target} appended {element} to {key} after {source} had {reason.before}"
-        case Kind.WR:
+        case EdgeKind.WR:
             return f"{target} read {element} in {key}, which {source} appended"
         case _:
             upto = "empty" if reason.before == NONE else f"up to {reason.before}"

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from checkers.cycles.edges import Kind
+from checkers.cycles.edges import EdgeKind
 from checkers.cycles.moments import Committed, KeyTransactions, Moments
 from checkers.cycles.oddity import Oddity
-from checkers.cycles.shortest import Cycle, Link
+from checkers.cycles.shortest import Cycle, CycleEdge
 from checkers.proof import Proof
 from history.models import Isolation
 
@@ -19,7 +19,7 @@ def spelled_moments(
 ) -> Oddity:
     """Return a cycle of moments, which is impossible."""
     words = _Words(moments, committed, keys)
-    links = [link for link in cycle.links if link.kind is not Kind.FREE]
+    links = [link for link in cycle.links if link.kind is not EdgeKind.FREE]
     places = [link.source for link in cycle.links]
     runs = [place for place in places if moments.key[place] >= 0]
     operations = [int(moments.operation[place]) for place in places]
@@ -45,10 +45,10 @@ class _Words:
         self._committed = committed
         self._keys = keys
 
-    def of(self, link: Link) -> str:
+    def of(self, link: CycleEdge) -> str:
         source, target = self._name(link.source), self._name(link.target)
         match link.kind:
-            case Kind.WW:
+            case EdgeKind.WW:
                 key = self._keys[int(self._moments.key[link.target])].key
                 before, value = (
                     int(self._moments.value[one]) for one in (link.source, link.target)
@@ -57,9 +57,9 @@ class _Words:
                     f"in {key} the records of {target} from value {value} on stand after those "
                     f"of {source} from value {before} on"
                 )
-            case Kind.WR:
+            case EdgeKind.WR:
                 return f"{target} read of {source}, which had to be committed first"
-            case Kind.PROCESS:
+            case EdgeKind.PROCESS:
                 return f"{target} began after {source} in one process"
             case _:
                 return f"{source} had ended before {target} {self._begun(link.target)}"

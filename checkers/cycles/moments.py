@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import Kind
+from checkers.cycles.edges import EdgeKind
 from checkers.cycles.graph import Graph
 from checkers.cycles.order import Events, realtime
 from checkers.rows import OPEN_NS
@@ -153,7 +153,7 @@ def written_round(committed: Committed, keys: Sequence[KeyTransactions]) -> Grap
         node_count=len(committed.index),
         source=source,
         target=target,
-        kind=np.full(len(source), Kind.WW, np.int8),
+        kind=np.full(len(source), EdgeKind.WW, np.int8),
     )
 
 
@@ -177,16 +177,16 @@ def moments_graph(committed: Committed, keys: Sequence[KeyTransactions]) -> Mome
     of_run, commit, of_read = np.split(place, [len(runs), len(runs) + count])
     latest = np.concatenate([np.full(len(runs), OPEN_NS), committed.return_ns, return_ns])
     edges = [
-        (*_neighbours(keys, of_run), Kind.WW),
-        (*_seen(keys, reader, commit=commit, of_read=of_read), Kind.WR),
-        (of_run, commit[runs], Kind.FREE),
-        (*_processes(committed, runs, commit=commit, of_run=of_run), Kind.PROCESS),
+        (*_neighbours(keys, of_run), EdgeKind.WW),
+        (*_seen(keys, reader, commit=commit, of_read=of_read), EdgeKind.WR),
+        (of_run, commit[runs], EdgeKind.FREE),
+        (*_processes(committed, runs, commit=commit, of_run=of_run), EdgeKind.PROCESS),
     ]
     events = Events(called_ns=earliest[order], ended_ns=latest[order])
     barriers = realtime(events)
     kinds = [np.full(len(source), kind, np.int8) for source, _, kind in edges]
-    kinds.append(np.full(len(barriers.source), Kind.FREE, np.int8))
-    kinds[-1][: barriers.entries] = Kind.REALTIME
+    kinds.append(np.full(len(barriers.source), EdgeKind.FREE, np.int8))
+    kinds[-1][: barriers.entries] = EdgeKind.REALTIME
     key = np.repeat(np.arange(len(keys)), [len(one.run) for one in keys])
     rest = np.full(count + len(reader), -1)
     return Moments(

@@ -27,11 +27,11 @@ from checkers.cycles.edges import Ends, ends_of, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
 from checkers.cycles.oddity import Oddities
-from checkers.cycles.shortest import Link
+from checkers.cycles.shortest import CycleEdge
 from checkers.cycles.steps import COLUMNS
 from checkers.rows import OK
 from checkers.runner.tables import SealedFile, opened
-from checkers.runner.tasks import Answer
+from checkers.runner.tasks import TaskResult
 from history.failure import HarnessError
 
 __all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "summaries_of"]
@@ -90,8 +90,8 @@ def segment_parts(question: Question, files: Sequence[SealedFile], segments: NDA
 
 
 def reasons_of(
-    question: Question, files: Sequence[SealedFile], links: Sequence[Link]
-) -> dict[Link, Reason]:
+    question: Question, files: Sequence[SealedFile], links: Sequence[CycleEdge]
+) -> dict[CycleEdge, Reason]:
     """Return why these edges hold."""
     scan = passed(question, files, partial(_of_lists, kernel=partial(_reasons, links=links)))
     return {link: reason for content in scan.contents for link, reason in content.items()}
@@ -149,7 +149,7 @@ class _Listed:
         return list(self.contents(file))
 
 
-def _named(answer: Answer[SealedFile, Any]) -> str:
+def _named(answer: TaskResult[SealedFile, Any]) -> str:
     """Return why a file was not answered for, with its path."""
     path = answer.task.path
     return answer.failure if path in answer.failure else f"{path}: {answer.failure}"
@@ -183,5 +183,5 @@ def _whole(part: Inferred) -> Part:
     return Part(nodes=part.nodes, ends=ends_of(part.edges))
 
 
-def _reasons(part: Inferred, *, links: Sequence[Link]) -> dict[Link, Reason]:
+def _reasons(part: Inferred, *, links: Sequence[CycleEdge]) -> dict[CycleEdge, Reason]:
     return reasons_in(part.edges, part.names, links)

@@ -18,11 +18,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import Kind
+from checkers.cycles.edges import EdgeKind
 from checkers.cycles.graph import ORDERS, Component, Graph, labels, on_cycles
 from checkers.cycles.levels import CycleClass
 
-__all__ = ["Cycle", "Link", "class_of", "shortest_cycle"]
+__all__ = ["Cycle", "CycleEdge", "class_of", "shortest_cycle"]
 
 Ints = NDArray[np.int64]
 
@@ -33,16 +33,16 @@ _TWO_EDGES: Final = 1.5
 """A way back of one edge, with what fans weigh: no cycle is shorter."""
 _PLAIN_ORDER: Final = 2
 """The last graph of `ORDERS` without processes and real time."""
-_WRITES: Final = {CycleClass.G0: (Kind.WW,), CycleClass.G1C: (Kind.WW, Kind.WR)}
+_WRITES: Final = {CycleClass.G0: (EdgeKind.WW,), CycleClass.G1C: (EdgeKind.WW, EdgeKind.WR)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class CycleEdge:
     """One edge of a cycle, between transactions."""
 
     source: int
     target: int
-    kind: Kind
+    kind: EdgeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Cycle:
     kind: CycleClass
     order: int
     """The graph of `ORDERS` that it is in."""
-    links: tuple[Link, ...]
+    links: tuple[CycleEdge, ...]
     """The links from the earliest transaction round to it."""
     transactions: int
     """The number of transactions in the component."""
@@ -88,9 +88,9 @@ def shortest_cycle(component: Component) -> Cycle:
         pairs = on_cycles(_alternating(graph))
         found = _single(graph, pairs)
         kind = CycleClass.G_SINGLE if found else kind
-        found = found or _best(pairs, np.flatnonzero(pairs.kind == Kind.RW), pairs)
+        found = found or _best(pairs, np.flatnonzero(pairs.kind == EdgeKind.RW), pairs)
     else:
-        found = _best(graph, np.flatnonzero(graph.kind == Kind.RW), graph)
+        found = _best(graph, np.flatnonzero(graph.kind == EdgeKind.RW), graph)
     assert found is not None, f"a component of {component.transactions} has no cycle of {kind}"
     return Cycle(
         kind=kind,
@@ -111,8 +111,8 @@ class _Round:
     """All edges were tried."""
 
 
-def _extra(component: Component) -> tuple[Kind, ...]:
-    return tuple(kind for kind in ORDERS[component.order] if kind > Kind.RW)
+def _extra(component: Component) -> tuple[EdgeKind, ...]:
+    return tuple(kind for kind in ORDERS[component.order] if kind > EdgeKind.RW)
 
 
 def _circular(graph: Graph) -> bool:
@@ -125,7 +125,7 @@ def _alternating(graph: Graph) -> Graph:
     Nodes that were entered by rw are numbered from `node_count` on.
     """
     shift = graph.node_count
-    overwrite, inside = graph.kind == Kind.RW, graph.kind == Kind.FREE
+    overwrite, inside = graph.kind == EdgeKind.RW, graph.kind == EdgeKind.FREE
     other = ~overwrite & ~inside
     source, target, kind = graph.source, graph.target, graph.kind
     sources = [source[~overwrite], source[other] + shift, source[overwrite], source[inside] + shift]
@@ -157,11 +157,11 @@ def _compact(graph: Graph) -> Graph:
 
 def _single(graph: Graph, pairs: Graph) -> _Round | None:
     """Return a shortest cycle with exactly one rw edge; `pairs` has what lies on cycles at all."""
-    overwrite = pairs.kind == Kind.RW
+    overwrite = pairs.kind == EdgeKind.RW
     source, target = pairs.source[overwrite], pairs.target[overwrite] - graph.node_count
     code = graph.source * graph.node_count + graph.target
-    candidates = np.isin(code, source * graph.node_count + target) & (graph.kind == Kind.RW)
-    return _best(graph, np.flatnonzero(candidates), graph.kept(graph.kind != Kind.RW))
+    candidates = np.isin(code, source * graph.node_count + target) & (graph.kind == EdgeKind.RW)
+    return _best(graph, np.flatnonzero(candidates), graph.kept(graph.kind != EdgeKind.RW))
 
 
 def _best(starts: Graph, edges: Ints, ways: Graph) -> _Round | None:
@@ -198,7 +198,7 @@ def _weights(graph: Graph) -> tuple[NDArray[np.float64], tuple[Ints, Ints]]:
 
     All edges inside fans together weigh less than one other.
     """
-    inside = graph.kind == Kind.FREE
+    inside = graph.kind == EdgeKind.FREE
     weight = np.where(inside, 0.5 / (1 + np.count_nonzero(inside)), 1.0)
     order = np.lexsort((weight, graph.target, graph.source))
     source, target = graph.source[order], graph.target[order]
@@ -222,18 +222,18 @@ def _kinds(ways: Graph, nodes: list[int]) -> list[int]:
     ]
 
 
-def _links(found: _Round, graph: Graph) -> tuple[Link, ...]:
+def _links(found: _Round, graph: Graph) -> tuple[CycleEdge, ...]:
     """Return the links from the earliest transaction round to it, without fans and barriers."""
     nodes = [node % graph.node_count for node in found.nodes]
     first = nodes.index(min(nodes))
-    links: list[Link] = []
+    links: list[CycleEdge] = []
     source = entered = None
     for place in range(first, first + len(nodes)):
         node, kind = nodes[place % len(nodes)], found.kinds[place % len(nodes)]
         following = nodes[(place + 1) % len(nodes)]
         if node < len(graph.transaction):
-            source, entered = int(graph.transaction[node]), Kind(kind)
+            source, entered = int(graph.transaction[node]), EdgeKind(kind)
         if following < len(graph.transaction) and source is not None and entered is not None:
             target = int(graph.transaction[following])
-            links.append(Link(source=source, target=target, kind=entered))
+            links.append(CycleEdge(source=source, target=target, kind=entered))
     return tuple(links)

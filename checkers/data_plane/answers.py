@@ -21,11 +21,11 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.finding_rows import found_row, unknown_row
 from checkers.runner.memory import out_of_memory
 
-__all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
+__all__ = ["KeyAnswer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class KeyAnswer:
     """The answer of one check on a key or a part of it."""
 
     found: Found | None
@@ -34,23 +34,23 @@ class Answer:
     seconds: float
 
 
-def answer_of(log: KeyLog, check: KeyCheck) -> Answer:
+def answer_of(log: KeyLog, check: KeyCheck) -> KeyAnswer:
     """Return the answer of one check; a crash of it must not silence the others."""
     started = perf_counter()
     try:
         found = check.kernel(log)
     except Exception as error:  # noqa: BLE001  # whatever it is, this check alone is unknown
-        return Answer(found=None, crash=crash(log.key, error), seconds=perf_counter() - started)
-    return Answer(found=found, seconds=perf_counter() - started)
+        return KeyAnswer(found=None, crash=crash(log.key, error), seconds=perf_counter() - started)
+    return KeyAnswer(found=found, seconds=perf_counter() - started)
 
 
-def answers_of(log: KeyLog, checks: Mapping[str, KeyCheck]) -> dict[str, Answer]:
+def answers_of(log: KeyLog, checks: Mapping[str, KeyCheck]) -> dict[str, KeyAnswer]:
     """Return the answer of each of these checks, by name."""
     return {name: answer_of(log, check) for name, check in checks.items()}
 
 
 def judged_rows(
-    key: str, checks: Mapping[str, KeyCheck], answer: Mapping[str, Answer]
+    key: str, checks: Mapping[str, KeyCheck], answer: Mapping[str, KeyAnswer]
 ) -> Iterator[dict[str, Any]]:
     """Yield rows of FINDINGS, without their path: of the assumptions, and of these checks.
 
@@ -70,13 +70,13 @@ def judged_rows(
             yield _row(name, answer[name])
 
 
-def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
+def added_up(check: KeyCheck, key: str, parts: Iterable[KeyAnswer]) -> KeyAnswer:
     """Return the answer on a key, of those on all its parts."""
     answers = list(parts)
     seconds = sum(one.seconds for one in answers)
     crashed = next((one.crash for one in answers if one.crash), "")
     if crashed:
-        return Answer(found=None, crash=crashed, seconds=seconds)
+        return KeyAnswer(found=None, crash=crashed, seconds=seconds)
     founds = [one.found for one in answers if one.found is not None]
     count = sum(found.doubt_count for found in founds)
     doubts = [found.doubt for found in founds if found.doubt]
@@ -89,7 +89,7 @@ def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
         doubt=doubt,
         doubt_count=count,
     )
-    return Answer(found=found, seconds=seconds)
+    return KeyAnswer(found=found, seconds=seconds)
 
 
 def crash(key: str, error: Exception) -> str:
@@ -99,7 +99,7 @@ def crash(key: str, error: Exception) -> str:
     return f"the check crashed on {key}: {type(error).__name__}: {error}"
 
 
-def _row(name: str, answer: Answer) -> dict[str, Any]:
+def _row(name: str, answer: KeyAnswer) -> dict[str, Any]:
     if answer.found is None:
         return unknown_row(name, answer.crash, seconds=answer.seconds)
     return found_row(name, answer.found) | {"seconds": answer.seconds}

@@ -37,7 +37,7 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.data_plane.surroundings import Surroundings, bound_of
+from checkers.data_plane.surroundings import KeyContext, bound_of
 from checkers.membership import is_among
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
 from checkers.setting import FinalRead, Setting
@@ -55,7 +55,7 @@ class KeyLog:
 
     key: str
     setting: Setting
-    around: Surroundings | None
+    around: KeyContext | None
     """The surroundings from the whole key; None if these are all its rows."""
     final_reads: tuple[FinalRead, ...]
     """The complete final reads of this key, by call."""
@@ -117,7 +117,7 @@ def log_of_rows(
     sends: Rows,
     reads: Rows,
     final: NDArray[np.bool_],
-    around: Surroundings | None = None,
+    around: KeyContext | None = None,
 ) -> KeyLog:
     """Return the key log of these rows, without steps; `around` if they are a part of the key."""
     log, send_entry, read_entry = _log(sends, reads, around)
@@ -178,7 +178,7 @@ def rows_at(
 
 
 def _log(
-    sends: Rows, reads: Rows, around: Surroundings | None
+    sends: Rows, reads: Rows, around: KeyContext | None
 ) -> tuple[Log, NDArray[np.int64], NDArray[np.int64]]:
     """Return the log, and the entry of each send and of each read."""
     seen_info = _seen_info(sends, reads, around)
@@ -198,7 +198,7 @@ def _log(
     return log, send_entry, read_entry
 
 
-def _seen_info(sends: Rows, reads: Rows, around: Surroundings | None) -> NDArray[np.bool_]:
+def _seen_info(sends: Rows, reads: Rows, around: KeyContext | None) -> NDArray[np.bool_]:
     """Return info sends that must have happened although they know their offset (very rare)."""
     info: NDArray[np.bool_] = (sends.outcome == INFO) & (sends.offset != UNKNOWN_OFFSET)
     if not np.any(info):
@@ -222,7 +222,7 @@ def _marked_of(entry: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[n
 
 
 def _happened(
-    sends: Rows, returned: NDArray[np.bool_], around: Surroundings | None
+    sends: Rows, returned: NDArray[np.bool_], around: KeyContext | None
 ) -> NDArray[np.bool_]:
     """Return sends that are ok, or info with a value of their operation returned."""
     happened: NDArray[np.bool_] = sends.outcome == OK

@@ -17,7 +17,7 @@ from checkers.data_plane.large.files import Limits, large_file_findings
 from checkers.data_plane.large.jobs import Jobs
 from checkers.finding_rows import FINDINGS, findings_table
 from checkers.runner.tables import SealedFile, row_count, run_files
-from checkers.runner.tasks import Answer, JobError, Session
+from checkers.runner.tasks import JobError, TaskResult, TaskSession
 from checkers.setting import Setting
 
 __all__ = ["RecordsPass", "records_pass"]
@@ -40,7 +40,7 @@ class RecordsPass:
 class _Question:
     """The parameters that all passes share."""
 
-    session: Session
+    session: TaskSession
     small: tuple[SealedFile, ...]
     large: tuple[SealedFile, ...]
     """Files in which some key may be large."""
@@ -50,7 +50,7 @@ class _Question:
 
 
 def records_pass(
-    session: Session,
+    session: TaskSession,
     files: Sequence[SealedFile],
     *,
     setting: Setting,
@@ -108,7 +108,7 @@ def _passed(question: _Question, checks: Mapping[str, KeyCheck]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _silent(answer: Answer[SealedFile, pa.Table]) -> pa.Table:
+def _silent(answer: TaskResult[SealedFile, pa.Table]) -> pa.Table:
     """Return FINDINGS of a file whose task failed."""
     row = {"path": answer.task.path, "record_count": 0, "unknown": answer.failure}
     return findings_table([row | {"seconds": answer.seconds}])

@@ -32,7 +32,7 @@ from checkers.runner.tables import (
     rows_in,
     run_files,
 )
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.writer import bucket_of
@@ -61,7 +61,7 @@ def with_client_made(
     *,
     run: RunDirectory,
     manifest: Manifest,
-    session: Session,
+    session: TaskSession,
     budget_s: float,
 ) -> pa.Table:
     """Return FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""

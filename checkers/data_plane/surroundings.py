@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from checkers.rows import INFO, OPEN_NS, UNKNOWN_OFFSET, Rows
 
 __all__ = [
+    "KeyContext",
     "Spans",
     "Stretches",
-    "Surroundings",
     "bound_of",
     "processes_that_gave_up",
     "reader_of",
@@ -64,7 +64,7 @@ class Stretches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class KeyContext:
     """The facts about the rows of a whole key that are needed to judge some of them."""
 
     bound: int

@@ -13,11 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from checkers.linearizability.claims import ALWAYS, NEVER
-from checkers.linearizability.faults import NO_ENTRY, Entry, Fault, Kind, Rule, Witness
+from checkers.linearizability.faults import (
+    NO_ENTRY,
+    ClaimKind,
+    EntryBound,
+    Fault,
+    Violation,
+    Witness,
+)
 from checkers.linearizability.makers import Unmade, unexplained
 from checkers.linearizability.slab import FAULTS_MAX, Summary
 
-__all__ = ["Conclusion", "Run", "concluded", "entries"]
+__all__ = ["Conclusion", "SlabRun", "concluded", "entries"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +40,11 @@ class Conclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SlabRun:
     """The answer of a slab."""
 
     summary: Summary
-    entry: Entry = NO_ENTRY
+    entry: EntryBound = NO_ENTRY
     """The entry under which the slab was summed up."""
     steady_from: int
     """The moment from which on an entry changes nothing, by the slab's first run."""
@@ -45,23 +52,23 @@ class Run:
     """The number of times it was asked again."""
 
     @staticmethod
-    def first(summary: Summary) -> "Run":
+    def first(summary: Summary) -> "SlabRun":
         """Return the run of a slab's first answer."""
-        return Run(summary=summary, steady_from=max(summary.steady_from, summary.first_lower))
+        return SlabRun(summary=summary, steady_from=max(summary.steady_from, summary.first_lower))
 
-    def again(self, summary: Summary, entry: Entry) -> "Run":
+    def again(self, summary: Summary, entry: EntryBound) -> "SlabRun":
         """Return the run of a later answer."""
         return replace(self, summary=summary, entry=entry, again_count=self.again_count + 1)
 
 
-def entries(runs: Sequence[Run]) -> Mapping[int, Entry]:
+def entries(runs: Sequence[SlabRun]) -> Mapping[int, EntryBound]:
     """Return the slabs, by place, to ask again, and with which entry; empty when it is over.
 
     runs: of all slabs of a key, in the order of their versions. A slab behind one that has to be
     asked again is asked along with it, but only once: so each slab is asked three times at most,
     however far the refusals reach.
     """
-    asked: dict[int, Entry] = {}
+    asked: dict[int, EntryBound] = {}
     for place in range(1, len(runs)):
         entry, run = runs[place - 1].summary.exit, runs[place]
         # What began as nothing, or changed nothing, is as good as an entry that never was.
@@ -93,10 +100,10 @@ def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
         if lower > summary.upper and lower != told:
             told = lower
             yield Fault(
-                rule=Rule.TIMES,
+                rule=Violation.TIMES,
                 witnesses=(
-                    Witness(kind=Kind.NOT_BEFORE, version=summary.first, number=lower),
-                    Witness(kind=Kind.BY, version=summary.first, number=summary.upper),
+                    Witness(kind=ClaimKind.NOT_BEFORE, version=summary.first, number=lower),
+                    Witness(kind=ClaimKind.BY, version=summary.first, number=summary.upper),
                 ),
             )
         lower = max(lower, summary.lower)
@@ -113,11 +120,11 @@ def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
     left = unmade.take(np.flatnonzero(wrong)[:FAULTS_MAX])
     faults = [
         Fault(
-            rule=Rule.NOBODY,
+            rule=Violation.NOBODY,
             witnesses=(
-                *((Witness(kind=Kind.SAW, version=version),) if told else ()),
-                Witness(kind=Kind.BY, version=version, number=latest),
-                Witness(kind=Kind.REFUSED, version=version, number=latest),
+                *((Witness(kind=ClaimKind.SAW, version=version),) if told else ()),
+                Witness(kind=ClaimKind.BY, version=version, number=latest),
+                Witness(kind=ClaimKind.REFUSED, version=version, number=latest),
             ),
             version_count=run,
         )

@@ -14,7 +14,7 @@ from history.models import Model
 __all__ = [
     "CITED_MAX",
     "MODEL",
-    "Counter",
+    "CounterRows",
     "Numbers",
     "Proofs",
     "are_alike",
@@ -32,7 +32,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counter:
+class CounterRows:
     """Parallel arrays; `read` and `add` are places in the columns."""
 
     columns: Columns
@@ -55,11 +55,11 @@ class Proofs:
     of: Callable[[int], Proof]
 
 
-def counter_of(columns: Columns) -> Counter:
+def counter_of(columns: Columns) -> CounterRows:
     """Return reads and adds of anything but 0, which changes nothing and fits everywhere."""
     read = np.flatnonzero(columns.f == _READ)
     add = np.flatnonzero((columns.f != _READ) & (columns.value != 0))
-    return Counter(
+    return CounterRows(
         columns=columns,
         read=read,
         found=columns.value[read],
@@ -72,12 +72,12 @@ def counter_of(columns: Columns) -> Counter:
     )
 
 
-def are_alike(whole: Counter) -> bool:
+def are_alike(whole: CounterRows) -> bool:
     """Return whether all adds are the same number; True without adds."""
     return not len(whole.delta) or bool(np.all(whole.delta == whole.delta[0]))
 
 
-def single(whole: Counter, place: np.int64) -> Operation:
+def single(whole: CounterRows, place: np.int64) -> Operation:
     """Return the operation at a place in the columns."""
     (operation,) = operations_of(whole.columns.take(np.array([place])), MODEL)
     return operation

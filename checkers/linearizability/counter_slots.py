@@ -29,7 +29,7 @@ import numpy as np
 from checkers.linearizability.counter_rows import (
     CITED_MAX,
     MODEL,
-    Counter,
+    CounterRows,
     Numbers,
     Proofs,
     are_alike,
@@ -44,7 +44,7 @@ __all__ = ["overdue"]
 _BEGINNING: Final = -OPEN_NS
 
 
-def overdue(whole: Counter) -> Proofs | None:
+def overdue(whole: CounterRows) -> Proofs | None:
     """Find equal adds that find no place between the reads that were before and after them.
 
     What is found within bounds, never goes back and is a multiple of the step is assumed.
@@ -89,7 +89,7 @@ def _by(release: Numbers, deadline: Numbers) -> tuple[Numbers, Numbers]:
     return release[order], deadline[order]
 
 
-def _of_missed(whole: Counter, counts: Numbers, slot: int) -> Proof:
+def _of_missed(whole: CounterRows, counts: Numbers, slot: int) -> Proof:
     """Return the proof: two reads, the later after this deadline's adds, too many in between."""
     low = np.flatnonzero(counts <= slot)
     later = int(low[np.argmax(whole.read_call[low])])

@@ -23,7 +23,7 @@ from checkers.linearizability.budget import Budget
 from checkers.linearizability.counter_rows import (
     CITED_MAX,
     MODEL,
-    Counter,
+    CounterRows,
     Numbers,
     Proofs,
     are_alike,
@@ -52,7 +52,7 @@ def counter(key: str, rows: pa.Table, budget: Budget) -> Found:
     return searched(key, columns, model=MODEL, budget=budget)
 
 
-def _beyond(whole: Counter) -> Proofs | None:
+def _beyond(whole: CounterRows) -> Proofs | None:
     """Find reads of less or more than the adds can sum to."""
     up, down = np.maximum(whole.delta, 0), np.minimum(whole.delta, 0)
     least = _ended(whole, up) + _called(whole, down)
@@ -82,21 +82,21 @@ def _beyond(whole: Counter) -> Proofs | None:
     return Proofs(count=len(beyond), of=proof) if len(beyond) else None
 
 
-def _ended(whole: Counter, figures: Numbers) -> Numbers:
+def _ended(whole: CounterRows, figures: Numbers) -> Numbers:
     """Return for each read, the sum over the adds that had returned before its call."""
     order = np.argsort(whole.add_end, kind="stable")
     sums = np.append(0, np.cumsum(figures[order]))
     return sums[np.searchsorted(whole.add_end[order], whole.read_call, side="left")]
 
 
-def _called(whole: Counter, figures: Numbers) -> Numbers:
+def _called(whole: CounterRows, figures: Numbers) -> Numbers:
     """Return for each read, the sum over the adds that were called by its return."""
     order = np.argsort(whole.add_call, kind="stable")
     sums = np.append(0, np.cumsum(figures[order]))
     return sums[np.searchsorted(whole.add_call[order], whole.read_end, side="right")]
 
 
-def _went_back(whole: Counter) -> Proofs | None:
+def _went_back(whole: CounterRows) -> Proofs | None:
     """Find reads of less than one before them where no add is negative, of more where all are."""
     sign = _sign(whole)
     if not sign:
@@ -127,14 +127,14 @@ def _went_back(whole: Counter) -> Proofs | None:
     return Proofs(count=len(back), of=proof) if len(back) else None
 
 
-def _sign(whole: Counter) -> int:
+def _sign(whole: CounterRows) -> int:
     """Return the sign of all adds; 0 if there are both, 1 without adds."""
     if not np.any(whole.delta < 0):
         return 1
     return 0 if np.any(whole.delta > 0) else -1
 
 
-def _off_the_step(whole: Counter) -> Proofs | None:
+def _off_the_step(whole: CounterRows) -> Proofs | None:
     """Find reads whose answer is no multiple of the equal adds."""
     if not are_alike(whole) or not len(whole.delta):
         return None

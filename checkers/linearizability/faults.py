@@ -10,10 +10,10 @@ from typing import Final
 
 from checkers.linearizability.claims import NEVER
 
-__all__ = ["NO_ENTRY", "Entry", "Fault", "Kind", "Rule", "Witness"]
+__all__ = ["NO_ENTRY", "ClaimKind", "EntryBound", "Fault", "Violation", "Witness"]
 
 
-class Rule(StrEnum):
+class Violation(StrEnum):
     """The rule that a fault breaks."""
 
     TIMES = "times"
@@ -24,7 +24,7 @@ class Rule(StrEnum):
     NOBODY = "nobody"
 
 
-class Kind(StrEnum):
+class ClaimKind(StrEnum):
     """The claim of a witness, which is an operation that is part of a proof."""
 
     NOT_BEFORE = "not-before"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 class Witness:
     """An operation to look for."""
 
-    kind: Kind
+    kind: ClaimKind
     version: int
     number: int = 0
 
@@ -56,18 +56,18 @@ class Witness:
 class Fault:
     """Operations that no order explains."""
 
-    rule: Rule
+    rule: Violation
     witnesses: tuple[Witness, ...]
     version_count: int = 1
     """Versions that it is about, from that of the first witness on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class EntryBound:
     """To when the slab before lowers the first version of this one, and by which refusals."""
 
     latest: int
     witnesses: tuple[Witness, ...]
 
 
-NO_ENTRY: Final = Entry(latest=NEVER, witnesses=())
+NO_ENTRY: Final = EntryBound(latest=NEVER, witnesses=())

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from checkers.linearizability.claims import ENDLESS, NOTHING
-from checkers.linearizability.faults import Fault, Kind, Rule, Witness
+from checkers.linearizability.faults import ClaimKind, Fault, Violation, Witness
 from checkers.linearizability.witnesses import Found
 from checkers.proof import Proof
 from history.models import Model
@@ -29,7 +29,7 @@ def proof_of(fault: Fault, found: Found, model: Model) -> Proof:
 
 def _rows(fault: Fault, found: Found) -> Iterator[_Row]:
     for witness in fault.witnesses:
-        wanted = 2 if witness.kind is Kind.MADE else 1
+        wanted = 2 if witness.kind is ClaimKind.MADE else 1
         for _, row in found.get(witness, ())[:wanted]:
             yield row
 
@@ -37,11 +37,11 @@ def _rows(fault: Fault, found: Found) -> Iterator[_Row]:
 def _values(fault: Fault, model: Model) -> tuple[int, ...]:
     """Return the two that were compared: moments in ns, values, or versions."""
     first, last = fault.witnesses[0], fault.witnesses[-1]
-    if fault.rule is Rule.TIMES:
+    if fault.rule is Violation.TIMES:
         return (first.number, last.number)
-    if fault.rule is Rule.TWO_VALUES:
+    if fault.rule is Violation.TWO_VALUES:
         return tuple(one.number for one in (first, last) if one.number != NOTHING)
-    if fault.rule is Rule.JUMP:
+    if fault.rule is Violation.JUMP:
         return (first.number, first.version)
     return (first.version - (model is Model.LOG),)
 
@@ -49,16 +49,16 @@ def _values(fault: Fault, model: Model) -> tuple[int, ...]:
 def _detail(fault: Fault, found: Found, model: Model) -> str:
     told = [_told(row, model) for row in _rows(fault, found)]
     thing = _thing(fault.witnesses[0].version, model)
-    if fault.rule is Rule.TIMES:
+    if fault.rule is Violation.TIMES:
         return _of_times(fault, found, model)
-    if fault.rule is Rule.TWO_VALUES:
+    if fault.rule is Violation.TWO_VALUES:
         begins = [f"{thing} begins with nothing"] if len(told) == 1 else []
         return f"{thing} has one value, and {' and '.join([*begins, *told])}"
-    if fault.rule is Rule.MADE_TWICE:
+    if fault.rule is Violation.MADE_TWICE:
         return f"{thing} was made once, and {' and '.join(told)}"
-    if fault.rule is Rule.JUMP:
+    if fault.rule is Violation.JUMP:
         return f"a cas makes the version after the one that it expected, and {told[0]}"
-    if fault.rule is Rule.BEFORE_FIRST:
+    if fault.rule is Violation.BEFORE_FIRST:
         return f"there is no such version to be made or read: {told[0]}"
     return _of_nobody(fault, told, model)
 
@@ -75,7 +75,7 @@ def _of_times(fault: Fault, found: Found, model: Model) -> str:
 
 def _link(witness: Witness, found: Found, model: Model) -> str:
     told = _first(witness, found, model)
-    if witness.kind is Kind.REFUSED:
+    if witness.kind is ClaimKind.REFUSED:
         return f"{told}, and {_thing(witness.version - 1, model)} was there when that was called"
     return told
 
@@ -85,7 +85,7 @@ def _of_nobody(fault: Fault, told: Sequence[str], model: Model) -> str:
     thing = _thing(first, model)
     if fault.version_count > 1:
         thing = f"{thing} to {first + fault.version_count - 1 - (model is Model.LOG)}"
-    times = [one.number for one in fault.witnesses if one.kind is Kind.BY]
+    times = [one.number for one in fault.witnesses if one.kind is ClaimKind.BY]
     when = f" by {_clock(times[0])}" if times else ""
     return (
         f"{thing} had appeared{when} ({'; '.join(dict.fromkeys(told))}), no operation that is ok "

@@ -28,7 +28,14 @@ from checkers.linearizability.claims import (
     Changes,
     Claims,
 )
-from checkers.linearizability.faults import NO_ENTRY, Entry, Fault, Kind, Rule, Witness
+from checkers.linearizability.faults import (
+    NO_ENTRY,
+    ClaimKind,
+    EntryBound,
+    Fault,
+    Violation,
+    Witness,
+)
 from checkers.linearizability.makers import Unmade
 from checkers.linearizability.schedule import lowered, unsettled
 
@@ -62,7 +69,7 @@ class Summary:
     """The first version did not appear before."""
     steady_from: int
     """The moment from which on an entry changes no moment but that of the first version."""
-    exit: Entry
+    exit: EntryBound
     unmade: Unmade
     """`latest` in the light of this slab alone."""
     writes: tuple[Int64s, Int64s]
@@ -94,7 +101,7 @@ class Slab:
         self._refused_max = _REFUSALS_MAX
         self._swaps: list[Changes] = []
         self._writes: list[Changes] = []
-        self._faults: dict[Rule, list[Fault]] = {}
+        self._faults: dict[Violation, list[Fault]] = {}
         self._fault_count = 0
         self._case_count = 0
         self._doubts: dict[str, None] = {}
@@ -115,7 +122,7 @@ class Slab:
         if owned:
             self._own(claims)
 
-    def summary(self, entry: Entry = NO_ENTRY) -> Summary:
+    def summary(self, entry: EntryBound = NO_ENTRY) -> Summary:
         """Return the summary of all that was taken, given `entry`. More can be taken afterwards."""
         earliest = np.maximum.accumulate(self._lower)
         bounds = np.minimum.accumulate(self._upper[::-1])[::-1].copy()
@@ -169,7 +176,7 @@ class Slab:
         np.add.at(self._made, place, _ONE)
         again = np.unique(place[(self._made[place] > 1) & (before <= 1)])
         for version in (again + self._first).tolist():
-            self._tell(Rule.MADE_TWICE, Witness(kind=Kind.MADE, version=version))
+            self._tell(Violation.MADE_TWICE, Witness(kind=ClaimKind.MADE, version=version))
         self._compare(place, made.value)
 
     def _show(self, shown: Changes, *, held: bool) -> None:
@@ -199,9 +206,9 @@ class Slab:
         for one in differs[np.sort(firsts)].tolist():
             version = int(place[one]) + self._first
             self._tell(
-                Rule.TWO_VALUES,
-                Witness(kind=Kind.VALUE, version=version, number=int(known[one])),
-                Witness(kind=Kind.VALUE, version=version, number=int(value[one])),
+                Violation.TWO_VALUES,
+                Witness(kind=ClaimKind.VALUE, version=version, number=int(known[one])),
+                Witness(kind=ClaimKind.VALUE, version=version, number=int(value[one])),
             )
 
     def _refuse(self, refused: Changes) -> None:
@@ -235,32 +242,34 @@ class Slab:
         if claims.doubt:
             self._doubts[claims.doubt] = None
         for version, expected in zip(*(side.tolist() for side in claims.jumps), strict=True):
-            self._tell(Rule.JUMP, Witness(kind=Kind.JUMPED, version=version, number=expected))
+            self._tell(
+                Violation.JUMP, Witness(kind=ClaimKind.JUMPED, version=version, number=expected)
+            )
         lowest = 0 if claims.held else 1
         for changes, first in ((claims.shown, lowest), *((made, 1) for made in claims.made)):
             for version in changes.version[changes.version < first].tolist():
-                self._tell(Rule.BEFORE_FIRST, Witness(kind=Kind.SAW, version=version))
+                self._tell(Violation.BEFORE_FIRST, Witness(kind=ClaimKind.SAW, version=version))
             for version in np.unique(changes.version[changes.version > self._limit]).tolist():
-                self._tell(Rule.NOBODY, Witness(kind=Kind.SAW, version=version))
+                self._tell(Violation.NOBODY, Witness(kind=ClaimKind.SAW, version=version))
 
-    def _tell(self, rule: Rule, *witnesses: Witness) -> None:
+    def _tell(self, rule: Violation, *witnesses: Witness) -> None:
         self._fault_count += 1
         told = self._faults.setdefault(rule, [])
         if len(told) < FAULTS_MAX:
             told.append(Fault(rule=rule, witnesses=witnesses))
 
     def _times(
-        self, earliest: Int64s, latest: Int64s, bounds: Int64s, entry: Entry
+        self, earliest: Int64s, latest: Int64s, bounds: Int64s, entry: EntryBound
     ) -> tuple[list[Fault], int]:
         """Find versions that appeared before they can have, a fault a stretch of them."""
         wrong = np.concatenate([[False], latest < earliest])
         starts = np.flatnonzero(wrong[1:] & ~wrong[:-1])
         faults = [
             Fault(
-                rule=Rule.TIMES,
+                rule=Violation.TIMES,
                 witnesses=(
                     Witness(
-                        kind=Kind.NOT_BEFORE,
+                        kind=ClaimKind.NOT_BEFORE,
                         version=place + self._first,
                         number=int(earliest[place]),
                     ),
@@ -272,26 +281,28 @@ class Slab:
         return faults, len(starts)
 
     def _chain(
-        self, place: int, latest: Int64s, bounds: Int64s, entry: Entry
+        self, place: int, latest: Int64s, bounds: Int64s, entry: EntryBound
     ) -> tuple[Witness, ...]:
         """Return why a version's moment is no later: the refusals that lowered it, then a bound."""
         links: list[Witness] = []
         while place > 0 and latest[place] < bounds[place] and len(links) < _LINKS_MAX:
             links.append(
-                Witness(kind=Kind.REFUSED, version=place + self._first, number=int(latest[place]))
+                Witness(
+                    kind=ClaimKind.REFUSED, version=place + self._first, number=int(latest[place])
+                )
             )
             place -= 1
         if len(links) == _LINKS_MAX or latest[place] == ALWAYS:
             return tuple(links)
         if place == 0 and latest[0] == entry.latest:
             return (*links, *entry.witnesses)
-        bound = Witness(kind=Kind.BY, version=place + self._first, number=int(latest[place]))
+        bound = Witness(kind=ClaimKind.BY, version=place + self._first, number=int(latest[place]))
         return (*links, bound)
 
-    def _exit(self, latest: Int64s, bounds: Int64s, entry: Entry) -> Entry:
+    def _exit(self, latest: Int64s, bounds: Int64s, entry: EntryBound) -> EntryBound:
         if latest[-1] == NEVER:
             return NO_ENTRY
-        return Entry(
+        return EntryBound(
             latest=int(latest[-1]),
             witnesses=self._chain(len(latest) - 1, latest, bounds, entry)[:_LINKS_MAX],
         )

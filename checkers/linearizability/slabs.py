@@ -16,7 +16,7 @@ import numpy as np
 
 from checkers.linearizability.versioned import extent
 
-__all__ = ["SLAB_ROWS", "SLAB_VERSIONS", "Cut", "Part", "cuts", "end_of"]
+__all__ = ["SLAB_ROWS", "SLAB_VERSIONS", "Part", "SlabCut", "cuts", "end_of"]
 
 SLAB_ROWS: Final = 1 << 22
 """Operations of a slab, about: what one task works on."""
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class SlabCut:
     """A slab to be made: versions `first` to `end` - 1."""
 
     first: int
@@ -59,7 +59,7 @@ def end_of(parts: Sequence[Part]) -> int:
 
 def cuts(
     parts: Sequence[Part], *, rows: int = SLAB_ROWS, versions: int = SLAB_VERSIONS
-) -> tuple[Cut, ...]:
+) -> tuple[SlabCut, ...]:
     """Return the slabs of a key, by version: all versions that can matter, each in one slab."""
     limit = sum(part.row_count for part in parts)
     left = {part.group for part in parts}
@@ -72,7 +72,7 @@ def cuts(
     # What is about no version of any slab: the first one counts it.
     stray = sorted(left)
     return tuple(
-        Cut(
+        SlabCut(
             first=first,
             end=end,
             limit=limit,

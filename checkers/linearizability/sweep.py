@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
-from checkers.linearizability.conclusion import Conclusion, Run, concluded, entries
+from checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
 from checkers.linearizability.kernels import KERNELS, KeyKernel
 from checkers.linearizability.model_files import KeyGroups, Outline, keys_of_group
 from checkers.linearizability.slabs import SLAB_ROWS, cuts
@@ -23,7 +23,7 @@ from checkers.linearizability.tasks import Keys, Piece, Search, Sum, Verify, Wor
 from checkers.linearizability.versioned import NAME, VERSIONED, found_of, witnesses_of
 from checkers.linearizability.witnesses import merged
 from checkers.runner.tables import byte_count
-from checkers.runner.tasks import Answer, Session, run_tasks, worth
+from checkers.runner.tasks import TaskResult, TaskSession, run_tasks, worth
 from history.failure import HarnessError
 from history.models import Model
 
@@ -38,14 +38,14 @@ as much as judging a million operations; a few a core suit cores that are not eq
 """
 
 
-_Answer = Answer[Piece, Any]
+_Answer = TaskResult[Piece, Any]
 
 
 @dataclass(slots=True, kw_only=True)
 class Sweep:
     """A judgement of all keys of these files."""
 
-    session: Session
+    session: TaskSession
     model: Model
     outlines: Sequence[Outline]
     budget_s: float
@@ -101,7 +101,7 @@ class Sweep:
         """Return the row of FINDINGS of a key in slabs."""
         seconds = sum(answer.seconds for answer in answers)
         unknown = next((answer.failure for answer in answers if answer.failure), "")
-        runs = [] if unknown else [Run.first(answer.result) for answer in answers]
+        runs = [] if unknown else [SlabRun.first(answer.result) for answer in answers]
         while not unknown and (asked := entries(runs)):
             again = [replace(slabs[place], entry=entry) for place, entry in asked.items()]
             for place, piece, answer in zip(asked, again, self._answers(again), strict=True):
@@ -147,7 +147,7 @@ class Sweep:
         names = _names(piece)
         if len(names) == 1:
             row = unknown_row(NAME, f"{names[0]}: {answer.failure}", seconds=0.0)
-            return Answer(task=piece, content=[row | {"key": names[0]}])
+            return TaskResult(task=piece, content=[row | {"key": names[0]}])
         middle = piece.first + len(names) // 2
         halves = [
             replace(piece, end=middle),
@@ -157,7 +157,7 @@ class Sweep:
         answers = [one for half in halves for one in self._answers([half])]
         self.unreadable |= {one.failure: None for one in answers if one.failure}
         content = [row for one in answers for row in one.content or ()]
-        return Answer(task=piece, content=content, seconds=sum(one.seconds for one in answers))
+        return TaskResult(task=piece, content=content, seconds=sum(one.seconds for one in answers))
 
 
 def _row_count(piece: Piece) -> int:

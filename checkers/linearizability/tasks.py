@@ -20,7 +20,7 @@ from checkers.finding_rows import found_row, unknown_row
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.claims import COLUMNS
 from checkers.linearizability.conclusion import concluded
-from checkers.linearizability.faults import NO_ENTRY, Entry, Witness
+from checkers.linearizability.faults import NO_ENTRY, EntryBound, Witness
 from checkers.linearizability.kernels import KeyKernel
 from checkers.linearizability.model_files import (
     KeyGroups,
@@ -29,7 +29,7 @@ from checkers.linearizability.model_files import (
     verify,
 )
 from checkers.linearizability.slab import Slab
-from checkers.linearizability.slabs import Cut, end_of
+from checkers.linearizability.slabs import SlabCut, end_of
 from checkers.linearizability.versioned import (
     NAME,
     VERSIONED,
@@ -73,8 +73,8 @@ class Sum:
 
     file: SealedFile
     key: str
-    cut: Cut
-    entry: Entry = NO_ENTRY
+    cut: SlabCut
+    entry: EntryBound = NO_ENTRY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.linearizability.claims import COLUMNS, NOTHING, ModelRows, model_rows
-from checkers.linearizability.faults import Kind, Witness
+from checkers.linearizability.faults import ClaimKind, Witness
 from checkers.linearizability.operations import FS
 from checkers.rows import FAIL, OK
 from history.models import Model
@@ -101,22 +101,22 @@ def _matching(roles: _Roles, witness: Witness) -> tuple[NDArray[np.bool_], NDArr
     """Return which operations are this witness, and the distance of each."""
     rows, version, number = roles.rows, roles.version, witness.number
     there = (roles.made | roles.shown) & (version != NOTHING)
-    if witness.kind is Kind.NOT_BEFORE:
+    if witness.kind is ClaimKind.NOT_BEFORE:
         bounded = version + (roles.shown & roles.held)
         claims = (there & (roles.made | roles.held)) | roles.absent
         mask = claims & (bounded <= witness.version) & (rows.call == number)
         return mask, witness.version - bounded
-    if witness.kind is Kind.BY:
+    if witness.kind is ClaimKind.BY:
         mask = there & (version >= witness.version) & (rows.end == number)
         return mask, version - witness.version
-    if witness.kind is Kind.REFUSED:
+    if witness.kind is ClaimKind.REFUSED:
         mask = roles.refused & (rows.expected == witness.version - 1) & (rows.end == number)
         return mask, -rows.call
     there &= version == witness.version
-    if witness.kind is Kind.MADE:
+    if witness.kind is ClaimKind.MADE:
         there &= roles.made
-    elif witness.kind is Kind.VALUE:
+    elif witness.kind is ClaimKind.VALUE:
         there &= rows.value == number
-    elif witness.kind is Kind.JUMPED:
+    elif witness.kind is ClaimKind.JUMPED:
         there &= roles.made & (rows.expected == number)
     return there, np.arange(len(rows), dtype=np.int64)

@@ -28,7 +28,6 @@ __all__ = [
     "Acknowledgement",
     "EarlyRead",
     "Election",
-    "Fate",
     "FaultAlive",
     "Forensics",
     "Join",
@@ -36,6 +35,7 @@ __all__ = [
     "MetadataNote",
     "ReplicaState",
     "Truncation",
+    "ValueFate",
     "read_forensics",
     "write_forensics",
 ]
@@ -46,7 +46,7 @@ LOSS_CHECKS: Final = ("lost-write", "unseen", "vanished")
 _FORMAT_VERSION: Final = 1
 
 
-class Fate(StrEnum):
+class ValueFate(StrEnum):
     """The place of a lost value."""
 
     LOST = "lost"
@@ -178,7 +178,7 @@ class Loss:
     """A stretch of values that went together."""
 
     key: str
-    fate: Fate
+    fate: ValueFate
     checks: tuple[str, ...]
     """The checks that reported any of the values."""
     count: int

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
 from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
 from checkers.facts import Tables
-from checkers.losses.forensics import Fate
+from checkers.losses.forensics import ValueFate
 from checkers.metadata.follower_fetches import follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
@@ -30,7 +30,7 @@ __all__ = ["UNKNOWN", "Case", "LostValues", "Rows", "case_of", "lost_rows"]
 
 UNKNOWN: Final = -1
 
-_FATES: Final = tuple(Fate)
+_FATES: Final = tuple(ValueFate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Rows:
             yield self.take(np.flatnonzero(np.all(group == one, axis=1)))
 
     @property
-    def shared_fate(self) -> Fate:
+    def shared_fate(self) -> ValueFate:
         """The fate that all rows of one story share."""
         return _FATES[int(self.fate[0])]
 
@@ -182,10 +182,10 @@ def _fates(case: Case, value: NDArray[np.int64]) -> NDArray[np.int64]:
     replicas = case.history.last.replicas if case.history else ()
     whole = {log.node for log in case.logs if log.damage is None}
     every = bool(replicas) and {nodes.get(one) for one in replicas} <= whole
-    fate = np.full(len(value), _FATES.index(Fate.LOST if every else Fate.UNCERTAIN))
+    fate = np.full(len(value), _FATES.index(ValueFate.LOST if every else ValueFate.UNCERTAIN))
     for log in case.logs:
         if log.node != case.last_leader:
-            fate[np.isin(value, log.value)] = _FATES.index(Fate.UNREACHABLE)
+            fate[np.isin(value, log.value)] = _FATES.index(ValueFate.UNREACHABLE)
     if case.leader_log is not None:
-        fate[np.isin(value, case.leader_log.value)] = _FATES.index(Fate.UNREAD)
+        fate[np.isin(value, case.leader_log.value)] = _FATES.index(ValueFate.UNREAD)
     return fate

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.losses.forensics import EarlyRead, Election, Fate, Join, Loss, Truncation
+from checkers.losses.forensics import EarlyRead, Election, Join, Loss, Truncation, ValueFate
 from checkers.ranges import range_text
 
 __all__ = ["sentence_of"]
@@ -88,13 +88,13 @@ def _broker(truncation: Truncation) -> str:
 def _fate(loss: Loss) -> str:
     holders = _listed(one.node for one in loss.replicas if one.held_count)
     match loss.fate:
-        case Fate.LOST:
+        case ValueFate.LOST:
             return "no replica holds them any more"
-        case Fate.UNREACHABLE:
+        case ValueFate.UNREACHABLE:
             return f"only {holders} still holds them, outside the leader's log"
-        case Fate.UNREAD:
+        case ValueFate.UNREAD:
             return f"they are in the leader's log ({holders}), and no read returned them"
-        case Fate.UNCERTAIN:
+        case ValueFate.UNCERTAIN:
             return "no disk that could be read holds them"
 
 

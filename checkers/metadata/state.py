@@ -12,7 +12,7 @@ from typing import Final
 
 from checkers.metadata.records import MetadataRecord
 
-__all__ = ["Broker", "MetadataState", "Partition", "Place", "applied"]
+__all__ = ["Broker", "MetadataState", "PartitionAtOffset", "Place", "applied"]
 
 Place = tuple[str, int]
 """(topic id, partition)."""
@@ -38,7 +38,7 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class PartitionAtOffset:
     """A partition at one metadata offset."""
 
     key: str
@@ -60,7 +60,7 @@ class MetadataState:
     """Names by id."""
     removed: set[str] = field(default_factory=set)
     """Ids of topics that were removed."""
-    partitions: dict[Place, Partition] = field(default_factory=dict)
+    partitions: dict[Place, PartitionAtOffset] = field(default_factory=dict)
     feature_levels: dict[str, int] = field(default_factory=dict)
     next_producer_id: int | None = None
     in_transaction: bool = False
@@ -76,7 +76,7 @@ class MetadataState:
         topic = self.topics.get(record.topic_id or "", record.topic or record.topic_id or "?")
         return f"{topic}-{record.partition}"
 
-    def partition_of(self, record: MetadataRecord) -> Partition | None:
+    def partition_of(self, record: MetadataRecord) -> PartitionAtOffset | None:
         """Return the partition that a record is about, as it is before it."""
         if record.topic_id is None or record.partition is None:
             return None
@@ -88,7 +88,7 @@ class MetadataState:
             effect(self, record)
 
 
-def applied(before: Partition, record: MetadataRecord) -> Partition:
+def applied(before: PartitionAtOffset, record: MetadataRecord) -> PartitionAtOffset:
     """Return a partition after a PartitionChangeRecord: what it does not name stays."""
     recovery = record.leader_recovery_state
     return replace(
@@ -148,7 +148,7 @@ def _remove_topic(state: MetadataState, record: MetadataRecord) -> None:
 def _add_partition(state: MetadataState, record: MetadataRecord) -> None:
     assert record.topic_id is not None
     assert record.partition is not None
-    state.partitions[record.topic_id, record.partition] = Partition(
+    state.partitions[record.topic_id, record.partition] = PartitionAtOffset(
         key=state.key_of(record),
         replicas=record.replicas or (),
         isr=record.isr or (),

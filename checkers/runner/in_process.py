@@ -15,7 +15,7 @@ __all__ = ["InProcessTasks"]
 
 @dataclass(frozen=True, slots=True)
 class InProcessTasks:
-    """The calling process as `checkers.runner.tasks.Session`."""
+    """The calling process as `checkers.runner.tasks.TaskSession`."""
 
     cores: int = 1
 

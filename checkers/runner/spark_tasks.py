@@ -32,7 +32,7 @@ _DEAD_WORKER: Final = "Python worker exited unexpectedly"
 
 @dataclass(frozen=True, slots=True)
 class SparkTasks:
-    """A Spark session as `checkers.runner.tasks.Session`."""
+    """A Spark session as `checkers.runner.tasks.TaskSession`."""
 
     spark: SparkSession
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from checkers.runner.memory import out_of_memory
 from checkers.runner.storage import file_size, parquet_file, sha256
-from checkers.runner.tasks import Answer, Session, run_tasks
+from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
 from history.failure import HarnessError
 from history.manifest import Manifest
 from history.models import MODEL_TABLES
@@ -92,13 +92,13 @@ def load_samples(run: RunDirectory) -> pa.Table:
 
 
 def run_files(
-    session: Session,
+    session: TaskSession,
     files: Sequence[SealedFile],
     work: Callable[[SealedFile], Content],
     *,
     budget_s: float,
     apart: bool = True,
-) -> list[Answer[SealedFile, Content]]:
+) -> list[TaskResult[SealedFile, Content]]:
     """Run the work on each file (`run_tasks`); large files have a worker each."""
     size = sum(map(byte_count, files))
     return run_tasks(session, files, work, budget_s=budget_s, bytes_in_all=size, apart=apart)

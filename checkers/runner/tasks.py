@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from checkers.runner.memory import out_of_memory
 from history.failure import HarnessError
 
-__all__ = ["Answer", "JobError", "Parcel", "Session", "exchanged", "run_tasks", "worth"]
+__all__ = ["JobError", "Parcel", "TaskResult", "TaskSession", "exchanged", "run_tasks", "worth"]
 
 _LOG: Final = logging.getLogger(__name__)
 _WORKER_BYTES: Final = 1 << 20
@@ -40,7 +40,7 @@ class JobError(Exception):
     """A job that did not answer: why, in one line."""
 
 
-class Session(Protocol):
+class TaskSession(Protocol):
     """The place where tasks run."""
 
     @property
@@ -64,7 +64,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[Task, Content]):
+class TaskResult(Generic[Task, Content]):
     """The outcome of a task."""
 
     task: Task
@@ -84,7 +84,7 @@ class Answer(Generic[Task, Content]):
 
 
 def run_tasks(
-    session: Session,
+    session: TaskSession,
     tasks: Sequence[Task],
     work: Callable[[Task], Content],
     *,
@@ -92,7 +92,7 @@ def run_tasks(
     bytes_in_all: int = 0,
     workers: int | None = None,
     apart: bool = True,
-) -> list[Answer[Task, Content]]:
+) -> list[TaskResult[Task, Content]]:
     """Run the work on each task; the answers in the order of the tasks.
 
     `workers`: how many; by default what the `bytes_in_all` of Parquet that they read are worth.
@@ -111,7 +111,7 @@ def run_tasks(
         if not apart:
             raise
         if len(tasks) == 1:
-            return [Answer(task=tasks[0], failure=f"its job died: {error}", died=True)]
+            return [TaskResult(task=tasks[0], failure=f"its job died: {error}", died=True)]
         _LOG.warning("a job of %s tasks died (%s); halving it", len(tasks), error)
         half = len(tasks) // 2
         return [
@@ -130,19 +130,19 @@ def run_tasks(
     return [_unpacked(task, by_place.get(place)) for place, task in enumerate(tasks)]
 
 
-def worth(session: Session, bytes_in_all: int) -> int:
+def worth(session: TaskSession, bytes_in_all: int) -> int:
     """Return the number of workers for this many bytes of Parquet: at least one for every core."""
     return max(session.cores, bytes_in_all // _WORKER_BYTES)
 
 
 def exchanged(
-    session: Session,
+    session: TaskSession,
     tasks: Sequence[Task],
     work: Callable[[Task], tuple[Content, Sequence[tuple[int, Any]]]],
     judge: Callable[[int, Sequence[Any]], Any],
     *,
     budget_s: float,
-) -> tuple[list[Answer[Task, Content]], dict[int, Answer[int, Any]]]:
+) -> tuple[list[TaskResult[Task, Content]], dict[int, TaskResult[int, Any]]]:
     """Run the work, which answers a task and deals out contents by number, and judge these.
 
     Returns the answers of the tasks, and by number what `judge` made of all contents for it. A
@@ -227,10 +227,10 @@ def _answered(work: Callable[[Any], Any], task: Any) -> bytes:
     return pickle.dumps((content, failure, perf_counter() - started))
 
 
-def _unpacked(task: Task, packed: bytes | None) -> Answer[Task, Any]:
+def _unpacked(task: Task, packed: bytes | None) -> TaskResult[Task, Any]:
     if packed is None:
-        return Answer(task=task, failure="a task did not answer")
+        return TaskResult(task=task, failure="a task did not answer")
     content, failure, seconds = pickle.loads(packed)  # noqa: S301  # of our own tasks
     if failure:
-        return Answer(task=task, failure=failure, seconds=seconds)
-    return Answer(task=task, content=pickle.loads(content), seconds=seconds)  # noqa: S301
+        return TaskResult(task=task, failure=failure, seconds=seconds)
+    return TaskResult(task=task, content=pickle.loads(content), seconds=seconds)  # noqa: S301

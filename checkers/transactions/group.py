@@ -14,7 +14,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.finding_rows import FINDINGS, findings_table, found_row
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import record_files
-from checkers.runner.tasks import Answer
+from checkers.runner.tasks import TaskResult
 from checkers.transactions.hanging import HANGING, hanging_transactions
 from checkers.transactions.open_transactions import OpenTransaction, open_in
 from checkers.transactions.sightings import sightings_in
@@ -101,7 +101,7 @@ def _sightings(
     return _flat(question.each_file(files, partial(sightings_in, values=values)))
 
 
-def _flat(answers: Sequence[Answer[Any, list[Content]]]) -> tuple[list[Content], list[str]]:
+def _flat(answers: Sequence[TaskResult[Any, list[Content]]]) -> tuple[list[Content], list[str]]:
     """Return the content of all files, and the reasons why some could not be read."""
     found = [one for answer in answers for one in answer.content or ()]
     return found, [answer.failure for answer in answers if answer.failure]

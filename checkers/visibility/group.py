@@ -12,7 +12,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Tables
 from checkers.quiet import quiet
 from checkers.runner.tables import SealedFile, byte_count, load_faults, rows_in
-from checkers.runner.tasks import Answer
+from checkers.runner.tasks import TaskResult
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.promise import Promise
 from checkers.visibility.stale import (
@@ -147,7 +147,7 @@ def _answer(question: Question) -> GroupAnswers:
 
 
 def _told(
-    answer: Answer[str, tuple[StaleReads, int]], offsets: Offsets, promise: Promise
+    answer: TaskResult[str, tuple[StaleReads, int]], offsets: Offsets, promise: Promise
 ) -> tuple[CheckResult, pa.Table]:
     if answer.content is None:
         silent = _silent([answer.task], answer.failure)

@@ -29,7 +29,7 @@ from clusters.kafka.admin_requests import (
     reassign,
 )
 from clusters.kafka.asking import Address
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.observation import ask_metadata
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
@@ -186,7 +186,7 @@ class KafkaAdmin:
         topic, partition = _parts(key)
         request = ListPartitionReassignmentsRequest(topics=None)
         for address in self._leader().values():
-            with Connection(address, client_id=_CLIENT_ID) as node, suppress(NoAnswerError):
+            with NodeConnection(address, client_id=_CLIENT_ID) as node, suppress(NoAnswerError):
                 response = node.ask(
                     request, ListPartitionReassignmentsResponse, timeout_s=_ATTEMPT_S_MAX
                 )
@@ -230,7 +230,7 @@ class KafkaAdmin:
 
 
 def _asked(address: Address, write: Write, *, timeout_s: float) -> Answered:
-    with Connection(address, client_id=_CLIENT_ID) as node:
+    with NodeConnection(address, client_id=_CLIENT_ID) as node:
         return ask_write(node, write, timeout_s=timeout_s)
 
 

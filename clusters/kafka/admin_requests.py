@@ -43,7 +43,7 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka_port import TopicSpec
 from history.operation import Outcome
 
@@ -107,7 +107,7 @@ class Write:
     answered: Callable[[Any], Answered]
 
 
-def ask_write(connection: Connection, write: Write, *, timeout_s: float) -> Answered:
+def ask_write(connection: NodeConnection, write: Write, *, timeout_s: float) -> Answered:
     """Ask a node to do it, once. A request that was never sent is a fail; silence is info."""
     try:
         response = connection.ask(write.request, write.response_type, timeout_s=timeout_s)

@@ -24,7 +24,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.launch import class_dump_command
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import Release
 from clusters.kafka_port import KafkaSpec, Role, TopicSpec
 from clusters.port import NodeName
@@ -46,7 +46,7 @@ _NODES: Final = {
 
 
 def class_archives(
-    prepared: Prepared, *, warden: Warden, progress: Progress
+    prepared: KafkaPrepared, *, warden: Warden, progress: Progress
 ) -> Mapping[Role, Path]:
     """The archive for each role, made if need be; none at all if making them fails."""
     java, release = prepared.java, prepared.release
@@ -87,7 +87,7 @@ def _read(home: Path) -> Mapping[Role, Path] | None:
     return archives if whole else None
 
 
-def _build(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
+def _build(draft: Path, prepared: KafkaPrepared, *, warden: Warden) -> None:
     _train(draft, replace(prepared, class_archives={}), warden=warden)
     with ThreadPoolExecutor() as pool:
         done = [pool.submit(_dump, draft, role, prepared, warden) for role in Role]
@@ -99,7 +99,7 @@ def _build(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
     (draft / _INDEX).write_text(json.dumps(index))
 
 
-def _train(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
+def _train(draft: Path, prepared: KafkaPrepared, *, warden: Warden) -> None:
     """Run a cluster of one and one, from start to stop, with a topic in between."""
     spec = KafkaSpec(
         controllers=1,
@@ -117,7 +117,7 @@ def _train(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
         cluster.stop()
 
 
-def _dump(draft: Path, role: Role, prepared: Prepared, warden: Warden) -> None:
+def _dump(draft: Path, role: Role, prepared: KafkaPrepared, warden: Warden) -> None:
     archive = _archive(draft, role)
     classes = draft / _NODES[role] / _CLASS_LIST
     done = run_command(

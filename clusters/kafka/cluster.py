@@ -6,15 +6,15 @@ from pathlib import Path
 
 from clusters.abilities import Route, Skew, direct
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import Node, first_members, properties
+from clusters.kafka.configuration import KafkaNode, first_members, properties
 from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.members import Acts, Members
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.readiness import await_first_voters
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.upgrade import Upgrades
-from clusters.kafka.voters import Seat, checkpoint_of
+from clusters.kafka.voters import VoterSeat, checkpoint_of
 from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
@@ -33,7 +33,7 @@ class KafkaCluster(BrokerProcesses):
         self,
         spec: KafkaSpec,
         *,
-        prepared: Prepared,
+        prepared: KafkaPrepared,
         host: Host,
         directory: Path,
         clock: Clock,
@@ -96,7 +96,7 @@ class KafkaCluster(BrokerProcesses):
     def change_release(self, node: NodeName, release: str) -> str:
         """Have a node that is down run this release from its next start on; evidence in words."""
 
-        def use(prepared: Prepared) -> str:
+        def use(prepared: KafkaPrepared) -> str:
             before = self._software[node]
             self._software[node] = self._nodes[node].software = before.of(prepared)
             self._configure(self._nodes[node])
@@ -140,7 +140,7 @@ class KafkaCluster(BrokerProcesses):
         """Return which wall clocks were wrong, when, and by how much at most."""
         return self._hardships.clock_skews()
 
-    def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+    def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:
         return properties(
             self._spec,
             self._listed[node.name],
@@ -158,7 +158,7 @@ class KafkaCluster(BrokerProcesses):
             await_first_voters(self._nodes, lambda: self._running(Role.CONTROLLER))
 
     def _equip(
-        self, nodes: tuple[Node, ...], *, cluster_id: str
+        self, nodes: tuple[KafkaNode, ...], *, cluster_id: str
     ) -> Mapping[NodeName, KafkaSoftware]:
         first = first_members(self._spec, nodes)
         seats = _seats(self._spec, first, template=self._prepared.bootstrap.voters)
@@ -176,8 +176,8 @@ class KafkaCluster(BrokerProcesses):
 
 
 def _seats(
-    spec: KafkaSpec, nodes: tuple[Node, ...], *, template: bytes | None
-) -> dict[NodeName, Seat]:
+    spec: KafkaSpec, nodes: tuple[KafkaNode, ...], *, template: bytes | None
+) -> dict[NodeName, VoterSeat]:
     """Return each controller's seat in the first voter set; no seats in a static quorum."""
     if spec.quorum is Quorum.STATIC:
         return {}
@@ -186,6 +186,6 @@ def _seats(
     checkpoint = checkpoint_of(template, voters)
     controllers = (node.name for node in nodes if node.role is Role.CONTROLLER)
     return {
-        name: Seat(directory_id=voter.directory_id, checkpoint=checkpoint)
+        name: VoterSeat(directory_id=voter.directory_id, checkpoint=checkpoint)
         for name, voter in zip(controllers, voters, strict=True)
     }

@@ -32,8 +32,8 @@ from history.failure import UsageError
 __all__ = [
     "HOSTS",
     "PROPERTIES",
+    "KafkaNode",
     "Listener",
-    "Node",
     "first_members",
     "hosts_file",
     "links_between",
@@ -88,7 +88,7 @@ _RESERVED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class KafkaNode:
     """A node of the cluster: its name, Kafka's id of it, and its port for each of its listeners."""
 
     name: NodeName
@@ -108,7 +108,7 @@ class Node:
         return f"{self.name}.{_HOST_SUFFIX[self.role]}"
 
 
-def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:
+def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[KafkaNode, ...]:
     """The nodes of a cluster, controllers first. `ports` gives as many free ports as asked for.
 
     Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
@@ -120,7 +120,7 @@ def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tup
     wanted = [(role, number) for role, count in counts for number in range(1, count + 1)]
     given = iter(ports(sum(len(_LISTENERS[role]) for role, _ in wanted)))
     return tuple(
-        Node(
+        KafkaNode(
             name=NodeName(f"{role}-{number}"),
             node_id=number + (_CONTROLLER_ID_BASE if role is Role.CONTROLLER else 0),
             ports={listener: next(given) for listener in _LISTENERS[role]},
@@ -129,7 +129,7 @@ def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tup
     )
 
 
-def first_members(spec: KafkaSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
+def first_members(spec: KafkaSpec, nodes: Sequence[KafkaNode]) -> tuple[KafkaNode, ...]:
     """Return the nodes that make the cluster up when it starts: all but the spare ones."""
     of_role = {role: [node for node in nodes if node.role is role] for role in Role}
     return (
@@ -157,9 +157,9 @@ def refuse_impossible(spec: KafkaSpec) -> None:
 
 def properties(
     spec: KafkaSpec,
-    node: Node,
+    node: KafkaNode,
     *,
-    nodes: tuple[Node, ...],
+    nodes: tuple[KafkaNode, ...],
     data: Path,
     version: str,
     route: Route = direct,
@@ -183,14 +183,14 @@ def properties_file(properties: Mapping[str, str]) -> str:
     )
 
 
-def hosts_file(source: Node, *, nodes: tuple[Node, ...], route: Route = direct) -> str:
+def hosts_file(source: KafkaNode, *, nodes: tuple[KafkaNode, ...], route: Route = direct) -> str:
     """Return the names of all nodes as this one resolves them; the JVM uses no other source."""
     addresses = {node.host: _found_by(source.name, node, route=route) for node in nodes}
     own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
 
 
-def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
+def links_between(nodes: tuple[KafkaNode, ...]) -> tuple[LinkEnd, ...]:
     """Return who dials whom, on which port: nodes the controllers, brokers each other, clients."""
     dialled = {
         Role.CONTROLLER: (Listener.CONTROLLER, [node.name for node in nodes]),
@@ -223,13 +223,13 @@ def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
     return (*between, *outside)
 
 
-def _found_by(source: NodeName, target: Node, *, route: Route) -> str:
+def _found_by(source: NodeName, target: KafkaNode, *, route: Route) -> str:
     if source == target.name:
         return target.address
     return route(source, target.name) or target.address
 
 
-def _quorum(spec: KafkaSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+def _quorum(spec: KafkaSpec, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:
     """Return the settings that name the voters, or where to ask for them."""
     controllers = [one for one in first_members(spec, nodes) if one.role is Role.CONTROLLER]
     found_at = [f"{one.host}:{one.ports[Listener.CONTROLLER]}" for one in controllers]
@@ -239,7 +239,7 @@ def _quorum(spec: KafkaSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
     return {"controller.quorum.voters": ",".join(voters)}
 
 
-def _identity(node: Node, *, data: Path, version: str, route: Route) -> dict[str, str]:
+def _identity(node: KafkaNode, *, data: Path, version: str, route: Route) -> dict[str, str]:
     """Return the settings that say who the node is and where it is found."""
     common = {
         "node.id": str(node.node_id),

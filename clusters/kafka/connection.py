@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeVar
 from clusters.kafka.asking import Address
 from clusters.protocol.framing import Exchange, FrameError
 
-__all__ = ["Connection", "NoAnswerError"]
+__all__ = ["NoAnswerError", "NodeConnection"]
 
 Response = TypeVar("Response")
 
@@ -29,7 +29,7 @@ class NoAnswerError(Exception):
         """True if any byte of it may have reached the node: otherwise the node was never asked."""
 
 
-class Connection:
+class NodeConnection:
     """A context manager. Connects when first asked, and again after whatever went wrong."""
 
     def __init__(self, address: Address, *, client_id: str) -> None:

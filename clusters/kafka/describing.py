@@ -15,7 +15,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
 from clusters.kafka.admin_requests import error_name, topic_id_text
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.port import NodeName
 from history.journal import ReadJournal
 
@@ -49,7 +49,7 @@ class DescribeRecorder:
         self._process = process
 
     def topics(
-        self, node: NodeName, connection: Connection, names: Sequence[str], *, timeout_s: float
+        self, node: NodeName, connection: NodeConnection, names: Sequence[str], *, timeout_s: float
     ) -> tuple[Item, ...]:
         """Read the metadata of these topics from a node; what it showed, by now recorded."""
         number, call_ns = self._journal.begin()
@@ -58,7 +58,7 @@ class DescribeRecorder:
         return items
 
     def configs(
-        self, node: NodeName, connection: Connection, names: Sequence[str], *, timeout_s: float
+        self, node: NodeName, connection: NodeConnection, names: Sequence[str], *, timeout_s: float
     ) -> tuple[Item, ...]:
         """Read the counters of these topics from a node; what it showed, by now recorded."""
         number, call_ns = self._journal.begin()
@@ -73,7 +73,7 @@ class DescribeRecorder:
 
 
 def ask_topics(
-    connection: Connection, names: Sequence[str], *, timeout_s: float
+    connection: NodeConnection, names: Sequence[str], *, timeout_s: float
 ) -> tuple[Item, ...]:
     """The metadata of these topics as a node shows it; NoAnswerError."""
     request = MetadataRequest(
@@ -124,7 +124,7 @@ def _partition_items(topic: MetadataResponseTopic) -> Iterator[Item]:
 
 
 def _ask_configs(
-    connection: Connection, names: Sequence[str], *, timeout_s: float
+    connection: NodeConnection, names: Sequence[str], *, timeout_s: float
 ) -> tuple[Item, ...]:
     resources = tuple(
         DescribeConfigsResource(

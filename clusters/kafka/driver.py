@@ -9,7 +9,7 @@ from clusters.abilities import Route
 from clusters.hosts.place import Host
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.upgrade_preparation import with_levels, with_release
 from clusters.kafka_port import KafkaSpec
 from clusters.system import Wanted
@@ -24,7 +24,7 @@ class KafkaDriver:
 
     cluster = KafkaCluster
 
-    def prepare(self, spec: KafkaSpec, wanted: Wanted, say: Callable[[str], None]) -> Prepared:
+    def prepare(self, spec: KafkaSpec, wanted: Wanted, say: Callable[[str], None]) -> KafkaPrepared:
         """Prepare its release, and each release and metadata.version that the play changes to."""
         try:
             ready = prepare(spec, say)
@@ -45,7 +45,7 @@ class KafkaDriver:
     def build(
         self,
         spec: KafkaSpec,
-        prepared: Prepared,
+        prepared: KafkaPrepared,
         *,
         host: Host,
         directory: Path,

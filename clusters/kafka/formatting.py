@@ -20,11 +20,11 @@ from typing import Final
 
 from clusters.hosts.command import Completed, run_command
 from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import Listener, Node, first_members, nodes_of
+from clusters.kafka.configuration import KafkaNode, Listener, first_members, nodes_of
 from clusters.kafka.launch import tool_command
 from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka.voters import CHECKPOINT as VOTERS
-from clusters.kafka.voters import Seat, Voter, placeholders, stated
+from clusters.kafka.voters import Voter, VoterSeat, placeholders, stated
 from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
@@ -116,7 +116,7 @@ def format_directory(
     cluster_id: str,
     node_id: int,
     directory_id: str | None,
-    seat: Seat | None = None,
+    seat: VoterSeat | None = None,
 ) -> None:
     """Make a formatted data directory where none exists. `directory_id` None: a new one.
 
@@ -147,7 +147,7 @@ def new_id() -> str:
             return text
 
 
-def first_voters(nodes: Sequence[Node]) -> tuple[Voter, ...]:
+def first_voters(nodes: Sequence[KafkaNode]) -> tuple[Voter, ...]:
     """The controllers as first voters, each with a directory id of its own."""
     return tuple(
         Voter(

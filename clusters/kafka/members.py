@@ -18,9 +18,9 @@ from kio.static.primitive import i32
 
 from clusters.kafka.admin import KafkaAdmin, Nodes
 from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.configuration import Listener, Node
+from clusters.kafka.configuration import KafkaNode, Listener
 from clusters.kafka.observation import quorum_log_ends
-from clusters.kafka.quorum import Follower, add_voter, remove_voter, voters_view
+from clusters.kafka.quorum import QuorumReplica, add_voter, remove_voter, voters_view
 from clusters.kafka_port import ClusterView, Role, role_of
 from clusters.port import NodeName, NodeState
 from history.failure import HarnessError
@@ -36,7 +36,7 @@ _POLL_S: Final = 0.05
 class Acts:
     """The acts on the cluster's nodes that a change of members needs."""
 
-    node: Callable[[NodeName], Node]
+    node: Callable[[NodeName], KafkaNode]
     state: Callable[[NodeName], NodeState]
     start: Callable[[NodeName], None]
     stop: Callable[[NodeName, float], bool]
@@ -159,7 +159,7 @@ class Members:
         )
         return f"{asked} added {node} as a voter, on disk {observer.directory_id}"
 
-    def _caught_up(self, node: NodeName, deadline: float) -> Follower:
+    def _caught_up(self, node: NodeName, deadline: float) -> QuorumReplica:
         """The node as an observer that has fetched what the leader appended after its start."""
         node_id = self._acts.node(node).node_id
         goal: int | None = None

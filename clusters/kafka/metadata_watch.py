@@ -19,7 +19,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from clusters.kafka.asking import Address, ask
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import DescribeRecorder, Item, ask_topics
 from clusters.port import NodeName
 from history.clock import Clock
@@ -108,7 +108,7 @@ class MetadataWatch:
     def _watch(self, broker: NodeName) -> None:
         last: tuple[Item, ...] | None = None
         due_ns = 0
-        with Connection(self._brokers[broker], client_id=_CLIENT_ID) as connection:
+        with NodeConnection(self._brokers[broker], client_id=_CLIENT_ID) as connection:
             while not self._stop.is_set():
                 number, call_ns = self._reads.begin()
                 items = self._shown(connection)
@@ -119,7 +119,7 @@ class MetadataWatch:
                     self._reads.drop(number)
                 self._stop.wait(_LOOK_S)
 
-    def _shown(self, connection: Connection) -> tuple[Item, ...] | None:
+    def _shown(self, connection: NodeConnection) -> tuple[Item, ...] | None:
         try:
             return ask_topics(connection, self._topics, timeout_s=_TIMEOUT_S)
         except NoAnswerError:

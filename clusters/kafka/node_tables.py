@@ -18,7 +18,7 @@ from typing import Final
 from history.clock import Clock
 from history.journal import RowJournal
 
-__all__ = ["Finding", "findings_in", "write_log_findings", "write_settings"]
+__all__ = ["LogFinding", "findings_in", "write_log_findings", "write_settings"]
 
 _PATTERNS: Final = {
     "fatal-fault": re.compile(rb"Encountered fatal fault"),
@@ -37,7 +37,7 @@ _FINDINGS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LogFinding:
     """A line of a log that says that its process is in trouble for good."""
 
     line: int
@@ -48,7 +48,7 @@ class Finding:
     text: str
 
 
-def findings_in(log: Path) -> Iterator[Finding]:
+def findings_in(log: Path) -> Iterator[LogFinding]:
     """The findings of a log, at most a thousand. A log that is not there has none."""
     try:
         with log.open("rb") as lines:
@@ -99,10 +99,10 @@ def write_log_findings(
                     )
 
 
-def _finding(number: int, line: bytes) -> Finding:
+def _finding(number: int, line: bytes) -> LogFinding:
     kind = next(name for name, pattern in _PATTERNS.items() if pattern.search(line))
     stamp = _STAMP.match(line)
-    return Finding(
+    return LogFinding(
         line=number,
         logged_ns=None if stamp is None else _since_1970_ns(stamp[0].decode()),
         finding=kind,

@@ -18,7 +18,7 @@ from kio.schema.list_partition_reassignments.v0.response import ListPartitionRea
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import ask_topics
 
 __all__ = ["Placement", "ask_placement"]
@@ -38,7 +38,7 @@ class Placement:
 
 
 def ask_placement(
-    connection: Connection, topic: str, partition: int, *, timeout_s: float
+    connection: NodeConnection, topic: str, partition: int, *, timeout_s: float
 ) -> Placement | None:
     """The placement by a broker; None if it, or the controller behind it, did not say."""
     try:
@@ -53,7 +53,7 @@ def ask_placement(
 
 
 def _is_moving(
-    connection: Connection, topic: str, partition: int, *, timeout_s: float
+    connection: NodeConnection, topic: str, partition: int, *, timeout_s: float
 ) -> bool | None:
     asked = ListPartitionReassignmentsTopics(
         name=TopicName(topic), partition_indexes=(i32(partition),)

@@ -12,11 +12,11 @@ from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka_port import Role
 from clusters.provision.java import Java
 
-__all__ = ["Prepared"]
+__all__ = ["KafkaPrepared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class KafkaPrepared:
     """A Java, a release, and what was made of both."""
 
     java: Java
@@ -24,7 +24,7 @@ class Prepared:
     bootstrap: Bootstrap
     class_archives: Mapping[Role, Path] = field(default_factory=dict)
     """The archives of classes by role; a start without one is only slower."""
-    also: Mapping[str, "Prepared"] = field(default_factory=dict)
+    also: Mapping[str, "KafkaPrepared"] = field(default_factory=dict)
     """The other releases that its nodes may come to run, by the names that a play gives them."""
     levels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """The feature levels in a new cluster (`kafka.features`), by metadata.version."""

@@ -18,8 +18,8 @@ from clusters.kafka.asking import Address, is_answered
 from clusters.kafka.configuration import (
     HOSTS,
     PROPERTIES,
+    KafkaNode,
     Listener,
-    Node,
     first_members,
     hosts_file,
     links_between,
@@ -67,7 +67,7 @@ class BrokerProcesses(ProcessCluster):
         host: Host,
         directory: Path,
         clock: Clock,
-        software: Callable[[tuple[Node, ...]], Mapping[NodeName, Software]],
+        software: Callable[[tuple[KafkaNode, ...]], Mapping[NodeName, Software]],
         port_base: int | None,
         route: Route,
     ) -> None:
@@ -101,7 +101,7 @@ class BrokerProcesses(ProcessCluster):
         )
 
     @abstractmethod
-    def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+    def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:
         """The node's server.properties."""
 
     @abstractmethod

@@ -30,7 +30,7 @@ from clusters.kafka.admin_requests import Answered, Write, answer_of
 from clusters.kafka.asking import Address, ask
 from clusters.port import NodeName
 
-__all__ = ["Follower", "VotersView", "add_voter", "remove_voter", "voters_view"]
+__all__ = ["QuorumReplica", "VotersView", "add_voter", "remove_voter", "voters_view"]
 
 _TIMEOUT_S: Final = 2.0
 _DESCRIBE: Final = DescribeQuorumRequest(
@@ -44,7 +44,7 @@ _DESCRIBE: Final = DescribeQuorumRequest(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Follower:
+class QuorumReplica:
     """A replica of the metadata log, by what the leader knows of it."""
 
     node_id: int
@@ -57,9 +57,9 @@ class VotersView:
     """A quorum as its leader describes it."""
 
     leader_id: int
-    voters: tuple[Follower, ...]
+    voters: tuple[QuorumReplica, ...]
     """The leader among them. Of one node id there may be two: one has lost its disk."""
-    observers: tuple[Follower, ...]
+    observers: tuple[QuorumReplica, ...]
 
     @property
     def log_end_offset(self) -> int:
@@ -92,7 +92,13 @@ def voters_view(controllers: Mapping[NodeName, Address]) -> VotersView | None:
 
 
 def add_voter(
-    cluster_id: str, follower: Follower, *, listener: str, host: str, port: int, timeout_s: float
+    cluster_id: str,
+    follower: QuorumReplica,
+    *,
+    listener: str,
+    host: str,
+    port: int,
+    timeout_s: float,
 ) -> Write:
     """Make an observer that has caught up a voter, found at this address."""
     request = AddRaftVoterRequest(
@@ -109,7 +115,7 @@ def add_voter(
     return Write(request=request, response_type=AddRaftVoterResponse, answered=read)
 
 
-def remove_voter(cluster_id: str, voter: Follower) -> Write:
+def remove_voter(cluster_id: str, voter: QuorumReplica) -> Write:
     """Take the vote from this node on this disk."""
     request = RemoveRaftVoterRequest(
         cluster_id=cluster_id,
@@ -123,8 +129,8 @@ def remove_voter(cluster_id: str, voter: Follower) -> Write:
     return Write(request=request, response_type=RemoveRaftVoterResponse, answered=read)
 
 
-def _follower(state: ReplicaState) -> Follower:
-    return Follower(
+def _follower(state: ReplicaState) -> QuorumReplica:
+    return QuorumReplica(
         node_id=int(state.replica_id),
         directory_id=state.replica_directory_id,
         log_end_offset=int(state.log_end_offset),

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from clusters.kafka.configuration import HOSTS, PROPERTIES, Node
+from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.formatting import directory_id_of, format_directory
 from clusters.kafka.launch import server_command, tool_command
 from clusters.kafka.logs import last_words
-from clusters.kafka.prepared import Prepared
-from clusters.kafka.voters import Seat
+from clusters.kafka.prepared import KafkaPrepared
+from clusters.kafka.voters import VoterSeat
 from clusters.witness.losses import Holdings, holdings_of
 
 __all__ = ["KafkaFiles", "KafkaSoftware"]
@@ -35,12 +35,12 @@ class KafkaFiles:
 class KafkaSoftware(KafkaFiles):
     """`clusters.processes.node.Software` of one node."""
 
-    node: Node
-    prepared: Prepared
+    node: KafkaNode
+    prepared: KafkaPrepared
     cluster_id: str
     options: Sequence[str]
     """Extra options of its JVM."""
-    seat: Seat | None = None
+    seat: VoterSeat | None = None
     """Its place in the first voter set, if it has one."""
 
     @property
@@ -48,7 +48,7 @@ class KafkaSoftware(KafkaFiles):
         """The first directory id of a voter, if it has a seat in the voter set."""
         return None if self.seat is None else self.seat.directory_id
 
-    def of(self, prepared: Prepared) -> Self:
+    def of(self, prepared: KafkaPrepared) -> Self:
         """Return it with another release. Later formatting begins where this cluster began."""
         names_directories = prepared.bootstrap.names_directories
         bootstrap = replace(self.prepared.bootstrap, names_directories=names_directories)

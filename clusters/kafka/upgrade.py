@@ -11,7 +11,7 @@ from typing import Final
 
 from clusters.kafka.admin import KafkaAdmin, Nodes
 from clusters.kafka.features import Levels, finalised_by, moves, update_features
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError
@@ -31,7 +31,7 @@ class Upgrades:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: KafkaPrepared,
         *,
         clock: Clock,
         admin: KafkaAdmin,
@@ -49,7 +49,9 @@ class Upgrades:
         """Return the changes of the versions under test so far, in order."""
         return tuple(self._changes)
 
-    def change_release(self, node: NodeName, release: str, use: Callable[[Prepared], str]) -> str:
+    def change_release(
+        self, node: NodeName, release: str, use: Callable[[KafkaPrepared], str]
+    ) -> str:
         """Have the node run the release from its next start on; `use` says what it ran before."""
         all_of_run = {self._prepared.release.name: self._prepared, **self._prepared.also}
         if release not in all_of_run:

@@ -6,7 +6,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.features import Levels, levels_in
 from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, Quorum
 from clusters.provision.cache import Progress
 from clusters.witness.definitions import definitions_of
@@ -15,8 +15,8 @@ __all__ = ["with_levels", "with_release"]
 
 
 def with_release(
-    prepared: Prepared, release: str, *, spec: KafkaSpec, progress: Progress
-) -> Prepared:
+    prepared: KafkaPrepared, release: str, *, spec: KafkaSpec, progress: Progress
+) -> KafkaPrepared:
     """Return it with this release, too: fetched, formatted, trained. Errors as of `prepare`."""
     if release == prepared.release.name or release in prepared.also:
         return prepared
@@ -25,8 +25,8 @@ def with_release(
 
 
 def with_levels(
-    prepared: Prepared, version: str, *, spec: KafkaSpec, progress: Progress
-) -> Prepared:
+    prepared: KafkaPrepared, version: str, *, spec: KafkaSpec, progress: Progress
+) -> KafkaPrepared:
     """Return it with the feature levels of this metadata.version, as its newest release has them.
 
     Raises UsageError, with the versions that it knows, if that release does not know this one.

@@ -17,7 +17,7 @@ from typing import Final
 from clusters.protocol.record_batches import HEADER_BYTES, Stop, batch_at, encoded_batch_header
 from history.failure import HarnessError
 
-__all__ = ["CHECKPOINT", "Seat", "Voter", "checkpoint_of", "placeholders", "stated"]
+__all__ = ["CHECKPOINT", "Voter", "VoterSeat", "checkpoint_of", "placeholders", "stated"]
 
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 """The path of the snapshot in a data directory."""
@@ -36,7 +36,7 @@ class Voter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class VoterSeat:
     """A controller's place in the first voter set: for the directory of this id alone."""
 
     directory_id: str

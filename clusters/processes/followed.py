@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from clusters.hosts.place import DATA
-from clusters.hosts.power.follower import Follower
+from clusters.hosts.power.follower import DirectoryFollower
 from clusters.hosts.preloading import preloading
 from clusters.port import DiskTrouble, NodeName, NodeState
 from clusters.processes.node import ProcessNode
@@ -23,7 +23,7 @@ class FollowedDisks:
     def __init__(self, nodes: Mapping[NodeName, ProcessNode]) -> None:
         self._nodes = nodes
         self._followers = {
-            name: Follower(node.place, followed=DATA.partition("/")[0])
+            name: DirectoryFollower(node.place, followed=DATA.partition("/")[0])
             for name, node in nodes.items()
         }
 

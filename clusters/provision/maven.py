@@ -69,7 +69,7 @@ class Ended(Protocol):
         """The output of both streams, in the order of writing."""
 
 
-class Run(Protocol):
+class RunProgram(Protocol):
     """Runs a program to its end; raises HarnessError if it cannot be started or takes too long."""
 
     def __call__(
@@ -113,7 +113,7 @@ def refuse_absent(wanted: Coordinates) -> None:
 
 
 def fetch_jars(
-    wanted: Sequence[Coordinates], *, into: Path, java: Java, run: Run, work: Path
+    wanted: Sequence[Coordinates], *, into: Path, java: Java, run: RunProgram, work: Path
 ) -> None:
     """Fetch jars and the jars they need at run time as `into/<artifact>-<revision>.jar`.
 

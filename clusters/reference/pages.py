@@ -11,8 +11,8 @@ from typing import Final
 
 from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
 from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
-from clusters.reference.nodes.quorum.transitions import State
-from clusters.reference.nodes.rules import RULES, Rule
+from clusters.reference.nodes.quorum.transitions import VoterState
+from clusters.reference.nodes.rules import RULES, ProtocolRule
 from clusters.reference.nodes.states import BrokerState
 from history.failure import UsageError
 
@@ -54,13 +54,13 @@ def broker_diagram() -> str:
 def voter_diagram() -> str:
     """The states of a voter; what happens in all of them alike is drawn once."""
     edges = [(a.value, b.value, event.value) for (a, event), b in OF_VOTERS.items()]
-    every = len(State)
+    every = len(VoterState)
     common = {
         edge[1:]: None for edge in edges if sum(edge[1:] == one[1:] for one in edges) == every
     }
     drawn = [(_ANY, *rest) for rest in common]
     drawn += [edge for edge in edges if edge[1:] not in common]
-    return _diagram([f"{_ANY} : any state"], start=State.UNATTACHED.value, edges=drawn)
+    return _diagram([f"{_ANY} : any state"], start=VoterState.UNATTACHED.value, edges=drawn)
 
 
 SECTIONS: Final = {
@@ -85,7 +85,7 @@ def with_sections(page: str) -> str:
     return page
 
 
-def _evidence(rule: Rule) -> str:
+def _evidence(rule: ProtocolRule) -> str:
     low, high = rule.level_min, rule.level_max
     levels = str(low) if low == high else f"{low} to {high}"
     return _row(f"`{rule.name}`", _codes(rule.shows_as), levels, _codes(rule.beside))

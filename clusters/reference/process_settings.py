@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.abilities import Route
-from clusters.kafka.configuration import Listener, Node
+from clusters.kafka.configuration import KafkaNode, Listener
 from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import CLIENTS
 from clusters.reference.shell.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
@@ -19,9 +19,9 @@ __all__ = ["ignored", "settings_of"]
 
 def settings_of(
     spec: KafkaSpec,
-    node: Node,
+    node: KafkaNode,
     *,
-    nodes: tuple[Node, ...],
+    nodes: tuple[KafkaNode, ...],
     data: Path,
     hosts: Path,
     rules_off: Sequence[str],
@@ -61,7 +61,7 @@ def ignored(spec: KafkaSpec) -> tuple[str, ...]:
     return tuple(sorted(name for name in stated if name not in KNOWN))
 
 
-def _listeners(node: Node, *, route: Route) -> dict[str, str]:
+def _listeners(node: KafkaNode, *, route: Route) -> dict[str, str]:
     bound = ",".join(f"{listener}://{node.address}:{port}" for listener, port in node.ports.items())
     if node.role is Role.CONTROLLER:
         return {"listeners": bound}

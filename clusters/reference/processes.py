@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import HOSTS, PROPERTIES, Node
+from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.software import KafkaFiles
 from clusters.kafka_port import KafkaSpec, Quorum
@@ -65,7 +65,7 @@ class ReferenceCluster(BrokerProcesses):
         found = {"cluster": "reference", "metadata_version": str(self._level)}
         return found | ({"rules_off": ", ".join(self._rules_off)} if self._rules_off else {})
 
-    def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+    def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:
         return settings_of(
             self._spec,
             self._listed[node.name],
@@ -87,7 +87,7 @@ class ReferenceCluster(BrokerProcesses):
 class _ReferenceSoftware(KafkaFiles):
     """`clusters.processes.node.Software` of one node."""
 
-    node: Node
+    node: KafkaNode
     cluster_id: str
     first_directory_id: str | None = None
 
@@ -115,6 +115,6 @@ class _ReferenceSoftware(KafkaFiles):
         return None if meta is None else str(meta.directory_id)
 
 
-def _software(nodes: tuple[Node, ...]) -> dict[NodeName, _ReferenceSoftware]:
+def _software(nodes: tuple[KafkaNode, ...]) -> dict[NodeName, _ReferenceSoftware]:
     cluster_id = new_id()
     return {node.name: _ReferenceSoftware(node=node, cluster_id=cluster_id) for node in nodes}

@@ -13,7 +13,7 @@ from clusters.node_port.effects import Effects, Node, Woken
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
 
-__all__ = ["EVERY_TICK", "Build", "Handle", "Host", "HostState", "Link"]
+__all__ = ["EVERY_TICK", "Build", "Channel", "Handle", "Host", "HostState"]
 
 EVERY_TICK: Final = Alarm()
 """The alarm of a node which does not say when it needs its next tick: it is always due."""
@@ -96,11 +96,11 @@ class Host:
         """Counts starts and ends: what is under way to another one never arrives."""
         self.alias = 0
         """The number by which others answer this incarnation."""
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, Channel] = {}
         """Ways to others: to hosts by their numbers, back to askers by their aliases."""
-        self.outgoing: list[Link] = []
+        self.outgoing: list[Channel] = []
         """The links of `links` by which it asks."""
-        self.incoming: list[Link] = []
+        self.incoming: list[Channel] = []
         """The ways by which others ask this incarnation, and the one before."""
         self.waiting: list[tuple[int, int, Any]] = []
         """(source, kind, message) of what came while it was paused."""
@@ -149,7 +149,7 @@ class Host:
         return True
 
 
-class Link:
+class Channel:
     """A way from one host to another: a connection's requests, or the answers to them.
 
     A connection ends with either of its ends, so links are of one incarnation of the asker; and
@@ -176,7 +176,7 @@ class Link:
         self.signed = signed
         """The number by which the receiver sees the sender."""
         self.connection = connection
-        self.answers: Link | None = None
+        self.answers: Channel | None = None
         """The link whose requests this one answers; None: it is one of requests."""
         self.open: dict[int, Any] = {}
         """Requests without an answer, by correlation and kind."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import UNREACHABLE
-from clusters.simulation.host import Host, HostState, Link
+from clusters.simulation.host import Channel, Host, HostState
 
 __all__ = [
     "KIND_COUNT",
@@ -73,10 +73,10 @@ class Trouble:
 class Interceptor(Protocol):
     """Sees frames as they are sent, before they are."""
 
-    def wanted(self, link: Link) -> bytes | bytearray:
+    def wanted(self, link: Channel) -> bytes | bytearray:
         """Return, by kind, whether it wants frames of this link; asked when the link begins."""
 
-    def take(self, link: Link, message: Any, request: Any) -> bool:
+    def take(self, link: Channel, message: Any, request: Any) -> bool:
         """Look at a frame. True: the interceptor has taken it, and the network does not send it.
 
         `request`: what an answer is to; None for a request.
@@ -100,16 +100,16 @@ class Network:
         self._draw = draw
         self._push = push
         self._now = now
-        self._asked: dict[tuple[int, int], Link] = {}
+        self._asked: dict[tuple[int, int], Channel] = {}
         """The links of requests, by (alias of the asker, number of who is asked)."""
         self._alias_count = 0
         self._connection_count = 0
         self._numbers: dict[int, int] = {}
         self._interceptor: Interceptor | None = None
-        self._seen: Callable[[Link, Any], None] = _unseen
+        self._seen: Callable[[Channel, Any], None] = _unseen
         self._seen_kinds = self._seen_alone = NOTHING
         self._trouble: Trouble | None = None
-        self._blocked: dict[Flow, list[tuple[Link, Any, int, tuple[Any] | None]]] = {}
+        self._blocked: dict[Flow, list[tuple[Channel, Any, int, tuple[Any] | None]]] = {}
         """(link, frame, incarnation of the receiver, what it answers unless it was seen already).
 
         Without a frame: that the receiver of the link is gone.
@@ -117,7 +117,7 @@ class Network:
 
     # What the loop of the world asks.
 
-    def link(self, sender: Host, target: int) -> Link | None:
+    def link(self, sender: Host, target: int) -> Channel | None:
         """Make a link from a host to another by its number, or back to an asker by its alias.
 
         None: no host has this number, or the asker is gone.
@@ -128,7 +128,7 @@ class Network:
         receiver = self._hosts.get(target)
         return None if receiver is None else self._begin_requests(sender, receiver)
 
-    def send(self, link: Link, message: Any, request: Any = None) -> None:
+    def send(self, link: Channel, message: Any, request: Any = None) -> None:
         """Send a frame of an unusual link: a request, or an answer to the `request`."""
         if self._seen_kinds[message.kind]:
             self._seen(link, message)
@@ -138,13 +138,13 @@ class Network:
         elif not self._is_taken(link, message, request):
             self.transmit(link, message)
 
-    def show(self, link: Link, message: Any, request: Any) -> bool:
+    def show(self, link: Channel, message: Any, request: Any) -> bool:
         """Show a frame of a link as usual to whom it concerns; whether it is theirs now."""
         if self._seen_kinds[message.kind]:
             self._seen(link, message)
         return self._is_taken(link, message, request)
 
-    def _is_taken(self, link: Link, message: Any, request: Any) -> bool:
+    def _is_taken(self, link: Channel, message: Any, request: Any) -> bool:
         return (
             self._interceptor is not None
             and link.table[message.kind] != 0
@@ -158,7 +158,7 @@ class Network:
     # What faults are made of.
 
     def transmit(
-        self, link: Link, message: Any, *, incarnation: int | None = None, delay_ns: int = 0
+        self, link: Channel, message: Any, *, incarnation: int | None = None, delay_ns: int = 0
     ) -> bool:
         """Pass a frame on, so much later. False: its receiver is gone.
 
@@ -187,7 +187,7 @@ class Network:
         self._interceptor = interceptor
         self.refresh()
 
-    def watch(self, seen: Callable[[Link, Any], None], kinds: bytes) -> None:
+    def watch(self, seen: Callable[[Channel, Any], None], kinds: bytes) -> None:
         """Tell of each message of these kinds as it is sent, from now on."""
         self._seen, self._seen_kinds = seen, kinds
         self._seen_alone = _wanted(NOTHING, kinds)
@@ -231,16 +231,16 @@ class Network:
         if asked is not None:
             self._refuse_all(asked)
 
-    def cut(self, link: Link) -> None:
+    def cut(self, link: Channel) -> None:
         """End the connection of this link: its asker's open requests are not answered."""
         self._refuse_all(link.answers or link)
 
-    def refuse(self, link: Link, request: Any) -> None:
+    def refuse(self, link: Channel, request: Any) -> None:
         """Let the asker of a link hear that a request of his will not be answered."""
         link.open.setdefault(open_key(request), request)
         self._refuse(link, request)
 
-    def answer(self, link: Link, request: Any, response: Any) -> None:
+    def answer(self, link: Channel, request: Any, response: Any) -> None:
         """Answer an open request in the place of who was asked."""
         if link.open.pop(open_key(request), None) is not None:
             late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
@@ -253,7 +253,7 @@ class Network:
             for link in host.links.values():
                 self.look_at(link)
 
-    def look_at(self, link: Link) -> None:
+    def look_at(self, link: Channel) -> None:
         """See anew what of this link has to be looked at."""
         link.table = NOTHING if self._interceptor is None else self._interceptor.wanted(link)
         flow = (link.sender.number, link.receiver.number)
@@ -315,35 +315,35 @@ class Network:
                 link.sender.outgoing.remove(link)
             self._asked.pop((link.signed, host.number), None)
 
-    def _links_to(self, host: Host) -> list[Link]:
+    def _links_to(self, host: Host) -> list[Channel]:
         found = (other.links.get(host.number) for other in self._hosts.values())
         return [link for link in found if link is not None]
 
-    def _begin_requests(self, sender: Host, receiver: Host) -> Link:
+    def _begin_requests(self, sender: Host, receiver: Host) -> Channel:
         self._connection_count += 1
-        link = Link(sender, receiver, signed=sender.alias, connection=self._connection_count)
+        link = Channel(sender, receiver, signed=sender.alias, connection=self._connection_count)
         sender.links[receiver.number] = link
         sender.outgoing.append(link)
         receiver.incoming.append(link)
         self._asked[sender.alias, receiver.number] = link
         return self._made(link)
 
-    def _begin_answers(self, sender: Host, target: int, asked: Link) -> Link:
-        link = Link(sender, asked.sender, signed=sender.number, connection=asked.connection)
+    def _begin_answers(self, sender: Host, target: int, asked: Channel) -> Channel:
+        link = Channel(sender, asked.sender, signed=sender.number, connection=asked.connection)
         link.answers = asked
         sender.links[target] = link
         return self._made(link)
 
-    def _made(self, link: Link) -> Link:
+    def _made(self, link: Channel) -> Channel:
         link.delay_ns, link.spread_ns = self._latency.delay_ns, self._latency.spread_ns
         self.look_at(link)
         return link
 
-    def _refuse_all(self, link: Link) -> None:
+    def _refuse_all(self, link: Channel) -> None:
         for message in list(link.open.values()):
             self._refuse(link, message)
 
-    def _refuse(self, link: Link, message: Any) -> None:
+    def _refuse(self, link: Channel, message: Any) -> None:
         """Tell who sent this request that its receiver is gone; an answer is merely lost."""
         if link.answers is not None:
             return
@@ -355,7 +355,7 @@ class Network:
             late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
             self._push(self._now() + late_ns, sender, link.receiver.number, UNREACHABLE, message)
 
-    def _transmit_badly(self, link: Link, message: Any, bad: Trouble, late_ns: int) -> None:
+    def _transmit_badly(self, link: Channel, message: Any, bad: Trouble, late_ns: int) -> None:
         if bad.loss and self._draw() < bad.loss:
             return
         at_ns = self._now() + late_ns
@@ -367,7 +367,7 @@ class Network:
         if bad.duplication and self._draw() < bad.duplication:
             self._deliver(link, message, at_ns + int(self._draw() * bad.reordered_by_ns))
 
-    def _deliver(self, link: Link, message: Any, at_ns: int) -> None:
+    def _deliver(self, link: Channel, message: Any, at_ns: int) -> None:
         self._push(at_ns, link.receiver, link.signed, message.kind, message)
 
 
@@ -385,7 +385,7 @@ def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
     return both.to_bytes(KIND_COUNT, "little")
 
 
-def _unseen(_link: Link, _message: Any) -> None:
+def _unseen(_link: Channel, _message: Any) -> None:
     pass
 
 

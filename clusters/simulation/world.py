@@ -39,7 +39,7 @@ from clusters.node_port.effects import (
 )
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import EVERY_TICK, Build, Host, HostState, Link
+from clusters.simulation.host import EVERY_TICK, Build, Channel, Host, HostState
 from clusters.simulation.network import NOTHING, SEEN, UNUSUAL, Latency, Network, table_of
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
@@ -322,7 +322,7 @@ class World:
             )
         self._sequence = sequence
 
-    def _look_at(self, link: Link, message: Any, request: Any) -> bool:
+    def _look_at(self, link: Channel, message: Any, request: Any) -> bool:
         """Tell the watchers of a message. Return whether another party sees to it from here on."""
         wanted = link.wanted[message.kind]
         if self._witnessed is not None:

@@ -9,7 +9,7 @@ from harness.cli.options import emit_json
 from harness.cli.tables import console, table_of
 from harness.doctor.clean import clean_machine
 from harness.doctor.doctor import examine
-from harness.doctor.finding import Finding
+from harness.doctor.finding import DoctorFinding
 
 __all__ = ["clean", "doctor"]
 
@@ -28,7 +28,7 @@ def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
     return 0 if all(finding.ok for finding in findings if finding.needed) else 255
 
 
-def _mark(finding: Finding) -> str:
+def _mark(finding: DoctorFinding) -> str:
     if finding.ok:
         return "[green]ok[/]"
     return "[red]no[/]" if finding.needed else "[yellow]--[/]"

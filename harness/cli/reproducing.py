@@ -20,7 +20,7 @@ from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
-from harness.series.reproduction import Reproduction, State
+from harness.series.reproduction import Reproduction, SeriesState
 from harness.series.reproduction_file import new_reproduction_path
 from harness.series.track_record import (
     add_to_track_record,
@@ -56,7 +56,7 @@ def reproduce(
     _say(done, path, aside=as_json)
     if as_json:
         emit_json(reproduction_json(done, path))
-    return _INTERRUPTED if done.state is State.INTERRUPTED else done.exit_code
+    return _INTERRUPTED if done.state is SeriesState.INTERRUPTED else done.exit_code
 
 
 def track_record(

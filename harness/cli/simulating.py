@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from clusters.provision.java import find_java
-from clusters.reference.nodes.rules import RULES, Rule
+from clusters.reference.nodes.rules import RULES, ProtocolRule
 from harness.cli.options import emit_json
 from harness.cli.tables import console
 from harness.prepare.reference import rules_without
@@ -23,7 +23,7 @@ from history.failure import UsageError
 if TYPE_CHECKING:
     from harness.run.spark_start import SparkStart
     from harness.trials.selftest import Detection
-    from harness.trials.series import Plans, Tally
+    from harness.trials.series import Plans, TrialTally
 
 __all__ = ["selftest", "simulate"]
 
@@ -50,12 +50,12 @@ def simulate(
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
     rules = rules_without(off)
     plans = _plans(scenario, metadata_version)
-    from harness.trials.series import Series, Tally, enough
+    from harness.trials.series import TrialSeries, TrialTally, enough
 
     with terminal_progress() as progress:
         session = _spark(spark_master, progress).session()
-        series = Series(session=session, plans=plans, rules=rules, first=first, count=seeds)
-        tally = Tally()
+        series = TrialSeries(session=session, plans=plans, rules=rules, first=first, count=seeds)
+        tally = TrialTally()
         for tally in series.run(until=enough(until)):
             progress.say(_line(tally, seeds))
         repeat = _repeat(scenario, metadata_version, off)
@@ -94,7 +94,7 @@ def selftest(
         raise UsageError("selftest records runs on this machine: pass a local --spark-master")
     from harness.trials.selftest import clean_series, detect
     from harness.trials.selftest_page import selftest_page
-    from harness.trials.series import Tally
+    from harness.trials.series import TrialTally
 
     subjects = [rule for rule in RULES if not chosen or rule.name in chosen]
     found: list[Detection] = []
@@ -106,7 +106,7 @@ def selftest(
                 detect(rule, session=session, seeds=seeds, hits=hits, tries=tries, root=root)
             )
             progress.say(_detection_line(found[-1]))
-        tally = Tally()
+        tally = TrialTally()
         if clean:
             tally = clean_series(
                 session=session, seeds=clean, shown=lambda now: progress.say(_line(now, clean))
@@ -175,7 +175,7 @@ def _repeat(scenario: str, metadata_version: str | None, off: Sequence[str]) -> 
     return shlex.join(words)
 
 
-def _line(tally: "Tally", count: int) -> str:
+def _line(tally: "TrialTally", count: int) -> str:
     bad = f" · found {sum(tally.found.values())}" if tally.found else ""
     crashed = f" · crashed {len(tally.crashes)}" if tally.crashes else ""
     return (
@@ -184,7 +184,7 @@ def _line(tally: "Tally", count: int) -> str:
     )
 
 
-def _say_tally(tally: "Tally", repeat: str) -> None:
+def _say_tally(tally: "TrialTally", repeat: str) -> None:
     out = console()
     for result in tally.suspicious[:_SHOWN_MAX]:
         out.print(f"seed {result.seed} ({result.storm}): {result.findings[0]}", style="red")
@@ -236,7 +236,7 @@ def _matrix(found: "Sequence[Detection]") -> Table:
 
 
 def _detection_json(one: "Detection") -> dict[str, Any]:
-    rule: Rule = one.rule
+    rule: ProtocolRule = one.rule
     return {
         "rule": rule.name,
         "source": rule.source,
@@ -262,7 +262,7 @@ def _detection_json(one: "Detection") -> dict[str, Any]:
     }
 
 
-def _tally_json(tally: "Tally") -> dict[str, Any]:
+def _tally_json(tally: "TrialTally") -> dict[str, Any]:
     return {
         "seeds": tally.trial_count,
         "clean": tally.clean_count,

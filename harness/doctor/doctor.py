@@ -22,7 +22,7 @@ from clusters.hosts.ssh.examination import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
-from harness.doctor.finding import Finding
+from harness.doctor.finding import DoctorFinding
 from harness.doctor.hosts import (
     bandwidth_finding,
     docker_finding,
@@ -50,12 +50,12 @@ _OF_POWER = _taking(Takes.DISKS)
 _OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) for one in Takes))
 
 
-def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
+def examine(results: Path, inventory: Path | None = None) -> list[DoctorFinding]:
     """Examine everything that a run needs. Nothing is raised for a missing thing.
 
     `inventory`: the file of machines to examine, too; UsageError is raised for impossible entries.
     """
-    looks: list[Callable[[], Finding]] = [
+    looks: list[Callable[[], DoctorFinding]] = [
         _system,
         _java,
         _memory,
@@ -79,21 +79,21 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
     return [*(look() for look in looks), *machines]
 
 
-def _machines(inventory: Inventory) -> Iterator[Finding]:
+def _machines(inventory: Inventory) -> Iterator[DoctorFinding]:
     java_home = find_java().home
     for machine in inventory.machines:
         what = f"machine {machine}"
         try:
             found = examine_machine(machine, known_hosts=inventory.known_hosts, java_home=java_home)
         except HarnessError as error:
-            yield Finding(what=what, ok=False, found="cannot be used", way_out=str(error))
+            yield DoctorFinding(what=what, ok=False, found="cannot be used", way_out=str(error))
         else:
-            yield Finding(what=what, ok=True, found=found)
+            yield DoctorFinding(what=what, ok=True, found=found)
 
 
-def _system() -> Finding:
+def _system() -> DoctorFinding:
     linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
-    return Finding(
+    return DoctorFinding(
         what="local processes",
         ok=linux,
         found=f"{sys.platform}, {os.cpu_count()} cores",
@@ -102,17 +102,19 @@ def _system() -> Finding:
     )
 
 
-def _java() -> Finding:
+def _java() -> DoctorFinding:
     try:
         java = find_java()
     except HarnessError as error:
-        return Finding(what="Java", ok=False, found="none", way_out=str(error))
-    return Finding(what="Java", ok=True, found=f"{java.version} at {java.home} ({java.source})")
+        return DoctorFinding(what="Java", ok=False, found="none", way_out=str(error))
+    return DoctorFinding(
+        what="Java", ok=True, found=f"{java.version} at {java.home} ({java.source})"
+    )
 
 
-def _memory() -> Finding:
+def _memory() -> DoctorFinding:
     available = psutil.virtual_memory().available
-    return Finding(
+    return DoctorFinding(
         what="memory",
         ok=available >= _MEMORY_BYTES_MIN,
         found=f"{available / 2**30:.1f} GiB available",
@@ -120,12 +122,12 @@ def _memory() -> Finding:
     )
 
 
-def _disk(what: str, path: Path) -> Finding:
+def _disk(what: str, path: Path) -> DoctorFinding:
     existing = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
     free_bytes = shutil.disk_usage(existing).free
     writable = os.access(existing, os.W_OK)
     ok = writable and free_bytes >= _DISK_BYTES_MIN
-    return Finding(
+    return DoctorFinding(
         what=f"disk for {what}",
         ok=ok,
         found=f"{free_bytes / 2**30:.1f} GiB free at {path}{'' if writable else ', not writable'}",
@@ -136,9 +138,9 @@ def _disk(what: str, path: Path) -> Finding:
     )
 
 
-def _releases() -> Finding:
+def _releases() -> DoctorFinding:
     cached = sorted(path.name for path in (cache_dir() / "kafka").glob("[0-9]*"))
-    return Finding(
+    return DoctorFinding(
         what="Kafka",
         ok=True,
         found=", ".join(cached) + " in the cache" if cached else "no release in the cache yet",
@@ -146,11 +148,13 @@ def _releases() -> Finding:
     )
 
 
-def _simulator() -> Finding:
-    return Finding(what="simulator", ok=True, found="compiled" if is_compiled() else "plain Python")
+def _simulator() -> DoctorFinding:
+    return DoctorFinding(
+        what="simulator", ok=True, found="compiled" if is_compiled() else "plain Python"
+    )
 
 
-def _link_addresses() -> Finding:
+def _link_addresses() -> DoctorFinding:
     """Check that links can have addresses: Linux has all of 127.0.0.0/8, a sandbox may not."""
     address = local_link_address(0, 1)
     faults = _taking(Takes.PROXY)
@@ -160,14 +164,14 @@ def _link_addresses() -> Finding:
     except OSError as error:
         way_out = "holds and partitions need an address for each link; without them: --no-wire"
         found = f"{address} cannot be listened on: {error.strerror}"
-        return Finding(what="links", ok=False, found=found, way_out=way_out, faults=faults)
+        return DoctorFinding(what="links", ok=False, found=found, way_out=way_out, faults=faults)
     found = f"{address} and the like can be listened on"
-    return Finding(what="links", ok=True, found=found, faults=faults)
+    return DoctorFinding(what="links", ok=True, found=found, faults=faults)
 
 
-def _namespaces() -> Finding:
+def _namespaces() -> DoctorFinding:
     why = why_no_namespaces()
-    return Finding(
+    return DoctorFinding(
         what="network namespaces",
         ok=why is None,
         needed=False,
@@ -176,10 +180,10 @@ def _namespaces() -> Finding:
     )
 
 
-def _own_disks() -> Finding:
+def _own_disks() -> DoctorFinding:
     """Check for disks of nodes' own, which faults of disks and an exact loss of power need."""
     why = why_no_disks()
-    return Finding(
+    return DoctorFinding(
         what="disks of nodes' own",
         ok=why is None,
         found=why or "one was made, lost its power and came back",
@@ -189,18 +193,18 @@ def _own_disks() -> Finding:
     )
 
 
-def _power() -> Finding:
+def _power() -> DoctorFinding:
     """Check for loss of power.
 
     It takes disks of nodes' own, or else a library that notes what was synced.
     """
     if why_no_disks() is None:
         found = "by disks of nodes' own (disks: image)"
-        return Finding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
+        return DoctorFinding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
     try:
         lost_bytes = power_trial()
     except HarnessError as error:
-        return Finding(
+        return DoctorFinding(
             what="loss of power",
             ok=False,
             found=str(error),
@@ -212,16 +216,16 @@ def _power() -> Finding:
         "by a library that notes what was synced (disks: followed): "
         f"of what a process wrote, {lost_bytes} bytes were lost, none of them synced"
     )
-    return Finding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
+    return DoctorFinding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
 
 
-def _clocks() -> Finding:
+def _clocks() -> DoctorFinding:
     faults = _taking(Takes.CLOCKS)
     try:
         ahead_s = clock_trial()
     except HarnessError as error:
         way_out = "skew is out of reach on this kind of machine"
-        return Finding(
+        return DoctorFinding(
             what="wrong clocks",
             ok=False,
             found=str(error),
@@ -230,15 +234,15 @@ def _clocks() -> Finding:
             faults=faults,
         )
     found = f"a process told the time {-ahead_s:,.0f} s behind believed it"
-    return Finding(what="wrong clocks", ok=True, found=found, faults=faults)
+    return DoctorFinding(what="wrong clocks", ok=True, found=found, faults=faults)
 
 
-def _groups() -> Finding:
+def _groups() -> DoctorFinding:
     faults = _taking(Takes.GROUPS)
     try:
         found = parents()
     except HarnessError as error:
-        return Finding(
+        return DoctorFinding(
             what="control groups",
             ok=False,
             found=str(error),
@@ -248,13 +252,13 @@ def _groups() -> Finding:
         )
     places = {name: f"{name} (v{one.version}) in {one.directory}" for name, one in found.items()}
     said = ", ".join(places.values())
-    return Finding(what="control groups", ok=True, found=said, faults=faults)
+    return DoctorFinding(what="control groups", ok=True, found=said, faults=faults)
 
 
-def _left_behind() -> Finding:
+def _left_behind() -> DoctorFinding:
     counts = {"processes": len(orphans()), "ledgers of things to undo": len(left_ledgers())}
     left = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return Finding(
+    return DoctorFinding(
         what="left behind",
         ok=not left,
         found=f"{left} of dead runs" if left else "nothing",

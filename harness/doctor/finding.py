@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, dataclass
 
-__all__ = ["Finding"]
+__all__ = ["DoctorFinding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One ability: its name, what was found, and the remedy if it is missing."""
 
     what: str

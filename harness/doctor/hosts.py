@@ -8,7 +8,7 @@ from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.image import BASE, base_archive, missing_to_make_base
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.packets import why_no_rules
-from harness.doctor.finding import Finding
+from harness.doctor.finding import DoctorFinding
 from history.failure import HarnessError
 
 __all__ = ["bandwidth_finding", "docker_finding", "netem_finding", "packets_finding"]
@@ -16,7 +16,7 @@ __all__ = ["bandwidth_finding", "docker_finding", "netem_finding", "packets_find
 _NO_NETEM: Final = "not needed: the proxy delays, drops, duplicates and reorders, frame by frame"
 
 
-def docker_finding() -> Finding:
+def docker_finding() -> DoctorFinding:
     """Check for what `--host docker` needs: a daemon, the right to make networks, an image."""
     try:
         with connected() as daemon:
@@ -38,7 +38,7 @@ def docker_finding() -> Finding:
     return _docker(ok=True, found=found, way_out=making)
 
 
-def packets_finding() -> Finding:
+def packets_finding() -> DoctorFinding:
     """Check whether packets can be dropped for partitions, in networks of the nodes' own."""
     return _of_networks(
         "packets",
@@ -47,26 +47,26 @@ def packets_finding() -> Finding:
     )
 
 
-def bandwidth_finding() -> Finding:
+def bandwidth_finding() -> DoctorFinding:
     """Check whether the bandwidth of what a node sends can be limited."""
     return _of_networks(
         "bandwidth", found="bounded by rate", why=why_no_namespaces() or why_no_limits()
     )
 
 
-def netem_finding() -> Finding:
+def netem_finding() -> DoctorFinding:
     """Check whether the kernel can delay, lose and reorder packets; Fencepost does not use this."""
     why = why_no_namespaces() or why_no_netem()
     found = why or "the kernel has it"
-    return Finding(what="netem", ok=why is None, found=found, way_out=_NO_NETEM, needed=False)
+    return DoctorFinding(what="netem", ok=why is None, found=found, way_out=_NO_NETEM, needed=False)
 
 
-def _of_networks(what: str, *, found: str, why: str | None) -> Finding:
+def _of_networks(what: str, *, found: str, why: str | None) -> DoctorFinding:
     said = found if why is None else "none"
-    return Finding(
+    return DoctorFinding(
         what=what, ok=why is None, found=said, way_out=why or "", needed=False, faults=(what,)
     )
 
 
-def _docker(*, found: str, ok: bool = False, way_out: str = "") -> Finding:
-    return Finding(what="containers", ok=ok, found=found, way_out=way_out, needed=False)
+def _docker(*, found: str, ok: bool = False, way_out: str = "") -> DoctorFinding:
+    return DoctorFinding(what="containers", ok=ok, found=found, way_out=way_out, needed=False)

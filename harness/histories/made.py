@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generators import list_append as transactions
-from generators.kafka import LIES, Recipe, write_synthetic_run
+from generators.kafka import LIES, HistoryRecipe, write_synthetic_run
 from generators.models import MODEL_LIES, ModelRecipe, model_pieces
 from harness.histories.built_run import KAFKA, building_run, new_manifest
 from history.failure import UsageError
@@ -82,7 +82,7 @@ def made(making: Making, *, results: Path) -> RunDirectory:
 
 
 def _make_transactions(run: RunDirectory, making: Making, manifest: Manifest) -> None:
-    recipe = transactions.Recipe(
+    recipe = transactions.ListAppendRecipe(
         transactions=making.operations,
         seed=making.seed,
         clients=making.clients,
@@ -97,7 +97,7 @@ def _make_transactions(run: RunDirectory, making: Making, manifest: Manifest) ->
 
 
 def _make_clients(run: RunDirectory, making: Making, manifest: Manifest) -> None:
-    recipe = Recipe(
+    recipe = HistoryRecipe(
         sends=making.operations,
         keys=making.keys,
         producers=making.clients,

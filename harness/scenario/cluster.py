@@ -6,7 +6,7 @@ from typing import Any
 
 from clusters.port import KEY, ClusterSpec
 from clusters.systems import SYSTEMS
-from harness.scenario.validation import Reader, build, mapping, settings
+from harness.scenario.validation import MappingReader, build, mapping, settings
 from history.failure import SpecError
 from nemesis.words import did_you_mean
 
@@ -24,7 +24,7 @@ def parse_cluster(value: object) -> ClusterSpec:
         raise SpecError(("system",), f"unknown system {name!r}; {did_you_mean(name, SYSTEMS)}")
     kind = SYSTEMS[name].spec
     known = {str(one.metadata.get(KEY, one.name)): one for one in fields(kind)}
-    read = Reader(data)
+    read = MappingReader(data)
     read.refuse_unknown(["system", *known])
     stated = {
         key: read.at(key, _parser(known[key]), otherwise=None) for key in data if key in known

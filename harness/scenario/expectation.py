@@ -17,7 +17,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from checkers.verdict import Validity, Verdict
-from harness.scenario.validation import Reader, anomalies, known_words, mapping
+from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
 from history.failure import Mistakes, SpecError
 
 __all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
@@ -91,7 +91,7 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
 
 
 def _parse_one(data: Mapping[str, object]) -> Expectation:
-    read = Reader(data)
+    read = MappingReader(data)
     unknown = read.refuse_unknown(["kafka", "level", "valid", "invalid", "tried"])
     if not unknown and ("valid" in data) == ("invalid" in data):
         read.mistakes.note((), "expected 'valid: true' or 'invalid: [anomaly, …]'")

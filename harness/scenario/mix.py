@@ -3,7 +3,7 @@
 from typing import Final
 
 from clusters.stage import Stage
-from harness.scenario.validation import Reader, build, known_words, mapping, span_s
+from harness.scenario.validation import MappingReader, build, known_words, mapping, span_s
 from history.failure import Mistakes, SpecError
 from nemesis.mix import MixSpec
 from nemesis.targets import parse_target
@@ -16,7 +16,7 @@ _FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
 
 def parse_mix(value: object, stage: Stage) -> MixSpec:
     """Return the spec of a mix; raise SpecError with the paths to the words that cannot be."""
-    read = Reader(mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}"))
+    read = MappingReader(mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}"))
     read.refuse_unknown(["faults", "targets", "gap", "duration", "down", *_FLAGS])
     default = MixSpec()
     found: dict[str, object] = {
@@ -55,7 +55,7 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _budget(value: object, stage: Stage) -> dict[str, int]:
-    read = Reader(mapping(value, example="{brokers: 1, controllers: 1}"))
+    read = MappingReader(mapping(value, example="{brokers: 1, controllers: 1}"))
     roles = {f"{role.name}s": role.name for role in stage.roles}
     read.refuse_unknown(list(roles))
     found = {

@@ -12,7 +12,7 @@ flag lays other faults over it, or takes time from faults that are drawn, fewer 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.scenario.validation import Reader, anomalies, known_words, mapping
+from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
 from harness.scenario.yaml_file import Document
 from history.failure import Mistakes, SpecError
 from nemesis.verbs.registry import KINDS
@@ -41,7 +41,7 @@ def parse_requirement(value: object) -> Requirement:
 
     Raise SpecError with the paths to the words that do not exist.
     """
-    read = Reader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
+    read = MappingReader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
     read.refuse_unknown(["faults", "served", "judged"])
     found = Requirement(
         faults=read.at("faults", _kinds, otherwise=()),

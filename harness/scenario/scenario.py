@@ -23,7 +23,7 @@ from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import Reader, build, mapping
+from harness.scenario.validation import MappingReader, build, mapping
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
@@ -173,7 +173,7 @@ def parse_scenario(document: Document) -> Scenario:
 
 def _parse(document: Document) -> Scenario:
     data = document.data
-    read = Reader(data)
+    read = MappingReader(data)
     cluster = _cluster_of(read)
     system = system_of(cluster)
     _refuse_keys(read, system)
@@ -222,7 +222,7 @@ def _parse(document: Document) -> Scenario:
     )
 
 
-def _refuse_keys(read: Reader, system: System) -> None:
+def _refuse_keys(read: MappingReader, system: System) -> None:
     """Note the keys that do not exist, those that are missing, and those that go not together."""
     unknown = read.refuse_unknown(_KEYS)
     if "topics" in read.data and not system.keyed:
@@ -235,7 +235,7 @@ def _refuse_keys(read: Reader, system: System) -> None:
         read.mistakes.note(("play",), "a scenario has a nemesis or a play, not both")
 
 
-def _cluster_of(read: Reader) -> ClusterSpec:
+def _cluster_of(read: MappingReader) -> ClusterSpec:
     """Return the cluster; where it cannot be, a stand-in that causes no further refusals."""
     value = read.data.get("cluster")
     try:

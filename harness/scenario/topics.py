@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusters.kafka_port import KafkaSpec, TopicSpec
-from harness.scenario.validation import Reader, build, mapping, settings
+from harness.scenario.validation import MappingReader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 
 __all__ = ["parse_topics"]
@@ -27,7 +27,7 @@ def parse_topics(value: object, cluster: KafkaSpec) -> tuple[TopicSpec, ...]:
 
 
 def _topic(item: object, *, brokers: int) -> TopicSpec:
-    read = Reader(mapping(item, example="{name: t, partitions: 6}"))
+    read = MappingReader(mapping(item, example="{name: t, partitions: 6}"))
     data = {**read.data, "settings": read.at("settings", settings, otherwise=dict[str, str]())}
     if "replicas" in data:
         if "partitions" in data or "replication_factor" in data:

@@ -13,7 +13,7 @@ from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean, duration_s
 
 __all__ = [
-    "Reader",
+    "MappingReader",
     "anomalies",
     "build",
     "known_words",
@@ -33,7 +33,7 @@ def build(kind: type[T], data: Mapping[str, Any], *, called: Mapping[str, str] =
     `called`: the words that stand for fields, where they are not the fields' own names.
     """
     words = {called.get(field.name, field.name): field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
-    read = Reader(data)
+    read = MappingReader(data)
     unknown = read.refuse_unknown(list(words))
     try:
         built = TypeAdapter(kind).validate_python(
@@ -99,7 +99,7 @@ def span_s(data: object) -> tuple[float, float]:
     return low, high
 
 
-class Reader:
+class MappingReader:
     """A mapping that is read key by key. `refuse` raises the mistakes of all that was read."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from clusters.kafka_port import TopicSpec
 from clusters.port import ClusterSpec
-from harness.scenario.validation import Reader, build, mapping, settings
+from harness.scenario.validation import MappingReader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
 from workloads.kind import WorkloadKind
@@ -69,7 +69,7 @@ def _workload(value: object, kinds: Sequence[WorkloadKind]) -> Any:
     known = {kind.word: kind.spec for kind in kinds}
     if word not in known:
         raise SpecError(("kind",), f"unknown workload {word!r}; {did_you_mean(word, known)}")
-    read = Reader(data)
+    read = MappingReader(data)
     if "settings" in data:
         data = data | {"settings": read.at("settings", settings, otherwise=dict[str, str]())}
     return read.mistakes.refuse_after(lambda: build(known[word], data))

@@ -25,7 +25,7 @@ from harness.series.reproduction import (
     RunResult,
     Series,
     SeriesRun,
-    State,
+    SeriesState,
 )
 from harness.series.reproduction_file import write_reproduction
 from history.failure import HarnessError, UsageError
@@ -56,7 +56,7 @@ def planned(subjects: Sequence[Subject], *, command: str) -> Reproduction:
         scenario=scenario.name,
         title=scenario.title,
         issue=scenario.issue,
-        state=State.RUNNING,
+        state=SeriesState.RUNNING,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
         fencepost_version=version("fencepost"),
@@ -88,9 +88,9 @@ def reproduce(
                     done, place, subject, options, progress=progress, run=runner, clock=clock
                 )
                 write_reproduction(path, done)
-        done = replace(done, state=State.COMPLETE)
+        done = replace(done, state=SeriesState.COMPLETE)
     except (KeyboardInterrupt, UsageError) as error:
-        done = replace(done, state=State.INTERRUPTED)
+        done = replace(done, state=SeriesState.INTERRUPTED)
         if isinstance(error, UsageError):
             raise
         progress.say(f"interrupted; what was done is in {path}")

@@ -25,8 +25,8 @@ __all__ = [
     "RunResult",
     "Series",
     "SeriesRun",
+    "SeriesState",
     "Standing",
-    "State",
 ]
 
 FORMAT_VERSION = 1
@@ -61,7 +61,7 @@ class Standing(StrEnum):
     UNSTATED = "nothing expected"
 
 
-class State(StrEnum):
+class SeriesState(StrEnum):
     """The stage that a reproduction reached."""
 
     RUNNING = "running"
@@ -203,7 +203,7 @@ class Reproduction:
     scenario: str
     title: str
     issue: str | None
-    state: State
+    state: SeriesState
     started_at: str
     """The time of its start: UTC, ISO 8601."""
     command: str

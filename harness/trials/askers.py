@@ -28,7 +28,7 @@ from clusters.simulation.world import WAKE
 from harness.trials.write_book import WriteBook
 from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING
 
-__all__ = ["Administrator", "Reader"]
+__all__ = ["Administrator", "MetadataAsker"]
 
 _MS: Final = 1_000_000
 _READ_NS: Final = 150 * _MS
@@ -37,7 +37,7 @@ _WRITE_NS: Final = 700 * _MS
 _TOPIC: Final = 2
 
 
-class Reader:
+class MetadataAsker:
     """A reader that asks one broker after the other what it shows, one read open at a time."""
 
     idle = True

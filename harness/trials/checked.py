@@ -21,7 +21,7 @@ from checkers.catalogue import entry_of
 from checkers.check import check_run
 from checkers.runner.in_process import InProcessTasks
 from checkers.verdict import CheckResult, Validity, Verdict
-from clusters.reference.nodes.rules import Rule
+from clusters.reference.nodes.rules import ProtocolRule
 from harness.trials.examples import Example
 from harness.trials.plan import TrialPlan
 from harness.trials.store import StoredTrial, store_trial
@@ -98,7 +98,7 @@ def _keep(run: Path, place: Path) -> None:
 
 
 def _judged(
-    plan: TrialPlan, off: Sequence[str], root: Path, rule: Rule
+    plan: TrialPlan, off: Sequence[str], root: Path, rule: ProtocolRule
 ) -> tuple[StoredTrial, Verdict]:
     name = rule.name.replace("_", "-")
     stored = store_trial(plan, without_rules=off, root=root, name=name)
@@ -125,6 +125,6 @@ def _is_about_records(result: CheckResult) -> bool:
     return not _RECORDS.isdisjoint(entry_of(result.check).needs)
 
 
-def _ordered(rule: Rule, found: Mapping[str, str]) -> dict[str, str]:
+def _ordered(rule: ProtocolRule, found: Mapping[str, str]) -> dict[str, str]:
     named = [name for name in rule.shows_as if name in found]
     return {name: found[name] for name in dict.fromkeys((*named, *found))}

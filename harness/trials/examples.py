@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.reference.nodes.rules import RULES, Rule
+from clusters.reference.nodes.rules import RULES, ProtocolRule
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
@@ -38,7 +38,7 @@ _BY_NAME: Final = {rule.name: rule for rule in RULES}
 class Example:
     """A trial of a rule switched off, by what it takes to have it again."""
 
-    rule: Rule
+    rule: ProtocolRule
     play: str
     """A scenario of the library, or `storm`: the seed's own."""
     seed: int
@@ -59,7 +59,7 @@ def example_of(rule: str, play: str, seed: int) -> Example:
     return Example(rule=_BY_NAME[rule], play=play, seed=seed)
 
 
-def levels_of(rule: Rule) -> tuple[int, ...]:
+def levels_of(rule: ProtocolRule) -> tuple[int, ...]:
     """List the metadata.versions at which the rule is tried."""
     there = tuple(one for one in LEVELS if rule.level_min <= one <= rule.level_max)
     return there or (rule.level_max,)

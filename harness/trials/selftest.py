@@ -16,11 +16,11 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
-from clusters.reference.nodes.rules import Rule, Rules
+from clusters.reference.nodes.rules import ProtocolRule, Rules
 from harness.trials.checked import Attempt, attempts
 from harness.trials.examples import LEVELS, PLAYS, STORM, Example, levels_of
 from harness.trials.plan import TrialPlan, drawn_plan
-from harness.trials.series import Series, Tally
+from harness.trials.series import TrialSeries, TrialTally
 from harness.trials.trial import TrialResult
 
 __all__ = ["Detection", "clean_series", "detect"]
@@ -30,7 +30,7 @@ __all__ = ["Detection", "clean_series", "detect"]
 class Detection:
     """The result of switching one rule off."""
 
-    rule: Rule
+    rule: ProtocolRule
     trial_count: int
     hits: tuple[int, ...]
     """The seeds whose trials found what the rule prevents, in order."""
@@ -66,7 +66,13 @@ class Detection:
 
 
 def detect(
-    rule: Rule, *, session: SparkSession, seeds: int, hits: int, tries: int, root: Path | None
+    rule: ProtocolRule,
+    *,
+    session: SparkSession,
+    seeds: int,
+    hits: int,
+    tries: int,
+    root: Path | None,
 ) -> Detection:
     """Switch the rule off and look, for at most `seeds` seeds or until `hits` hits.
 
@@ -99,11 +105,11 @@ def detect(
 class _Search:
     """A search over seeds without a rule: the oracle looks for what its absence shows as."""
 
-    def __init__(self, rule: Rule, *, session: SparkSession, seeds: int) -> None:
+    def __init__(self, rule: ProtocolRule, *, session: SparkSession, seeds: int) -> None:
         self._rule = rule
         self._session = session
         self._seeds = seeds
-        self.tally = Tally()
+        self.tally = TrialTally()
 
     def found(self) -> list[int]:
         """Return the seeds in which it was found, in order."""
@@ -113,7 +119,7 @@ class _Search:
         """Go on until there are `hits` seeds; return whether there are."""
         rule = self._rule
         before = self.tally.trial_count
-        series = Series(
+        series = TrialSeries(
             session=self._session,
             plans=partial(drawn_plan, levels=levels_of(rule)),
             rules=Rules().without(rule.name, *rule.beside),
@@ -126,12 +132,12 @@ class _Search:
         return len(self.found()) >= hits
 
 
-def _own(rule: Rule) -> list[Example]:
+def _own(rule: ProtocolRule) -> list[Example]:
     """Return the rule's own play, if it has one: it was made to be quick."""
     return [Example(rule=rule, play=PLAYS[rule.name], seed=1)] if rule.name in PLAYS else []
 
 
-def _drawn(rule: Rule, seeds: Sequence[int]) -> list[Example]:
+def _drawn(rule: ProtocolRule, seeds: Sequence[int]) -> list[Example]:
     return [Example(rule=rule, play=STORM, seed=seed) for seed in seeds]
 
 
@@ -150,25 +156,27 @@ def _judged(
     return judged
 
 
-def clean_series(*, session: SparkSession, seeds: int, shown: Callable[[Tally], None]) -> Tally:
+def clean_series(
+    *, session: SparkSession, seeds: int, shown: Callable[[TrialTally], None]
+) -> TrialTally:
     """Run all kinds of faults with all rules on: any finding is an accusation without a ground."""
 
     def plans(seed: int) -> TrialPlan:
         return drawn_plan(seed, levels=LEVELS)
 
-    series = Series(session=session, plans=plans, rules=Rules(), first=1, count=seeds)
-    tally = Tally()
+    series = TrialSeries(session=session, plans=plans, rules=Rules(), first=1, count=seeds)
+    tally = TrialTally()
     for tally in series.run(until=lambda now: bool(now.suspicious or now.crashes)):
         shown(tally)
     return tally
 
 
-def _hits(rule: Rule, results: Sequence[TrialResult]) -> list[int]:
+def _hits(rule: ProtocolRule, results: Sequence[TrialResult]) -> list[int]:
     return [one.seed for one in results if not set(one.anomalies).isdisjoint(rule.shows_as)]
 
 
-def _last(tallies: Iterator[Tally]) -> Tally:
-    tally = Tally()
+def _last(tallies: Iterator[TrialTally]) -> TrialTally:
+    tally = TrialTally()
     for tally in tallies:  # noqa: B007  # the last one counts
         pass
     return tally

@@ -17,7 +17,7 @@ from clusters.reference.nodes.rules import Rules
 from harness.trials.plan import TrialPlan
 from harness.trials.trial import TrialResult, run_trial
 
-__all__ = ["UNREPEATABLE", "Plans", "Series", "Tally", "enough", "repeated_trial"]
+__all__ = ["UNREPEATABLE", "Plans", "TrialSeries", "TrialTally", "enough", "repeated_trial"]
 
 UNREPEATABLE: Final = "the same seed gave another world"
 _REPEATED_EVERY: Final = 20
@@ -31,7 +31,7 @@ Plans = Callable[[int], TrialPlan]
 
 
 @dataclass(slots=True)
-class Tally:
+class TrialTally:
     """The counts of a series so far."""
 
     trial_count: int = 0
@@ -62,7 +62,7 @@ class Tally:
         elif result.excused:
             self.excused_count += 1
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "TrialTally") -> None:
         """Count the trials of a series that went on from this one."""
         self.trial_count += other.trial_count
         self.excused_count += other.excused_count
@@ -83,7 +83,7 @@ class Tally:
 
 
 @dataclass(slots=True, kw_only=True)
-class Series:
+class TrialSeries:
     """A series of `count` seeds from `first` on, with these rules."""
 
     session: SparkSession
@@ -92,9 +92,9 @@ class Series:
     first: int
     count: int
 
-    def run(self, *, until: Callable[[Tally], bool]) -> Iterator[Tally]:
+    def run(self, *, until: Callable[[TrialTally], bool]) -> Iterator[TrialTally]:
         """Yield the tally after each wave, the same object each time, until it is enough."""
-        tally = Tally()
+        tally = TrialTally()
         context = self.session.sparkContext
         cores = context.defaultParallelism
         plans, rules = self.plans, self.rules
@@ -126,6 +126,6 @@ def repeated_trial(plan: TrialPlan, rules: Rules) -> TrialResult:
     return replace(first, crash=f"{UNREPEATABLE}: {first.digest} and {second.digest}")
 
 
-def enough(count: int) -> Callable[[Tally], bool]:
+def enough(count: int) -> Callable[[TrialTally], bool]:
     """Return a test of whether `count` trials have found something, or crashed."""
     return lambda tally: len(tally.suspicious) + len(tally.crashes) >= count

@@ -29,7 +29,7 @@ from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten
 from harness.scenario.trial_spec import Storm
 from harness.trials.ambush import Ambush
-from harness.trials.askers import Administrator, Reader
+from harness.trials.askers import Administrator, MetadataAsker
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
 from harness.trials.laggards import Laggards
@@ -284,7 +284,7 @@ class _Trial:
             recording = self._recording
             for number, seed in enumerate((plan.seed, -plan.seed)):
                 told = None if recording is None else recording.reads(number)
-                clients.place(f"reader-{number}", Reader(brokers, seed=seed, told=told))
+                clients.place(f"reader-{number}", MetadataAsker(brokers, seed=seed, told=told))
             administrator = Administrator(
                 brokers,
                 seed=plan.seed,

@@ -15,7 +15,7 @@ from clusters.reference.nodes.errors import ERROR_NAMES
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages import client, control, data, quorum
 from clusters.reference.nodes.states import BrokerState
-from clusters.simulation.host import Link
+from clusters.simulation.host import Channel
 from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 from nemesis.wire.decoding.entities import Decoded
@@ -76,7 +76,7 @@ TAPED_KINDS: Final = frozenset(
 
 
 def frame_of(
-    link: Link, party: WireLink, message: Any, request: Any, *, time_ns: int, names: TopicNames
+    link: Channel, party: WireLink, message: Any, request: Any, *, time_ns: int, names: TopicNames
 ) -> Frame:
     """Return the frame of a message on its way; `request`: what it answers, or None."""
     asked = message if request is None else request
@@ -102,7 +102,7 @@ def frame_of(
     return frame
 
 
-def direction_of(link: Link) -> Direction:
+def direction_of(link: Channel) -> Direction:
     """Whether requests or answers go over the link."""
     return Direction.REQUEST if link.answers is None else Direction.RESPONSE
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from clusters.port import CLIENTS, NodeName
-from clusters.simulation.host import Host, HostState, Link
+from clusters.simulation.host import Channel, Host, HostState
 from clusters.simulation.world import World
 from nemesis.wire.rules import Flow
 from nemesis.wire.rules import Link as WireLink
@@ -27,7 +27,7 @@ class Parties:
         self._harness_from = harness_from
         self._clients = clients
 
-    def link(self, link: Link) -> WireLink | None:
+    def link(self, link: Channel) -> WireLink | None:
         """Return which party dialled which, by name; None if that link is not on the wire."""
         asker, asked = link.sender, link.receiver
         if link.answers is not None:
@@ -36,7 +36,7 @@ class Parties:
             return None
         return _dialled(asker.name if self.is_node(asker) else CLIENTS, asked.name)
 
-    def overheard(self, link: Link) -> WireLink | None:
+    def overheard(self, link: Channel) -> WireLink | None:
         """Return the same of a client's link that is not on the wire."""
         asker, asked = link.sender, link.receiver
         if link.answers is not None:

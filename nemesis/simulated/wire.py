@@ -14,7 +14,7 @@ from typing import Any, Final, assert_never
 from clusters.kafka_port import Role, role_of
 from clusters.port import NodeName
 from clusters.reference.nodes.messages.data import FetchRequest
-from clusters.simulation.host import Link
+from clusters.simulation.host import Channel
 from clusters.simulation.network import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
@@ -24,7 +24,7 @@ from nemesis.simulated.refusals import refusal, why_no_such_rule
 from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.matching import refuse_impossible
-from nemesis.wire.rulebook import Entry, Rulebook
+from nemesis.wire.rulebook import LaidRule, Rulebook
 from nemesis.wire.rules import (
     Answer,
     Cut,
@@ -43,7 +43,7 @@ from nemesis.wire.rules import (
 )
 from nemesis.wire.rules import Link as WireLink
 from nemesis.wire.status import Delivery, WireStatus
-from nemesis.wire.tape import Fate, Journal, Tape
+from nemesis.wire.tape import FrameFate, Journal, Tape
 
 __all__ = ["SimulatedWire"]
 
@@ -56,14 +56,14 @@ _ALL: Final = bytes([1]) * KIND_COUNT
 class _Held:
     """A frame that waits for its rule."""
 
-    link: Link
+    link: Channel
     message: Any
     request: Any
     incarnation: int
     """The incarnation of its receiver when it was sent."""
     number: int
     """Its number on the tape."""
-    fate: Fate
+    fate: FrameFate
     passed: bool = False
     """It was passed on: only what follows it waits."""
 
@@ -132,7 +132,7 @@ class SimulatedWire:
         for held in list(entry.held):
             entry.let_go(held, delivered=False)
             if not held.passed:
-                self._change(held.number, Fate.DROPPED)
+                self._change(held.number, FrameFate.DROPPED)
             self._break(held)
         return count
 
@@ -166,7 +166,7 @@ class SimulatedWire:
 
     # Called by the network.
 
-    def wanted(self, link: Link) -> bytes | bytearray:
+    def wanted(self, link: Channel) -> bytes | bytearray:
         """Return for each kind whether the tape or a rule wants to see frames of this link."""
         party = self._parties.link(link)
         if party is None:
@@ -185,7 +185,7 @@ class SimulatedWire:
             table[kind] = 1
         return table
 
-    def take(self, link: Link, message: Any, request: Any) -> bool:
+    def take(self, link: Channel, message: Any, request: Any) -> bool:
         """Judge a frame, tape it if that is wanted, and do to it what its rule says."""
         kind = message.kind
         taped = bool(self._taped[kind])
@@ -204,19 +204,19 @@ class SimulatedWire:
         frame = self._frame(link, party, message, request)
         judgement = self._book.judge(frame)
         if judgement.entry is not None:
-            held = _Held(link, message, request, link.receiver.incarnation, -1, Fate.RELEASED)
+            held = _Held(link, message, request, link.receiver.incarnation, -1, FrameFate.RELEASED)
             self._act(frame, held, judgement.entry)
             return True
         if taped or judgement.rule is not None:
-            self._record(frame, judgement.rule, Fate.FORWARDED)
+            self._record(frame, judgement.rule, FrameFate.FORWARDED)
             if fetches is not None:
                 fetches.told(message.replica_epoch, named)
         return False
 
-    def _overhear(self, link: Link, message: Any, request: Any) -> None:
+    def _overhear(self, link: Channel, message: Any, request: Any) -> None:
         party = self._parties.overheard(link) if self._overhears else None
         if party is not None and self._taped[message.kind]:
-            self._record(self._frame(link, party, message, request), None, Fate.FORWARDED)
+            self._record(self._frame(link, party, message, request), None, FrameFate.FORWARDED)
 
     def _wanted_by_rules(self, party: WireLink, direction: Direction) -> Iterator[int]:
         for entry in self._book.laid:
@@ -224,24 +224,24 @@ class SimulatedWire:
             if match.direction is direction and _concerns(match, party):
                 yield from kinds_of(match.api, direction)
 
-    def _act(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+    def _act(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
         """Do what the rule says to a frame that is being sent."""
         match entry.rule.action:
             case Hold():
-                self._keep(frame, held, entry, Fate.HELD)
+                self._keep(frame, held, entry, FrameFate.HELD)
             case Delay(min_ms=low, max_ms=high):
                 self._delay(frame, held, entry, entry.random.uniform(low, high))
             case Reorder():
                 self._reorder(frame, held, entry)
             case Drop():
-                self._record(frame, entry.rule.name, Fate.DROPPED, passed=False)
+                self._record(frame, entry.rule.name, FrameFate.DROPPED, passed=False)
                 self._break(held)
             case Cut(passed_on=passed_on):
                 self._cut(frame, held, entry, passed_on=passed_on)
             case Duplicate():
                 self._pass_twice(frame, held, entry)
             case Answer(error=error):
-                self._record(frame, entry.rule.name, Fate.ANSWERED, passed=False)
+                self._record(frame, entry.rule.name, FrameFate.ANSWERED, passed=False)
                 self._network.answer(held.link, held.message, refusal(held.message, error))
             case Stall():
                 self._stall(frame, held, entry)
@@ -250,65 +250,65 @@ class SimulatedWire:
             case action:
                 assert_never(action)
 
-    def _cut(self, frame: Frame, held: _Held, entry: Entry[_Held], *, passed_on: bool) -> None:
-        self._record(frame, entry.rule.name, Fate.CUT, passed=passed_on)
+    def _cut(self, frame: Frame, held: _Held, entry: LaidRule[_Held], *, passed_on: bool) -> None:
+        self._record(frame, entry.rule.name, FrameFate.CUT, passed=passed_on)
         if passed_on:
             self._pass(held)
         else:
             self._break(held)
         self._network.cut(held.link)
 
-    def _pass_twice(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+    def _pass_twice(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
         for _ in range(2):
-            self._record(frame, entry.rule.name, Fate.DUPLICATED, passed=True)
+            self._record(frame, entry.rule.name, FrameFate.DUPLICATED, passed=True)
             self._pass(held)
 
-    def _keep(self, frame: Frame, held: _Held, entry: Entry[_Held], fate: Fate) -> None:
+    def _keep(self, frame: Frame, held: _Held, entry: LaidRule[_Held], fate: FrameFate) -> None:
         held.number = self._record(frame, entry.rule.name, fate, passed=False)
         entry.keep(held)
 
-    def _delay(self, frame: Frame, held: _Held, entry: Entry[_Held], delay_ms: float) -> None:
+    def _delay(self, frame: Frame, held: _Held, entry: LaidRule[_Held], delay_ms: float) -> None:
         """Delay a frame; later ones of its kind on its connection come behind it."""
         place = (held.link.connection, held.message.kind)
         due_ns = max(self._late_ns.get(place, 0), self._world.now_ns + round(delay_ms * 1e6))
         self._late_ns[place] = due_ns
-        held.fate = Fate.DELAYED
-        self._keep(frame, held, entry, Fate.DELAYED)
+        held.fate = FrameFate.DELAYED
+        self._keep(frame, held, entry, FrameFate.DELAYED)
         self._world.call(due_ns, lambda: self._due(entry, held))
 
-    def _due(self, entry: Entry[_Held], held: _Held) -> None:
+    def _due(self, entry: LaidRule[_Held], held: _Held) -> None:
         if held in entry.held:
             self._let_go(entry, held)
 
-    def _reorder(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+    def _reorder(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
         ends = (frame.link.source, frame.link.target)
         overtaken = entry.overtaken.pop(ends, None)
         if overtaken is None:
-            held.fate = Fate.REORDERED
-            self._keep(frame, held, entry, Fate.REORDERED)
+            held.fate = FrameFate.REORDERED
+            self._keep(frame, held, entry, FrameFate.REORDERED)
             entry.overtaken[ends] = held
             return
-        self._record(frame, entry.rule.name, Fate.FORWARDED, passed=True)
+        self._record(frame, entry.rule.name, FrameFate.FORWARDED, passed=True)
         self._pass(held)
         self._let_go(entry, overtaken)
 
-    def _stall(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
-        held.number = self._record(frame, entry.rule.name, Fate.FORWARDED, passed=True)
+    def _stall(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
+        held.number = self._record(frame, entry.rule.name, FrameFate.FORWARDED, passed=True)
         self._pass(held)
         held.passed = True
         entry.keep(held)
         self._stalled.setdefault(_place(held.link), [])
         self._network.look_at(held.link)
 
-    def _follows_stalled(self, link: Link, message: Any, request: Any) -> bool:
+    def _follows_stalled(self, link: Channel, message: Any, request: Any) -> bool:
         behind = self._stalled.get(_place(link))
         if behind is None:
             return False
         incarnation = link.receiver.incarnation
-        behind.append(_Held(link, message, request, incarnation, -1, Fate.FORWARDED))
+        behind.append(_Held(link, message, request, incarnation, -1, FrameFate.FORWARDED))
         return True
 
-    def _let_go(self, entry: Entry[_Held], held: _Held) -> None:
+    def _let_go(self, entry: LaidRule[_Held], held: _Held) -> None:
         if held.passed:
             entry.let_go(held, delivered=True)
             for behind in self._stalled.pop(_place(held.link), []):
@@ -317,7 +317,7 @@ class SimulatedWire:
             return
         delivered = self._pass(held)
         entry.let_go(held, delivered=delivered)
-        fate = held.fate if delivered else Fate.UNDELIVERABLE
+        fate = held.fate if delivered else FrameFate.UNDELIVERABLE
         self._change(held.number, fate, passed=delivered)
 
     def _pass(self, held: _Held) -> bool:
@@ -330,19 +330,21 @@ class SimulatedWire:
         else:
             self._network.refuse(held.link.answers, held.request)
 
-    def _record(self, frame: Frame, rule: str | None, fate: Fate, *, passed: bool = True) -> int:
+    def _record(
+        self, frame: Frame, rule: str | None, fate: FrameFate, *, passed: bool = True
+    ) -> int:
         """Write it on the tape, if there is one; return its number there."""
         if self._tape is None:
             return -1
         forwarded_ns = self._world.now_ns if passed else None
         return self._tape.record(frame, fate, forwarded_ns=forwarded_ns, rule=rule)
 
-    def _change(self, number: int, fate: Fate, *, passed: bool = False) -> None:
+    def _change(self, number: int, fate: FrameFate, *, passed: bool = False) -> None:
         if self._tape is not None:
             forwarded_ns = self._world.now_ns if passed else None
             self._tape.change(number, fate, forwarded_ns=forwarded_ns)
 
-    def _removed(self, name: str) -> Entry[_Held]:
+    def _removed(self, name: str) -> LaidRule[_Held]:
         entry = self._book.remove(name)
         if entry is None:
             raise HarnessError(f"there is no rule {name}")
@@ -351,7 +353,7 @@ class SimulatedWire:
 
     # The identities of parties.
 
-    def _frame(self, link: Link, party: WireLink, message: Any, request: Any) -> Frame:
+    def _frame(self, link: Channel, party: WireLink, message: Any, request: Any) -> Frame:
         now_ns = self._world.now_ns
         return frame_of(link, party, message, request, time_ns=now_ns, names=self._names)
 
@@ -362,7 +364,7 @@ class SimulatedWire:
         else:
             self._ruled.discard(connection)
 
-    def _is_followers(self, link: Link) -> bool:
+    def _is_followers(self, link: Channel) -> bool:
         """Return whether Fetches on this link are a follower's, and there is a tape for them."""
         return (
             self._tape is not None
@@ -372,7 +374,7 @@ class SimulatedWire:
         )
 
 
-def _place(link: Link) -> tuple[int, bool]:
+def _place(link: Channel) -> tuple[int, bool]:
     return link.connection, link.answers is not None
 
 

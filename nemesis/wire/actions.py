@@ -7,7 +7,7 @@ from nemesis.wire.effects import Errand, Wake
 from nemesis.wire.frame import Frame
 from nemesis.wire.pipe import Pipe, Waiting
 from nemesis.wire.rewriting import lowered
-from nemesis.wire.rulebook import Entry
+from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import (
     Answer,
     Cut,
@@ -20,7 +20,7 @@ from nemesis.wire.rules import (
     Stall,
     Watch,
 )
-from nemesis.wire.tape import Fate
+from nemesis.wire.tape import FrameFate
 
 if TYPE_CHECKING:
     from nemesis.wire.sessions import Session
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 __all__ = ["act_on"]
 
 
-def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: Entry[Waiting]) -> None:
+def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting]) -> None:
     """Do what the rule says to a frame that has just come."""
     rule = entry.rule.name
     match entry.rule.action:
         case Hold():
-            _wait(session, pipe, frame, entry, now=Fate.HELD, later=Fate.RELEASED)
+            _wait(session, pipe, frame, entry, now=FrameFate.HELD, later=FrameFate.RELEASED)
         case Delay(min_ms=low, max_ms=high):
             _delay(session, pipe, frame, entry, delay_ms=entry.random.uniform(low, high))
         case Reorder():
             _reorder(session, pipe, frame, entry)
         case Stall():
-            number = session.pass_on(pipe, frame, Fate.FORWARDED, rule=rule)
+            number = session.pass_on(pipe, frame, FrameFate.FORWARDED, rule=rule)
             session.wait(
                 Waiting(
                     session=session,
@@ -47,28 +47,28 @@ def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: Entry[Waiting]) 
                     entry=entry,
                     frame=frame,
                     number=number,
-                    fate=Fate.FORWARDED,
+                    fate=FrameFate.FORWARDED,
                     passed=True,
                 )
             )
         case Drop():
-            session.common.tape.record(frame, Fate.DROPPED, forwarded_ns=None, rule=rule)
+            session.common.tape.record(frame, FrameFate.DROPPED, forwarded_ns=None, rule=rule)
             session.cut()
         case Cut(passed_on=True):
             # Its receiver reads the frame, then that nothing follows; its answer goes nowhere.
-            session.pass_on(pipe, frame, Fate.CUT, rule=rule)
+            session.pass_on(pipe, frame, FrameFate.CUT, rule=rule)
             session.close_behind(pipe)
         case Cut():
-            session.common.tape.record(frame, Fate.CUT, forwarded_ns=None, rule=rule)
+            session.common.tape.record(frame, FrameFate.CUT, forwarded_ns=None, rule=rule)
             session.cut()
         case Duplicate():
-            session.pass_on(pipe, frame, Fate.DUPLICATED, rule=rule)
+            session.pass_on(pipe, frame, FrameFate.DUPLICATED, rule=rule)
             session.common.act(session, Errand(frame, copy=True))
         case Answer(error=error):
             _answer(session, frame, error, rule)
         case LowerVersion(api=api, max_version=max_version):
             data = lowered(frame, api, max_version)
-            fate = Fate.FORWARDED if data == frame.data else Fate.REWRITTEN
+            fate = FrameFate.FORWARDED if data == frame.data else FrameFate.REWRITTEN
             session.pass_on(pipe, frame, fate, rule=rule, data=data)
         case Watch() as action:
             raise AssertionError(action)  # It decides nothing: the book passes it over.
@@ -80,10 +80,10 @@ def _wait(
     session: "Session",
     pipe: Pipe,
     frame: Frame,
-    entry: Entry[Waiting],
+    entry: LaidRule[Waiting],
     *,
-    now: Fate,
-    later: Fate,
+    now: FrameFate,
+    later: FrameFate,
     due_ns: int | None = None,
 ) -> Waiting:
     waiting = Waiting(
@@ -100,26 +100,28 @@ def _wait(
 
 
 def _delay(
-    session: "Session", pipe: Pipe, frame: Frame, entry: Entry[Waiting], *, delay_ms: float
+    session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting], *, delay_ms: float
 ) -> None:
     """Delay a frame from its arrival on, so that frames that came together are late together."""
     due_ns = frame.time_ns + round(delay_ms * 1e6)
     if due_ns <= session.now_ns:
-        session.pass_on(pipe, frame, Fate.DELAYED, rule=entry.rule.name)
+        session.pass_on(pipe, frame, FrameFate.DELAYED, rule=entry.rule.name)
         return
-    _wait(session, pipe, frame, entry, now=Fate.DELAYED, later=Fate.DELAYED, due_ns=due_ns)
+    _wait(
+        session, pipe, frame, entry, now=FrameFate.DELAYED, later=FrameFate.DELAYED, due_ns=due_ns
+    )
     session.common.act(session, Wake(due_ns))
 
 
-def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: Entry[Waiting]) -> None:
+def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting]) -> None:
     link = (session.link.source, session.link.target)
     overtaken = entry.overtaken.pop(link, None)
     if overtaken is None:
         entry.overtaken[link] = _wait(
-            session, pipe, frame, entry, now=Fate.REORDERED, later=Fate.REORDERED
+            session, pipe, frame, entry, now=FrameFate.REORDERED, later=FrameFate.REORDERED
         )
         return
-    session.pass_on(pipe, frame, Fate.FORWARDED, rule=entry.rule.name)
+    session.pass_on(pipe, frame, FrameFate.FORWARDED, rule=entry.rule.name)
     delivered = overtaken.session.deliver(overtaken, session.now_ns)
     entry.let_go(overtaken, delivered=delivered)
 
@@ -127,9 +129,9 @@ def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: Entry[Waiting]
 def _answer(session: "Session", frame: Frame, error: str, rule: str) -> None:
     response = error_response(frame, error) if frame.header.answered else b""
     if response is None:
-        session.common.tape.record(frame, Fate.DROPPED, forwarded_ns=None, rule=rule)
+        session.common.tape.record(frame, FrameFate.DROPPED, forwarded_ns=None, rule=rule)
         session.give_up(f"rule {rule} cannot answer {frame}")
         return
-    session.common.tape.record(frame, Fate.ANSWERED, forwarded_ns=None, rule=rule)
+    session.common.tape.record(frame, FrameFate.ANSWERED, forwarded_ns=None, rule=rule)
     if response:
         session.answer(frame, response, rule=rule)

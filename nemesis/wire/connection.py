@@ -17,7 +17,7 @@ from nemesis.wire.pipe import RECEIVER, SENDER
 from nemesis.wire.rules import Direction, Flow
 from nemesis.wire.sessions import Session
 
-__all__ = ["Connection", "Loop"]
+__all__ = ["Loop", "ProxyConnection"]
 
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _BIND_ADDRESS_NO_PORT: Final = 24
@@ -51,7 +51,7 @@ class Loop(Protocol):
         """Bring the connection of this session up to date: something of the session changed."""
 
 
-class Connection:
+class ProxyConnection:
     """A session with its sockets. Without `near`, it runs an errand of the proxy's own."""
 
     def __init__(self, session: Session, near: socket.socket | None, loop: Loop) -> None:

@@ -18,7 +18,7 @@ from clusters.protocol.varints import VarintError, read_unsigned
 
 __all__ = [
     "Header",
-    "Step",
+    "WalkStep",
     "Walker",
     "read_correlation_id",
     "read_request_header",
@@ -52,7 +52,7 @@ class Header(NamedTuple):
     """Key and version on the wire, where `api_key` is only their meaning (a dialect)."""
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """The end of a walk: pass on the bytes up to `passed_to`, then look at `frame`."""
 
     passed_to: int
@@ -106,7 +106,7 @@ class Walker:
         self._cut, self._collected, self._left = b"", None, 0
         return rest
 
-    def walk(self, chunk: memoryview, begin: int) -> Step:
+    def walk(self, chunk: memoryview, begin: int) -> WalkStep:
         """Go on from `begin` to the end, or behind the first wanted frame; raise FrameError."""
         at, end = begin, len(chunk)
         if self._collected is not None:
@@ -117,33 +117,33 @@ class Walker:
                 at += step
                 self._left -= step
                 if self.attentive and not self._left:
-                    return Step(at, None, at)
+                    return WalkStep(at, None, at)
                 continue
             found = self._read_header(chunk, at)
             if found is None:
                 self._cut = bytes(chunk[at:])
-                return Step(at, None, end)
+                return WalkStep(at, None, end)
             size, header = found
             if not self._wanted(header):
                 self._left = size
                 continue
             if end - at >= size:
-                return Step(at, (header, bytes(chunk[at : at + size])), at + size)
+                return WalkStep(at, (header, bytes(chunk[at : at + size])), at + size)
             self._collected, self._collecting = bytearray(chunk[at:]), found
-            return Step(at, None, end)
-        return Step(end, None, end)
+            return WalkStep(at, None, end)
+        return WalkStep(end, None, end)
 
-    def _collect(self, chunk: memoryview, begin: int) -> Step:
+    def _collect(self, chunk: memoryview, begin: int) -> WalkStep:
         assert self._collected is not None
         assert self._collecting is not None
         size, header = self._collecting
         until = min(begin + size - len(self._collected), len(chunk))
         self._collected += chunk[begin:until]
         if len(self._collected) < size:
-            return Step(begin, None, until)
+            return WalkStep(begin, None, until)
         frame = bytes(self._collected)
         self._collected = self._collecting = None
-        return Step(begin, (header, frame), until)
+        return WalkStep(begin, (header, frame), until)
 
 
 def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from nemesis.wire.effects import Side
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Walker
-from nemesis.wire.rulebook import Entry
+from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import Direction
-from nemesis.wire.tape import Fate
+from nemesis.wire.tape import FrameFate
 
 if TYPE_CHECKING:
     from nemesis.wire.sessions import Session
@@ -29,11 +29,11 @@ class Waiting:
 
     session: "Session"
     pipe: "Pipe"
-    entry: "Entry[Waiting]"
+    entry: "LaidRule[Waiting]"
     frame: Frame
     number: int
     """Its number on the tape."""
-    fate: Fate
+    fate: FrameFate
     """The tape's word for it once it is passed on."""
     passed: bool = False
     """It was passed on already: only what follows it waits (a stall)."""

@@ -16,14 +16,14 @@ from nemesis.wire.matching import Matcher
 from nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
 from nemesis.wire.status import RuleStatus
 
-__all__ = ["Entry", "Judgement", "Rulebook"]
+__all__ = ["Judgement", "LaidRule", "Rulebook"]
 
 Held = TypeVar("Held")
 """A session's record of a frame that waits; the book only keeps it."""
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Generic[Held]):
+class LaidRule(Generic[Held]):
     """A rule, and what came of it."""
 
     rule: Rule
@@ -111,7 +111,7 @@ class Entry(Generic[Held]):
 class Judgement(Generic[Held]):
     """The judgement of the rules on one frame."""
 
-    entry: Entry[Held] | None
+    entry: LaidRule[Held] | None
     """The entry of the rule that decides; None: the frame passes."""
     rule: str | None
     """The one to be named on the tape: the rule that decides, else one that only watches."""
@@ -127,9 +127,9 @@ class Rulebook(Generic[Held]):
     def __init__(self) -> None:
         self.in_use = False
         """True if any rule is laid. An attribute, since it is asked for each frame."""
-        self._laid: dict[str, Entry[Held]] = {}
-        self._removed: dict[str, Entry[Held]] = {}
-        self._by_api: dict[tuple[Direction, int], tuple[Entry[Held], ...]] = {}
+        self._laid: dict[str, LaidRule[Held]] = {}
+        self._removed: dict[str, LaidRule[Held]] = {}
+        self._by_api: dict[tuple[Direction, int], tuple[LaidRule[Held], ...]] = {}
         """The entries that may concern frames of an API, as far as asked since the last change:
         most frames concern no rule.
         """
@@ -138,11 +138,11 @@ class Rulebook(Generic[Held]):
         """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
         assert rule.name not in self._laid, rule.name
         self._removed.pop(rule.name, None)
-        self._laid[rule.name] = Entry(rule)
+        self._laid[rule.name] = LaidRule(rule)
         self._by_api.clear()
         self.in_use = True
 
-    def remove(self, name: str) -> Entry[Held] | None:
+    def remove(self, name: str) -> LaidRule[Held] | None:
         """Take a rule away: it concerns no further frame; return None if it is not laid."""
         entry = self._laid.pop(name, None)
         if entry is not None:
@@ -155,7 +155,7 @@ class Rulebook(Generic[Held]):
         return name in self._laid
 
     @property
-    def laid(self) -> Iterable[Entry[Held]]:
+    def laid(self) -> Iterable[LaidRule[Held]]:
         """The rules that are laid, in their order."""
         return self._laid.values()
 
@@ -182,7 +182,7 @@ class Rulebook(Generic[Held]):
             watcher = watcher or entry.rule.name
         return _PASSES if watcher is None else Judgement(None, watcher)
 
-    def _about(self, direction: Direction, api_key: int) -> tuple[Entry[Held], ...]:
+    def _about(self, direction: Direction, api_key: int) -> tuple[LaidRule[Held], ...]:
         found = self._by_api.get((direction, api_key))
         if found is None:
             found = tuple(e for e in self._laid.values() if e.matcher.may_fit(direction, api_key))

@@ -15,13 +15,13 @@ from typing import Final
 
 from history.clock import Clock
 from history.failure import HarnessError
-from nemesis.wire.connection import Connection
+from nemesis.wire.connection import ProxyConnection
 from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.loop import EventLoop
 from nemesis.wire.pipe import Waiting
-from nemesis.wire.rulebook import Entry, Rulebook
+from nemesis.wire.rulebook import LaidRule, Rulebook
 from nemesis.wire.rules import Flow, Link, Rule
 from nemesis.wire.sessions import Common, Session
 from nemesis.wire.status import Delivery, WireStatus
@@ -49,7 +49,7 @@ class Proxy:
         self._loop = EventLoop(clock)
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._numbers = itertools.count()
-        self._connections: dict[Session, Connection] = {}
+        self._connections: dict[Session, ProxyConnection] = {}
         self._effects: deque[tuple[Session, Effect]] = deque()
         self._touched: dict[Session, None] = {}
         self._blocked: set[Flow] = set()
@@ -214,7 +214,7 @@ class Proxy:
             self._connect(Session(next(self._numbers), link, self._common), near)
 
     def _connect(self, session: Session, near: socket.socket | None) -> None:
-        self._connections[session] = Connection(session, near, self)
+        self._connections[session] = ProxyConnection(session, near, self)
 
     def _settle(self) -> None:
         """Do all effects that sessions have asked for, and what follows from them."""
@@ -264,7 +264,7 @@ class Proxy:
             self.touch(session)
             self._settle()
 
-    def _removed(self, name: str) -> Entry[Waiting]:
+    def _removed(self, name: str) -> LaidRule[Waiting]:
         entry = self._book.remove(name)
         if entry is None:
             raise HarnessError(f"no rule named {name} is laid")

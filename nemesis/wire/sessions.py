@@ -33,7 +33,7 @@ from nemesis.wire.frames import Header, Walker, read_correlation_id, read_reques
 from nemesis.wire.pipe import SENDER, Pipe, Waiting
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Direction, Link
-from nemesis.wire.tape import Fate, Tape, taped_apis
+from nemesis.wire.tape import FrameFate, Tape, taped_apis
 
 __all__ = ["Common", "Session"]
 
@@ -140,8 +140,8 @@ class Session:
         pipe = self._pipes[direction]
         pipe.blocked = False
         for released in pipe.late:
-            fate = Fate.UNDELIVERABLE if self._gone[pipe.receiver] else released.fate
-            forwarded_ns = None if fate is Fate.UNDELIVERABLE else now_ns
+            fate = FrameFate.UNDELIVERABLE if self._gone[pipe.receiver] else released.fate
+            forwarded_ns = None if fate is FrameFate.UNDELIVERABLE else now_ns
             self.common.tape.change(released.number, fate, forwarded_ns=forwarded_ns)
         pipe.late.clear()
         self._advance(pipe)
@@ -167,7 +167,7 @@ class Session:
         """Throw away what waits, and cut the connection."""
         waiting.pipe.waiting = None
         if not waiting.passed:
-            self.common.tape.change(waiting.number, Fate.DROPPED, forwarded_ns=None)
+            self.common.tape.change(waiting.number, FrameFate.DROPPED, forwarded_ns=None)
         self.cut()
 
     def run_errand(self, frame: Frame, now_ns: int, *, copy: bool) -> None:
@@ -176,7 +176,7 @@ class Session:
         self.now_ns = now_ns
         if copy:
             own = replace(frame, connection=self.number, time_ns=now_ns)
-            self.common.tape.record(own, Fate.DUPLICATED, forwarded_ns=now_ns)
+            self.common.tape.record(own, FrameFate.DUPLICATED, forwarded_ns=now_ns)
         self._exchanges.ask(frame.header)
         self._send(self._requests, frame.data)
         self._end_errand()
@@ -184,7 +184,13 @@ class Session:
     # Called by actions.
 
     def pass_on(
-        self, pipe: Pipe, frame: Frame, fate: Fate, *, rule: str | None, data: bytes | None = None
+        self,
+        pipe: Pipe,
+        frame: Frame,
+        fate: FrameFate,
+        *,
+        rule: str | None,
+        data: bytes | None = None,
     ) -> int:
         """Send a frame (`data` in its place) to its receiver; return its number on the tape."""
         number = self.common.tape.record(frame, fate, forwarded_ns=self.now_ns, rule=rule)
@@ -289,14 +295,14 @@ class Session:
         if self._gone[pipe.receiver]:
             # No rule may wait for what can go nowhere.
             if taped or self._errand:
-                self.common.tape.record(frame, Fate.UNDELIVERABLE, forwarded_ns=None)
+                self.common.tape.record(frame, FrameFate.UNDELIVERABLE, forwarded_ns=None)
             self._end_errand()
             return
         judgement = book.judge(frame)
         if judgement.entry is not None:
             act_on(self, pipe, frame, judgement.entry)
         elif taped or judgement.rule is not None:
-            self.pass_on(pipe, frame, Fate.FORWARDED, rule=judgement.rule)
+            self.pass_on(pipe, frame, FrameFate.FORWARDED, rule=judgement.rule)
             if fetches is not None:
                 fetches.told(*said)
         else:
@@ -325,14 +331,14 @@ class Session:
         pipe = self._responses
         idle = not (pipe.stopped or pipe.carries or pipe.walker.inside)
         while idle and (made := self._exchanges.next_made()) is not None:
-            self.pass_on(pipe, made[0], Fate.ANSWERED, rule=made[1])
+            self.pass_on(pipe, made[0], FrameFate.ANSWERED, rule=made[1])
         pipe.walker.attentive = self._exchanges.made
 
     def _deliver_frame(self, waiting: Waiting) -> bool:
         pipe, tape = waiting.pipe, self.common.tape
         gone = self._gone[pipe.receiver]
-        if gone and not (waiting.fate is Fate.REORDERED and pipe is self._requests):
-            tape.change(waiting.number, Fate.UNDELIVERABLE, forwarded_ns=None)
+        if gone and not (waiting.fate is FrameFate.REORDERED and pipe is self._requests):
+            tape.change(waiting.number, FrameFate.UNDELIVERABLE, forwarded_ns=None)
             return False
         if pipe.blocked:
             pipe.late.append(waiting)

@@ -12,10 +12,10 @@ from nemesis.wire.apis import FETCH, TAPED
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction, Link
 
-__all__ = ["Fate", "Journal", "Tape", "taped_apis"]
+__all__ = ["FrameFate", "Journal", "Tape", "taped_apis"]
 
 
-class Fate(StrEnum):
+class FrameFate(StrEnum):
     """The fate of a frame: the words of the column `action`."""
 
     FORWARDED = "forwarded"
@@ -50,7 +50,7 @@ class Tape:
         self._journal = journal
 
     def record(
-        self, frame: Frame, fate: Fate, *, forwarded_ns: int | None, rule: str | None = None
+        self, frame: Frame, fate: FrameFate, *, forwarded_ns: int | None, rule: str | None = None
     ) -> int:
         """Write a frame down as it arrives; return its number."""
         header = frame.header
@@ -75,7 +75,7 @@ class Tape:
         }
         return self._journal.frame(_stated(columns), frame.items)
 
-    def change(self, number: int, fate: Fate, *, forwarded_ns: int | None) -> None:
+    def change(self, number: int, fate: FrameFate, *, forwarded_ns: int | None) -> None:
         """Write down what became of a frame that had to wait."""
         self._journal.fate(number, action=fate, forwarded_ns=forwarded_ns)
 

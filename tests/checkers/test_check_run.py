@@ -14,17 +14,17 @@ from checkers.catalogue import KEY_CHECKS, asked
 from checkers.check import check_run
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import KeyLog
-from checkers.runner.tasks import Session, run_tasks
+from checkers.runner.tasks import TaskSession, run_tasks
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
-from generators.kafka import LIES, Recipe, write_synthetic_run
+from generators.kafka import LIES, HistoryRecipe, write_synthetic_run
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.writer import bucket_file, bucket_of
 
 pytestmark = pytest.mark.spark
 
-_SMALL = Recipe(sends=3000)
-_LYING = Recipe(sends=3000, lies=("lost-write", "duplicate"))
+_SMALL = HistoryRecipe(sends=3000)
+_LYING = HistoryRecipe(sends=3000, lies=("lost-write", "duplicate"))
 _TWO = {name: KEY_CHECKS[name] for name in ("inconsistent-offset", "duplicate")}
 
 
@@ -44,14 +44,14 @@ def _tear(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def _run(tmp_path: Path, recipe: Recipe = _SMALL) -> RunDirectory:
+def _run(tmp_path: Path, recipe: HistoryRecipe = _SMALL) -> RunDirectory:
     run = RunDirectory(tmp_path / "run")
     write_synthetic_run(run, recipe)
     return run
 
 
 def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
-    tmp_path: Path, spark: Session, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: TaskSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
@@ -77,11 +77,11 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
 
 
 def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     lies = tuple(name for name in LIES if name in KEY_CHECKS)
     run = RunDirectory(tmp_path / "run")
-    made = write_synthetic_run(run, Recipe(sends=20_000, lies=lies, crash_rate=0.05))
+    made = write_synthetic_run(run, HistoryRecipe(sends=20_000, lies=lies, crash_rate=0.05))
     verdict = check_run(run, session=spark)
 
     assert _invalid(verdict) == made.raises
@@ -96,7 +96,9 @@ def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
         assert result.examples[0].detail in result.reason
 
 
-def test_a_second_check_replaces_what_the_first_one_left(tmp_path: Path, spark: Session) -> None:
+def test_a_second_check_replaces_what_the_first_one_left(
+    tmp_path: Path, spark: TaskSession
+) -> None:
     run = _run(tmp_path, _LYING)
     check_run(run, session=spark)
     stale = run.anomalies / "stale.parquet"
@@ -106,9 +108,9 @@ def test_a_second_check_replaces_what_the_first_one_left(tmp_path: Path, spark: 
 
 
 def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
-    run = _run(tmp_path, Recipe(sends=3000, lies=("unique-values", "sent-values")))
+    run = _run(tmp_path, HistoryRecipe(sends=3000, lies=("unique-values", "sent-values")))
     verdict = check_run(run, session=spark)
     unknown = _unknown(verdict)
     assert verdict.validity is Validity.UNKNOWN
@@ -119,7 +121,7 @@ def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
 
 
 def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def crash(log: KeyLog) -> Found:
         raise ZeroDivisionError(f"no luck with {log.key}")
@@ -136,7 +138,7 @@ def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
 
 
 def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def kill(_: KeyLog) -> Found:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -155,19 +157,19 @@ def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
     assert "its pass over the records died: " in results["vanished"].reason
 
 
-def test_a_job_that_outlasts_its_budget_does_not_answer(spark: Session) -> None:
+def test_a_job_that_outlasts_its_budget_does_not_answer(spark: TaskSession) -> None:
     (answer,) = run_tasks(spark, [60], time.sleep, budget_s=0.5)
     assert answer.failure == "its job died: it did not end within its budget of 0.5 s"
 
 
-def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, spark: Session) -> None:
+def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, spark: TaskSession) -> None:
     verdict = check_run(_run(tmp_path), session=spark, checks=_TWO)
     not_run = set(KEY_CHECKS) - set(_TWO)
     assert _unknown(verdict) == dict.fromkeys(not_run, "it was not run")
 
 
 def test_damaged_files_of_records_are_unknown_by_their_paths_and_hide_no_anomaly(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     run = _run(tmp_path, _LYING)
     missing, torn = (bucket_file(run.history, bucket_of(key)) for key in ("t-1", "t-2"))
@@ -181,7 +183,7 @@ def test_damaged_files_of_records_are_unknown_by_their_paths_and_hide_no_anomaly
         assert str(torn) in _unknown(verdict)[check]
 
 
-def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: Session) -> None:
+def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: TaskSession) -> None:
     run = _run(tmp_path, _LYING)
     path = bucket_file(run.history, bucket_of("t-0"))
     table = pq.read_table(path)
@@ -194,7 +196,7 @@ def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: Sessi
 
 
 def test_damaged_operations_leave_only_what_needs_none_of_them(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     run = _run(tmp_path, _LYING)
     path = run.table_path("operations") / "part-0000.parquet"
@@ -207,7 +209,9 @@ def test_damaged_operations_leave_only_what_needs_none_of_them(
     assert "dense-indices" in unknown["skipped-poll"]
 
 
-def test_a_run_without_history_is_an_error_that_names_it(tmp_path: Path, spark: Session) -> None:
+def test_a_run_without_history_is_an_error_that_names_it(
+    tmp_path: Path, spark: TaskSession
+) -> None:
     run = RunDirectory(tmp_path / "run")
     with pytest.raises(HarnessError, match=str(run.manifest_path)):
         check_run(run, session=spark)

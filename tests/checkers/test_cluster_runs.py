@@ -17,8 +17,8 @@ from checkers.check import check_run
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.control_plane.illegal_isr import CHECKS, EMPTY, NOT_IN_REPLICAS
 from checkers.facts import Facts, Judged, Tables
-from checkers.losses.forensics import Fate, read_forensics
-from checkers.runner.tasks import Session
+from checkers.losses.forensics import ValueFate, read_forensics
+from checkers.runner.tasks import TaskSession
 from checkers.table_check import TableCheck, TableKernel
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import NODE_SETTINGS
@@ -89,7 +89,7 @@ def stored(
 
 
 def results(
-    run: RunDirectory, spark: Session, tables: Iterable[TableCheck] = TABLE_CHECKS
+    run: RunDirectory, spark: TaskSession, tables: Iterable[TableCheck] = TABLE_CHECKS
 ) -> dict[str, CheckResult]:
     return {
         one.check: one
@@ -109,7 +109,7 @@ SENT_TWICE = """
     ("epoch", "validity"), [(1, Validity.VALID), (0, Validity.INVALID)], ids=["client", "broker"]
 )
 def test_the_logs_say_whose_a_duplicate_is(
-    tmp_path: Path, spark: Session, epoch: int, validity: Validity
+    tmp_path: Path, spark: TaskSession, epoch: int, validity: Validity
 ) -> None:
     kept = f"17@0 by 7/0 18@1 by 7/0 17@2 by 7/{epoch} hw 3"
     run = stored(tmp_path, sent=SENT_TWICE, lines=f"broker-1: {kept}\nbroker-2: {kept}")
@@ -117,7 +117,7 @@ def test_the_logs_say_whose_a_duplicate_is(
 
 
 def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     run = stored(tmp_path)
     found = results(run, spark)
@@ -130,11 +130,11 @@ def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
     assert forensics is not None
     assert not forensics.troubles
     (loss,) = forensics.losses
-    assert (loss.fate, loss.count, loss.checks) == (Fate.LOST, 2, ("lost-write", "vanished"))
+    assert (loss.fate, loss.count, loss.checks) == (ValueFate.LOST, 2, ("lost-write", "vanished"))
     assert loss.join is None  # nobody wrote after the election, so no disk tells of it
 
 
-def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: Session) -> None:
+def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: TaskSession) -> None:
     run = stored(tmp_path, recorded=("metadata_log",))
     found = results(run, spark)
     assert found["two-leaders"].validity is Validity.VALID
@@ -143,7 +143,7 @@ def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: Session) -> N
 
 
 def test_an_empty_metadata_log_that_was_to_be_recorded_is_unknown(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     found = results(stored(tmp_path, log=""), spark)
     for name in ("stale-epoch-join", "truncated-below-high-watermark", "metadata-divergence"):
@@ -152,7 +152,7 @@ def test_an_empty_metadata_log_that_was_to_be_recorded_is_unknown(
 
 
 def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     taped = {entry.name for entry in CATALOGUE if "wire" in entry.needs}
     kept = "17@0 18@1 hw 2"
@@ -184,7 +184,7 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
     assert not any(found[name].case_count for name in taped)
 
 
-def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: Session) -> None:
+def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: TaskSession) -> None:
     recorded = ("wire", "metadata_log", "replicas")
     assert results(stored(tmp_path, recorded=recorded), spark)["recordings"] == CheckResult(
         check="recordings", validity=Validity.VALID, case_count=3
@@ -192,7 +192,7 @@ def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: Sessi
 
 
 def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     run = stored(tmp_path)
     path = run.table_path("wire")
@@ -202,7 +202,7 @@ def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
     assert found["ineligible-member"].validity is Validity.VALID
 
 
-def _results_with(kernel: TableKernel, path: Path, spark: Session) -> dict[str, CheckResult]:
+def _results_with(kernel: TableKernel, path: Path, spark: TaskSession) -> dict[str, CheckResult]:
     """A good check and one with this kernel, defined in a test as workers import no tests."""
     good, other, _ = CHECKS
     found = results(stored(path), spark, [good, replace(other, kernel=kernel)])
@@ -212,7 +212,7 @@ def _results_with(kernel: TableKernel, path: Path, spark: Session) -> dict[str, 
 
 
 def test_a_check_that_crashes_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def crash(_: Tables, __: Facts) -> Judged:
         raise ZeroDivisionError("no luck")
@@ -222,7 +222,7 @@ def test_a_check_that_crashes_is_unknown_and_the_others_answer(
 
 
 def test_a_check_that_kills_its_process_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def kill(_: Tables, __: Facts) -> Judged:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -234,7 +234,7 @@ def test_a_check_that_kills_its_process_is_unknown_and_the_others_answer(
 
 
 def test_a_group_that_crashes_as_a_whole_leaves_its_checks_unknown(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def crash(_: Question) -> GroupAnswers:
         raise ZeroDivisionError("no luck")

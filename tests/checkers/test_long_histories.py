@@ -7,14 +7,14 @@ import pytest
 from histories import History
 from judging import doubts, never, summary
 
-from generators.kafka import Recipe
+from generators.kafka import HistoryRecipe
 from generators.long_histories import write_long_synthetic_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
-_RECIPE = Recipe(sends=1000, keys=3, crash_rate=0.05, batch=10)
+_RECIPE = HistoryRecipe(sends=1000, keys=3, crash_rate=0.05, batch=10)
 
 
 def _written(tmp_path: Path) -> tuple[RunDirectory, int]:

@@ -4,7 +4,7 @@ import pytest
 from histories import History
 from judging import allowed, doubts, never, summary
 
-from generators.kafka import LIES, Recipe, Synthetic, synthetic_history
+from generators.kafka import LIES, HistoryRecipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,7 @@ def _past(made: Synthetic) -> History:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_good_history_raises_nothing(seed: int) -> None:
-    past = _past(synthetic_history(Recipe(sends=3000, seed=seed, crash_rate=0.05)))
+    past = _past(synthetic_history(HistoryRecipe(sends=3000, seed=seed, crash_rate=0.05)))
     assert not never(past)
     assert not doubts(past)
     sums = summary(past.operations, parts=3)
@@ -26,21 +26,21 @@ def test_a_good_history_raises_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lie", LIES)
 def test_a_planted_lie_is_found_and_nothing_else_is_reported(lie: str, seed: int) -> None:
-    made = synthetic_history(Recipe(sends=3000, seed=seed, lies=(lie,)))
+    made = synthetic_history(HistoryRecipe(sends=3000, seed=seed, lies=(lie,)))
     assert set(never(_past(made))) == made.raises
     assert lie in made.raises
 
 
 @pytest.mark.parametrize("lie", ["duplicate", "nonmonotonic-send"])
 def test_what_only_idempotence_forbids_is_allowed_without_it(lie: str) -> None:
-    past = _past(synthetic_history(Recipe(sends=3000, lies=(lie,))))
+    past = _past(synthetic_history(HistoryRecipe(sends=3000, lies=(lie,))))
     assert not never(past, idempotent=False)
     assert set(allowed(past, idempotent=False)) == {lie}
 
 
 def test_the_same_recipe_makes_the_same_history() -> None:
-    recipe = Recipe(sends=500, lies=("skipped-poll",))
+    recipe = HistoryRecipe(sends=500, lies=("skipped-poll",))
     first, second = synthetic_history(recipe), synthetic_history(recipe)
     assert first.records.equals(second.records)
     assert first.operations.equals(second.operations)
-    assert not first.records.equals(synthetic_history(Recipe(sends=500, seed=1)).records)
+    assert not first.records.equals(synthetic_history(HistoryRecipe(sends=500, seed=1)).records)

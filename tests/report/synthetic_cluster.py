@@ -16,7 +16,6 @@ from synthetic_run import SECOND, Fault
 from checkers.losses.forensics import (
     Acknowledgement,
     Election,
-    Fate,
     FaultAlive,
     Forensics,
     Join,
@@ -24,6 +23,7 @@ from checkers.losses.forensics import (
     MetadataNote,
     ReplicaState,
     Truncation,
+    ValueFate,
 )
 from history.cluster_schema import METADATA_LOG, WIRE
 
@@ -311,7 +311,7 @@ def story_forensics() -> Forensics:
     )
     loss = Loss(
         key="t-0",
-        fate=Fate.LOST,
+        fate=ValueFate.LOST,
         checks=("lost-write", "vanished"),
         count=1000,
         first_offset=512,

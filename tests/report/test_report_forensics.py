@@ -16,7 +16,7 @@ from synthetic_cluster import (
 )
 from synthetic_run import SECOND, VERDICT, RunSpec, write_run
 
-from checkers.losses.forensics import Fate, Forensics, Loss, MetadataNote, write_forensics
+from checkers.losses.forensics import Forensics, Loss, MetadataNote, ValueFate, write_forensics
 from report.forensics import MEANINGS, stories_at
 from report.page import write_page
 
@@ -111,8 +111,8 @@ def test_without_a_picture_of_it_evidence_is_named_and_not_linked(tmp_path: Path
     assert not [a for a in found.all("a") if (a.attributes["href"] or "").startswith("#frame")]
 
 
-@pytest.mark.parametrize("fate", list(Fate))
-def test_every_fate_has_a_meaning(tmp_path: Path, fate: Fate) -> None:
+@pytest.mark.parametrize("fate", list(ValueFate))
+def test_every_fate_has_a_meaning(tmp_path: Path, fate: ValueFate) -> None:
     head = page_of(tmp_path, replace(LOSS, fate=fate)).one("article", data_key="t-0").text
     assert fate in head
     assert MEANINGS[fate] in head
@@ -121,7 +121,7 @@ def test_every_fate_has_a_meaning(tmp_path: Path, fate: Fate) -> None:
 def test_a_loss_of_which_nothing_is_known_is_still_told(tmp_path: Path) -> None:
     bare = Loss(
         key="t-1",
-        fate=Fate.UNCERTAIN,
+        fate=ValueFate.UNCERTAIN,
         checks=("unseen",),
         count=1,
         first_offset=None,

@@ -27,10 +27,10 @@ from checkers.proof import Proof
 from checkers.verdict import Validity
 from history.cluster_schema import METADATA_LOG, WIRE
 from history.manifest import RunState
-from report.arrows import ARROWS_MAX, Fate
+from report.arrows import ARROWS_MAX, ArrowFate
 from report.page import write_page
 from report.reading import read_run
-from report.sequence import Scene, Window, scene_of
+from report.sequence import SequenceScene, Window, scene_of
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def told(tape: Tape | None = None, log: MetadataLog | None = None, **changes: ob
     )
 
 
-def scene(results: Path, spec: RunSpec, window: Window | None = None) -> Scene:
+def scene(results: Path, spec: RunSpec, window: Window | None = None) -> SequenceScene:
     run = write_run(results, spec)
     return scene_of(run, read_run(run), window=window)
 
@@ -195,20 +195,20 @@ def test_heartbeats_are_drawn_where_a_rule_held_them_or_they_were_refused(tmp_pa
 @pytest.mark.parametrize(
     ("action", "until", "fate"),
     [
-        ("forwarded", 3.001, Fate.PASSED),
-        ("cut", 3.001, Fate.PASSED),
-        ("delayed", 3.4, Fate.LATE),
-        ("released", 9.0, Fate.LATE),
-        ("undeliverable", 9.0, Fate.LATE),
-        ("held", None, Fate.WAITING),
-        ("dropped", None, Fate.LOST),
-        ("answered", None, Fate.LOST),
-        ("undeliverable", None, Fate.LOST),
+        ("forwarded", 3.001, ArrowFate.PASSED),
+        ("cut", 3.001, ArrowFate.PASSED),
+        ("delayed", 3.4, ArrowFate.LATE),
+        ("released", 9.0, ArrowFate.LATE),
+        ("undeliverable", 9.0, ArrowFate.LATE),
+        ("held", None, ArrowFate.WAITING),
+        ("dropped", None, ArrowFate.LOST),
+        ("answered", None, ArrowFate.LOST),
+        ("undeliverable", None, ArrowFate.LOST),
     ],
 )
 @pytest.mark.usefixtures("without_plots")
 def test_what_became_of_a_frame(
-    tmp_path: Path, action: str, until: float | None, fate: Fate
+    tmp_path: Path, action: str, until: float | None, fate: ArrowFate
 ) -> None:
     tape = Tape()
     rule = None if action == "forwarded" else "rule-7"
@@ -218,8 +218,10 @@ def test_what_became_of_a_frame(
     assert arrow.fate is fate
     section = page_of(tmp_path / "page", told(tape)).one("section", id="sequence")
     svg = section.one("svg", class_="sequence")
-    assert len(svg.all("path", class_="cross")) == (action == "undeliverable" or fate is Fate.LOST)
-    assert len(svg.all("line", class_="held")) == (fate in (Fate.LATE, Fate.WAITING))
+    assert len(svg.all("path", class_="cross")) == (
+        action == "undeliverable" or fate is ArrowFate.LOST
+    )
+    assert len(svg.all("line", class_="held")) == (fate in (ArrowFate.LATE, ArrowFate.WAITING))
     assert ("rule-7" in svg.text) == (rule is not None)
 
 

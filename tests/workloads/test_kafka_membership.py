@@ -11,7 +11,7 @@ from sealed_runs import sealed_table
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.connection import Connection
+from clusters.kafka.connection import NodeConnection
 from clusters.kafka.placements import ask_placement
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
@@ -122,7 +122,7 @@ def test_what_cannot_be_over_is_called_off_and_left_where_it_was(
 
     def still(key: str) -> bool:
         topic, _, partition = key.rpartition("-")
-        with Connection(host_and_port, client_id="test") as connection:
+        with NodeConnection(host_and_port, client_id="test") as connection:
             placement = ask_placement(connection, topic, int(partition), timeout_s=60)
         return placement is not None and not placement.is_moving
 

@@ -12,7 +12,7 @@ from workloads.clients.metadata_config import (
     read_metadata_config,
     write_metadata_config,
 )
-from workloads.journalled import Tally
+from workloads.journalled import JournalTally
 from workloads.metadata_spec import MetadataSpec
 
 SPEC = TypeAdapter(MetadataSpec)
@@ -45,7 +45,7 @@ def test_a_configuration_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_the_tally_counts_what_is_whole_and_goes_on_from_there(tmp_path: Path) -> None:
     path = tmp_path / "metadata_writes.jsonl"
-    tally = Tally(path)
+    tally = JournalTally(path)
     assert tally.counts().invoked == 0  # before the client is up
     with EventJournal(tmp_path, "metadata_writes") as journal:
         for outcome in ("ok", "info", "ok"):

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from clusters.kafka.admin_requests import Write, ask_write, cancel_reassignment, reassign
-from clusters.kafka.connection import Connection
+from clusters.kafka.connection import NodeConnection
 from clusters.kafka.placements import Placement, ask_placement
 from history.journal import EventJournal
 from history.operation import Outcome
@@ -96,7 +96,9 @@ class _Mover:
         with ExitStack() as stack:
             brokers = _Turns(
                 {
-                    name: stack.enter_context(Connection(address, client_id=self._config.client))
+                    name: stack.enter_context(
+                        NodeConnection(address, client_id=self._config.client)
+                    )
                     for name, address in self._config.brokers.items()
                 },
                 np.random.default_rng([self._config.seed, self._process, _OF_TURNS]),
@@ -210,12 +212,12 @@ class _Turns:
     hears nothing, no move would ever get beyond it.
     """
 
-    def __init__(self, brokers: Mapping[str, Connection], draw: np.random.Generator) -> None:
+    def __init__(self, brokers: Mapping[str, NodeConnection], draw: np.random.Generator) -> None:
         self._brokers = list(brokers.items())
         self._draw = draw
         self._order: list[int] = []
 
-    def next(self) -> tuple[str, Connection]:
+    def next(self) -> tuple[str, NodeConnection]:
         """Return the broker whose turn it is."""
         if not self._order:
             self._order = self._draw.permutation(len(self._brokers)).tolist()

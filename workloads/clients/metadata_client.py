@@ -27,7 +27,7 @@ from clusters.kafka.admin_requests import (
     create_topic,
     delete_topic,
 )
-from clusters.kafka.connection import Connection
+from clusters.kafka.connection import NodeConnection
 from clusters.kafka.describing import DescribeRecorder, counter_setting
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
@@ -119,7 +119,7 @@ class _Writer:
         pace = steady_pace(spec.write_rate / spec.writers, self._clock, share=share)
         with ExitStack() as stack:
             brokers = {
-                name: stack.enter_context(Connection(address, client_id=self._config.client))
+                name: stack.enter_context(NodeConnection(address, client_id=self._config.client))
                 for name, address in self._config.brokers.items()
             }
             # Writers start at different brokers.
@@ -130,7 +130,7 @@ class _Writer:
                 self._write(broker, brokers[broker])
                 pace.take(1, self._clock.now_ns())
 
-    def _write(self, broker: NodeName, connection: Connection) -> None:
+    def _write(self, broker: NodeName, connection: NodeConnection) -> None:
         write = self._lives.next()
         timeout_s = self._config.spec.write_timeout_ms / 1000
         request, journal = _request(write, timeout_s=timeout_s), self._journals.of(write)
@@ -181,7 +181,7 @@ class _Reader:
         pace = steady_pace(config.spec.read_rate / count, clock, share=self._number / count)
         timeout_s = config.spec.read_timeout_ms / 1000
         turns = cycle([self._recorder.topics, self._recorder.configs])
-        with Connection(config.brokers[self._broker], client_id=config.client) as connection:
+        with NodeConnection(config.brokers[self._broker], client_id=config.client) as connection:
             while await_due(pace, clock, ending):
                 names = [name for mine in list(self._names.values()) for name in mine]
                 next(turns)(self._broker, connection, names, timeout_s=timeout_s)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.runner.tasks import Answer, Session, exchanged, run_tasks
+from checkers.runner.tasks import TaskResult, TaskSession, exchanged, run_tasks
 
 __all__ = ["Dealt", "Jobs"]
 
@@ -19,11 +19,11 @@ Dealt = tuple[Any, Sequence[tuple[int, Any]]]
 class Jobs:
     """The place where tasks run."""
 
-    session: Session
+    session: TaskSession
     budget_s: float
     """The budget of one job."""
 
-    def answers(self, tasks: Sequence[Callable[[], Any]]) -> list[Answer[Any, Any]]:
+    def answers(self, tasks: Sequence[Callable[[], Any]]) -> list[TaskResult[Any, Any]]:
         """Return the answer of each task, in order."""
         return run_tasks(
             self.session, tasks, _called, budget_s=self.budget_s, workers=len(tasks), apart=False
@@ -33,7 +33,7 @@ class Jobs:
         self,
         tasks: Sequence[Callable[[], Dealt]],
         judge: Callable[[int, Sequence[Any]], Any],
-    ) -> tuple[list[Answer[Any, Any]], dict[int, Answer[int, Any]]]:
+    ) -> tuple[list[TaskResult[Any, Any]], dict[int, TaskResult[int, Any]]]:
         """Return the answer of each task, and what `judge` makes of all that is for a number."""
         return exchanged(self.session, tasks, _called, judge, budget_s=self.budget_s)
 

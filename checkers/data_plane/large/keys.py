@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES, anomalies_of
-from checkers.data_plane.answers import Answer, added_up, judged_rows
+from checkers.data_plane.answers import KeyAnswer, added_up, judged_rows
 from checkers.data_plane.findings import unknown_rows
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
@@ -41,7 +41,7 @@ from checkers.data_plane.poll_order import is_unmeasured, measured
 from checkers.data_plane.surroundings import Spans
 from checkers.proof import Proof
 from checkers.rows import joined
-from checkers.runner.tasks import Answer as TaskAnswer
+from checkers.runner.tasks import TaskResult as TaskAnswer
 from checkers.setting import Setting
 
 __all__ = ["LargeKey", "large_key_rows", "surveys_wanted"]
@@ -201,7 +201,7 @@ def _meets(ranges: Spans | None, shared: Spans) -> bool:
     return bool(np.any(inside & (place < len(ranges.start))))
 
 
-def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[str, Answer]:
+def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[str, KeyAnswer]:
     """Return the answers on the whole key; may find that it cannot be judged after all."""
     added = {
         name: added_up(
@@ -218,7 +218,7 @@ def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[
     return {name: _measured(key, answer, jobs) for name, answer in added.items()}
 
 
-def _measured(key: LargeKey, answer: Answer, jobs: Jobs) -> Answer:
+def _measured(key: LargeKey, answer: KeyAnswer, jobs: Jobs) -> KeyAnswer:
     """Return the answer, with the deltas of steps between segments in its proofs."""
     if answer.found is None:
         return answer

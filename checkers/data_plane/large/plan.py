@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from checkers.data_plane.large.survey import Blocks, Grain, PieceSurvey
 from checkers.data_plane.steps import Carried, by_process
-from checkers.data_plane.surroundings import Spans, Surroundings, spans_of
+from checkers.data_plane.surroundings import KeyContext, Spans, spans_of
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined
 
@@ -46,7 +46,7 @@ class Segment:
 class KeyPlan:
     """The plan by which a key is judged."""
 
-    around: Surroundings
+    around: KeyContext
     carried: tuple[Carried, ...]
     """Into each piece."""
     segments: tuple[Segment, ...]
@@ -146,11 +146,11 @@ def _with_homeless(piece: PieceSurvey, carried: Carried, grain: Grain) -> Blocks
 
 def _surroundings(
     surveys: Sequence[PieceSurvey], *, happened: NDArray[np.int64], assigned: bool
-) -> Surroundings:
+) -> KeyContext:
     bound = max(piece.bound for piece in surveys)
     reader = next(piece.reader for piece in surveys if piece.bound == bound)
     gave_up: NDArray[np.int32] = np.unique(np.concatenate([one.gave_up for one in surveys]))
-    return Surroundings(
+    return KeyContext(
         bound=bound,
         reader=reader,
         spans=spans_of([piece.stretches for piece in surveys], assigned=assigned),

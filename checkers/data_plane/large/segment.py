@@ -11,7 +11,7 @@ Three kinds of checks ask three kinds of neighbours of a record:
   two segments are *shared* (`key_plan.shared_values`): these segments are judged again without
   them, and the rows of shared values of all segments are exchanged by a hash of the value and
   judged together, by the same kernels. All other values occur in one segment alone;
-- *of the whole key* (the bound, spans, final reads): `Surroundings`.
+- *of the whole key* (the bound, spans, final reads): `KeyContext`.
 
 So each row is judged with all the rows that its check compares it with, and with no others of any
 consequence: the answers are those of the whole key. Values of one producer ascend, so that its
@@ -40,7 +40,7 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.data_plane.surroundings import Spans, Surroundings
+from checkers.data_plane.surroundings import KeyContext, Spans
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
 from checkers.setting import Setting
 
@@ -99,7 +99,7 @@ def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting
 
 
 def segment_log(
-    key: str, setting: Setting, rows: SegmentRows, *, segment: Segment, around: Surroundings
+    key: str, setting: Setting, rows: SegmentRows, *, segment: Segment, around: KeyContext
 ) -> KeyLog:
     """Return the key log of a segment. A delta that only other segments know has the size `FAR`."""
     log = log_of_rows(
@@ -172,7 +172,7 @@ def shares(rows: SegmentRows, shared: Spans, *, buckets: int) -> Iterator[tuple[
 
 
 def log_of_shared(
-    key: str, setting: Setting, parts: Sequence[SegmentRows], *, around: Surroundings
+    key: str, setting: Setting, parts: Sequence[SegmentRows], *, around: KeyContext
 ) -> KeyLog:
     """Return the key log of all rows of some shared values: for checks by value."""
     sends = joined([part.sends for part in parts])

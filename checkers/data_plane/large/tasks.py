@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.answers import Answer, answers_of
+from checkers.data_plane.answers import KeyAnswer, answers_of
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
@@ -29,7 +29,7 @@ from checkers.data_plane.large.segment import (
 )
 from checkers.data_plane.large.survey import Grain, PieceSurvey, survey
 from checkers.data_plane.steps import Carried
-from checkers.data_plane.surroundings import Spans, Surroundings
+from checkers.data_plane.surroundings import KeyContext, Spans
 from checkers.membership import is_among
 from checkers.rows import COLUMNS, split
 from checkers.runner.table_pieces import Stretch, stretch_rows
@@ -67,7 +67,7 @@ class Piece:
 class SegmentAnswer:
     """The answer on a segment, or on the rows of some shared values."""
 
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, KeyAnswer]
     """The answers by check."""
     held: int = 0
     """The number of its offsets that hold records."""
@@ -113,7 +113,7 @@ class SegmentSource:
 
     key: str
     setting: Setting
-    around: Surroundings
+    around: KeyContext
     segment: Segment
     pieces: tuple[Piece, ...]
     carried: tuple[Carried, ...]
@@ -186,7 +186,7 @@ class JudgeShared:
 
     keys: tuple[str, ...]
     setting: Setting
-    around: tuple[Surroundings, ...]
+    around: tuple[KeyContext, ...]
     """The surroundings of each key."""
     key_of_bucket: tuple[int, ...]
     checks: Mapping[str, KeyCheck]

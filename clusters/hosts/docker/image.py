@@ -21,7 +21,7 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from history.failure import HarnessError, UsageError
 
-__all__ = ["BASE", "Recipe", "base_archive", "image_named", "missing_to_make_base"]
+__all__ = ["BASE", "ImageRecipe", "base_archive", "image_named", "missing_to_make_base"]
 
 _REPOSITORY: Final = "fencepost-base"
 _ARCHIVE: Final = "root.tar"
@@ -31,7 +31,7 @@ _BUILD_TIMEOUT_S: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ImageRecipe:
     """The ingredients of the base image."""
 
     suite: str = "bookworm"
@@ -63,7 +63,7 @@ class Recipe:
         ]
 
 
-BASE: Final = Recipe()
+BASE: Final = ImageRecipe()
 
 
 def image_named(name: str | None, *, daemon: Daemon, progress: Progress) -> str:

@@ -72,7 +72,7 @@ class File(NamedTuple):
     """Overwrites that were noted before are durable."""
 
 
-class State(NamedTuple):
+class DirectoryState(NamedTuple):
     """The known facts of a directory."""
 
     beyond: int
@@ -100,7 +100,7 @@ class Restoration(NamedTuple):
     sizes: Mapping[int, int]
 
 
-class Loss(NamedTuple):
+class PowerLoss(NamedTuple):
     """The details of a loss of power."""
 
     processes: int
@@ -109,7 +109,7 @@ class Loss(NamedTuple):
     """The writes that had reached the disk by chance, in words."""
 
 
-def names_to_undo(notes: Iterable[Note], state: State) -> tuple[Note, ...]:
+def names_to_undo(notes: Iterable[Note], state: DirectoryState) -> tuple[Note, ...]:
     """The changes of names that are not durable, the last one first."""
     volatile = [
         note for note in notes if note.kind not in _OF_BYTES and note.seq >= state.durable_seq
@@ -117,7 +117,7 @@ def names_to_undo(notes: Iterable[Note], state: State) -> tuple[Note, ...]:
     return tuple(reversed(volatile))
 
 
-def bytes_to_restore(notes: Iterable[Note], state: State) -> Restoration:
+def bytes_to_restore(notes: Iterable[Note], state: DirectoryState) -> Restoration:
     """Return what is to be put back into files, and how large each of them is then."""
     sizes = {inode: file.durable for inode, file in state.files.items()}
     rewrites = []
@@ -153,7 +153,7 @@ def settle(home: Path) -> None:
     (home / KEPT).mkdir()
 
 
-def lose_power(followed: Path, home: Path, seed: Optional[str] = None) -> Loss:  # noqa: UP045 -- 3.9
+def lose_power(followed: Path, home: Path, seed: Optional[str] = None) -> PowerLoss:  # noqa: UP045 -- 3.9
     """Take from the directory what was not durable; `seed`: parts of some logs are, by chance.
 
     Raises ValueError if something was done to it that cannot be followed.
@@ -176,10 +176,10 @@ def lose_power(followed: Path, home: Path, seed: Optional[str] = None) -> Loss: 
         if inode in paths and paths[inode].stat().st_size > size:
             os.truncate(paths[inode], size)
     settle(home)
-    return Loss(state.processes, torn)
+    return PowerLoss(state.processes, torn)
 
 
-def _state(home: Path) -> State:
+def _state(home: Path) -> DirectoryState:
     content = (home / STATE).read_bytes()
     beyond, next_seq, durable_seq, _, _, _, processes = _HEAD.unpack_from(content)
     pages = (content[at : at + PAGE_BYTES] for at in range(_HEAD_BYTES, len(content), PAGE_BYTES))
@@ -190,7 +190,7 @@ def _state(home: Path) -> State:
         for inode, durable, synced_seq, _, _ in _FILE.iter_unpack(page)
         if inode > 1
     }
-    return State(beyond, next_seq, durable_seq, processes, files)
+    return DirectoryState(beyond, next_seq, durable_seq, processes, files)
 
 
 def _notes(home: Path) -> Iterator[Note]:
@@ -209,7 +209,7 @@ def _notes(home: Path) -> Iterator[Note]:
         at += size
 
 
-def _torn(followed: Path, state: State, seed: str) -> tuple[State, str]:
+def _torn(followed: Path, state: DirectoryState, seed: str) -> tuple[DirectoryState, str]:
     """The state if the kernel had written parts of up to three logs, and names and sizes."""
     draw = random.Random(seed)  # noqa: S311 -- a choice, no secret
     logs = sorted(

@@ -14,7 +14,7 @@ from clusters.hosts.power import afterwards
 from clusters.hosts.power.library import follow_library
 from history.failure import HarnessError
 
-__all__ = ["Follower", "environment"]
+__all__ = ["DirectoryFollower", "environment"]
 
 _SCRIPT: Final = Path(afterwards.__file__)
 _FOLLOWER: Final = "followed"
@@ -29,7 +29,7 @@ def environment(library: PurePath, *, followed: PurePath, follower: PurePath) ->
     }
 
 
-class Follower:
+class DirectoryFollower:
     """The follower of the directory `followed` in a node's place. HarnessError if a method fails.
 
     Nothing of it is to be called while a process of the node runs.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.connection import SshConnection
 from clusters.provision.java import JAVA_MAJOR_MIN
 from history.failure import UsageError
 
@@ -21,7 +21,7 @@ COPY: Final = "copy"
 """The value of a machine's `java` that has the harness's own copied there."""
 
 
-def carry(source: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
+def carry(source: Path, *, connection: SshConnection, home: PurePosixPath) -> PurePosixPath:
     """Return the path over there of a directory or file of this machine; copy it if it is missing.
 
     `home`: our directory over there. Raises HarnessError if it cannot be copied.
@@ -36,7 +36,7 @@ def carry(source: Path, *, connection: Connection, home: PurePosixPath) -> PureP
     return target
 
 
-def far_java(home_here: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
+def far_java(home_here: Path, *, connection: SshConnection, home: PurePosixPath) -> PurePosixPath:
     """The JAVA_HOME that stands for this machine's over there.
 
     UsageError if the machine has none that is recent enough, and none is to be copied.
@@ -78,7 +78,7 @@ def _fingerprint(source: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
-def _refuse_other_architecture(connection: Connection) -> None:
+def _refuse_other_architecture(connection: SshConnection) -> None:
     far = connection.require("uname", "-m").strip()
     if far != platform.machine():
         raise UsageError(

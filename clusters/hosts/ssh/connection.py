@@ -24,7 +24,7 @@ from history.failure import HarnessError, UsageError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["Answer", "Connection"]
+__all__ = ["CommandResult", "SshConnection"]
 
 _CONNECT_TIMEOUT_S: Final = 15.0
 _KEEPALIVE_S: Final = 5
@@ -35,7 +35,7 @@ _WINDOW_BYTES: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CommandResult:
     """The exit of a command over there, with its output."""
 
     exit_code: int
@@ -45,7 +45,7 @@ class Answer:
     """stderr."""
 
 
-class Connection:
+class SshConnection:
     """Logged in to `machine`, until closed. Thread-safe, as paramiko's transport is."""
 
     def __init__(self, machine: Machine, *, known_hosts: Path | None = None) -> None:
@@ -71,12 +71,12 @@ class Connection:
         """The machine's address, as the connection found it."""
         return _address(self._transport, "far")
 
-    def run(self, *argv: str, timeout_s: float = 30.0) -> Answer:
+    def run(self, *argv: str, timeout_s: float = 30.0) -> CommandResult:
         """Run a command to its end. HarnessError if the connection breaks, or it takes too long."""
         with self._session(shlex.join(argv), timeout_s=timeout_s) as channel:
             output = b"".join(_chunks(channel.recv))
             errors = b"".join(_chunks(channel.recv_stderr))
-            return Answer(
+            return CommandResult(
                 exit_code=channel.recv_exit_status(),
                 output=output.decode(errors="replace"),
                 errors=errors.decode(errors="replace"),

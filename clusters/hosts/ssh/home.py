@@ -3,12 +3,12 @@
 import shlex
 from pathlib import PurePosixPath
 
-from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.connection import SshConnection
 
 __all__ = ["home_of"]
 
 
-def home_of(connection: Connection) -> PurePosixPath:
+def home_of(connection: SshConnection) -> PurePosixPath:
     """Return our directory over there, absolute, made if need be; HarnessError if it cannot be."""
     directory = shlex.quote(connection.machine.directory)
     words = f"mkdir -p {directory} && cd {directory} && pwd -P"

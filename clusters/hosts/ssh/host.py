@@ -22,7 +22,7 @@ from clusters.hosts.local_host import loopback_address
 from clusters.hosts.place import LOG
 from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.ssh.carrying import carry, far_java, translated
-from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.connection import SshConnection
 from clusters.hosts.ssh.home import home_of
 from clusters.hosts.ssh.inventory import Inventory, Machine, assign
 from clusters.hosts.ssh.place import SshPlace
@@ -52,7 +52,7 @@ class Luggage:
 class _Site:
     """A machine that has nodes."""
 
-    connection: Connection
+    connection: SshConnection
     warden: RemoteWarden
     directory: PurePosixPath
     """The directory of the run."""
@@ -158,7 +158,7 @@ class SshHost:
 
     def _reached(self, machine: Machine) -> _Site:
         connection = self._stack.enter_context(
-            Connection(machine, known_hosts=self._inventory.known_hosts)
+            SshConnection(machine, known_hosts=self._inventory.known_hosts)
         )
         self._progress(f"{machine}: logged in as {connection.user}")
         home = home_of(connection)

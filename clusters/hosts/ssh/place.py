@@ -7,7 +7,7 @@ from typing import Final
 
 from clusters.hosts.disk import remove_directory
 from clusters.hosts.place import NodeProcess
-from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.connection import SshConnection
 
 __all__ = ["SshPlace"]
 
@@ -19,7 +19,7 @@ class SshPlace:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SshConnection,
         *,
         process: NodeProcess,
         address: str,

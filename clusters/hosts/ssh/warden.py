@@ -11,7 +11,7 @@ from typing import Final
 from clusters.abilities import NodeUsage
 from clusters.hosts.process import RUN_VARIABLE
 from clusters.hosts.ssh import agent
-from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.connection import SshConnection
 from clusters.hosts.warden_client import WardenClient
 from clusters.port import NodeState
 from history.failure import HarnessError, UsageError
@@ -51,7 +51,7 @@ class RemoteWarden(WardenClient):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SshConnection,
         *,
         run_id: str,
         home: PurePosixPath,
@@ -165,7 +165,7 @@ class RemoteWarden(WardenClient):
                 return
 
 
-def _refuse_old_python(connection: Connection, python: str) -> None:
+def _refuse_old_python(connection: SshConnection, python: str) -> None:
     way_out = f"set 'python' of this machine to one that is {_PYTHON_MIN[0]}.{_PYTHON_MIN[1]}+"
     answer = connection.run(python, "-c", "import sys; print(*sys.version_info[:2])")
     if answer.exit_code:
@@ -175,7 +175,7 @@ def _refuse_old_python(connection: Connection, python: str) -> None:
         raise UsageError(f"{python} on {connection.machine} is {found}; {way_out}")
 
 
-def _brought(connection: Connection, directory: PurePosixPath) -> tuple[PurePosixPath, ...]:
+def _brought(connection: SshConnection, directory: PurePosixPath) -> tuple[PurePosixPath, ...]:
     """The agent's scripts over there, copied if they are not what is here."""
     contents = [script.read_bytes() for script in (_AGENT, _SERVER)]
     digest = hashlib.sha256(b"".join(contents)).hexdigest()[:12]

@@ -35,7 +35,7 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.life_cycle import LifeCycle
 from clusters.reference.nodes.messages import client, control, data, quorum
-from clusters.reference.nodes.quorum.observer import Observer
+from clusters.reference.nodes.quorum.observer import QuorumObserver
 from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.records import (
     ConfigRecord,
@@ -108,7 +108,7 @@ class BrokerNode:
     ) -> None:
         self.situation = Situation(configuration, rules)
         self.alarm: Alarm = self.situation.alarm
-        self.observer = Observer(configuration, rules, self.alarm)
+        self.observer = QuorumObserver(configuration, rules, self.alarm)
         self.replicas = Replicas(self.situation)
         self.server = Server(self.situation, self.replicas, codec or CommitValues())
         self.life = LifeCycle(self.situation, self)

@@ -28,7 +28,7 @@ from clusters.reference.nodes.records import (
     UnregisterBrokerRecord,
 )
 
-__all__ = ["MetadataImage", "Partition", "Registration", "changed"]
+__all__ = ["MetadataImage", "PartitionImage", "Registration", "changed"]
 
 _TOPIC_RESOURCE: Final = 2
 
@@ -50,7 +50,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class PartitionImage:
     """A partition as it is."""
 
     replicas: tuple[int, ...]
@@ -77,7 +77,7 @@ class MetadataImage:
     """Topic ids by name."""
     names: dict[int, str] = field(default_factory=dict)
     """The same the other way round."""
-    partitions: dict[PartitionKey, Partition] = field(default_factory=dict)
+    partitions: dict[PartitionKey, PartitionImage] = field(default_factory=dict)
     keys: dict[int, list[PartitionKey]] = field(default_factory=dict)
     """The same by topic id, for `partitions_of`."""
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
@@ -151,10 +151,10 @@ class MetadataImage:
         return image
 
 
-def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
+def changed(old: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
     """The partition after a change: its next version."""
     elected = record.leader is not None
-    return Partition(
+    return PartitionImage(
         old.replicas if record.replicas is None else record.replicas,
         old.isr if record.isr is None else record.isr,
         old.leader if record.leader is None else record.leader,
@@ -236,7 +236,7 @@ def _partition(image: MetadataImage, record: PartitionRecord) -> None:
     key = (record.topic_id, record.partition)
     if key not in image.partitions:
         image.keys.setdefault(record.topic_id, []).append(key)
-    image.partitions[key] = Partition(
+    image.partitions[key] = PartitionImage(
         record.replicas,
         record.isr,
         record.leader,

@@ -23,7 +23,7 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.situation import Situation
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["LifeCycle", "Surroundings"]
+__all__ = ["LifeCycle", "LifeCyclePort"]
 
 _FOR_EVER: Final = 1 << 62
 
@@ -49,7 +49,7 @@ _FOR_GOOD: Final = frozenset({int(Error.UNSUPPORTED_VERSION), int(Error.INCONSIS
 """Registrations refused with these are refused the next time too."""
 
 
-class Surroundings(Protocol):
+class LifeCyclePort(Protocol):
     """The rest of the broker."""
 
     def fenced(self, effects: Effects) -> None:
@@ -81,7 +81,7 @@ class LifeCycle:
         "state",
     )
 
-    def __init__(self, situation: Situation, surroundings: Surroundings) -> None:
+    def __init__(self, situation: Situation, surroundings: LifeCyclePort) -> None:
         self._situation = situation
         self._surroundings = surroundings
         self.state = _DOWN

@@ -9,11 +9,11 @@ stands at its field, and `RULES` has it as values.
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-__all__ = ["RULES", "Rule", "Rules"]
+__all__ = ["RULES", "ProtocolRule", "Rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ProtocolRule:
     """One rule: where it is from, what it says, and what goes wrong without it."""
 
     name: str
@@ -36,7 +36,7 @@ class Rule:
 def _rule(
     source: str, says: str, prevents: str, shows_as: str, *, beside: str = "", **levels: int
 ) -> Any:
-    """A switch that is on, with what `Rule` has of it; names are parted by commas."""
+    """A switch that is on, with what `ProtocolRule` has of it; names are parted by commas."""
     names = {"shows_as": _parted(shows_as), "beside": _parted(beside)}
     said = {"source": source, "says": says, "prevents": prevents}
     return field(default=True, metadata={**said, **names, **levels})
@@ -387,5 +387,5 @@ class Rules:
         return Rules(**kept)
 
 
-RULES: Final = tuple(Rule(name=one.name, **one.metadata) for one in fields(Rules))
+RULES: Final = tuple(ProtocolRule(name=one.name, **one.metadata) for one in fields(Rules))
 """All rules, in the order of their fields."""

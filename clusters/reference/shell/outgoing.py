@@ -26,7 +26,7 @@ from clusters.reference.codec.entities import Unreadable
 from clusters.reference.nodes.messages import control, data, quorum
 from clusters.reference.nodes.messages.control import AlterPartitionRequest
 
-__all__ = ["Outgoing", "Surroundings", "Traffic"]
+__all__ = ["Outgoing", "OutgoingPort", "Traffic"]
 
 _CONNECT_S_MAX: Final = 10.0
 _VERSIONS: Final = 0
@@ -72,7 +72,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class OutgoingPort:
     """The services that connections need of their node's process."""
 
     codec: Codec
@@ -94,7 +94,7 @@ class Surroundings:
 class Outgoing:
     """The connections that this node dials."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: OutgoingPort) -> None:
         self._surroundings = surroundings
         self._links: dict[tuple[int, str], _Link] = {}
 
@@ -128,7 +128,7 @@ class Outgoing:
 class _Link(asyncio.Protocol):
     """A connection, from its first request to its end."""
 
-    def __init__(self, node: int, traffic: str, surroundings: Surroundings) -> None:
+    def __init__(self, node: int, traffic: str, surroundings: OutgoingPort) -> None:
         self._node = node
         self._traffic = traffic
         self._surroundings = surroundings

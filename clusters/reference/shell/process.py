@@ -47,7 +47,7 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
 from clusters.reference.shell.disk import Disk
 from clusters.reference.shell.incoming import Connections
-from clusters.reference.shell.outgoing import Address, Outgoing, Surroundings, Traffic
+from clusters.reference.shell.outgoing import Address, Outgoing, OutgoingPort, Traffic
 from clusters.reference.shell.process_log import said_of, say
 from clusters.reference.shell.properties import ProcessSettings
 from history.failure import HarnessError
@@ -150,7 +150,7 @@ class _Process:
             broken=lambda what: say("WARN", what),
         )
         self._outgoing = Outgoing(
-            Surroundings(
+            OutgoingPort(
                 codec=codec,
                 client_id=self._client_id,
                 address_of=self._address_of,

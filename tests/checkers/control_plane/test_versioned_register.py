@@ -11,29 +11,29 @@ from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,
-    Operation,
     OperationKind,
+    RegisterOperation,
     contradiction,
 )
 
 
-def read(version: int, call: int, end: int) -> Operation:
-    return Operation(kind=OperationKind.READ, version=version, call=call, end=end)
+def read(version: int, call: int, end: int) -> RegisterOperation:
+    return RegisterOperation(kind=OperationKind.READ, version=version, call=call, end=end)
 
 
-def swap(version: int, call: int, end: int = NEVER) -> Operation:
-    return Operation(kind=OperationKind.SWAP, version=version, call=call, end=end)
+def swap(version: int, call: int, end: int = NEVER) -> RegisterOperation:
+    return RegisterOperation(kind=OperationKind.SWAP, version=version, call=call, end=end)
 
 
-def refused(version: int, call: int, end: int) -> Operation:
-    return Operation(kind=OperationKind.REFUSED, version=version, call=call, end=end)
+def refused(version: int, call: int, end: int) -> RegisterOperation:
+    return RegisterOperation(kind=OperationKind.REFUSED, version=version, call=call, end=end)
 
 
-def crashed(version: int, call: int) -> Operation:
-    return Operation(kind=OperationKind.CRASHED, version=version, call=call)
+def crashed(version: int, call: int) -> RegisterOperation:
+    return RegisterOperation(kind=OperationKind.CRASHED, version=version, call=call)
 
 
-def wrong(*operations: Operation, versions: int = 3, called: Collection[int] = ()) -> bool:
+def wrong(*operations: RegisterOperation, versions: int = 3, called: Collection[int] = ()) -> bool:
     return contradiction(operations, version_count=versions, called=called) is not None
 
 
@@ -83,7 +83,7 @@ def test_a_refusal_may_go_back_to_a_version_that_nobody_saw() -> None:
 
 
 def test_a_version_is_not_there_before_it_was_written_by_whomever() -> None:
-    write = Operation(kind=OperationKind.WRITE, version=1, call=5)
+    write = RegisterOperation(kind=OperationKind.WRITE, version=1, call=5)
     assert wrong(write, read(1, 0, 4))
     assert not wrong(write, read(1, 0, 5))
     assert wrong(read(1, 0, 6), write, crashed(0, 7), called={1})
@@ -102,7 +102,7 @@ VERSIONS = 3
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[Operation], frozenset[int]]:
+def histories(draw: st.DrawFn) -> tuple[list[RegisterOperation], frozenset[int]]:
     operations = []
     for _ in range(draw(st.integers(0, 7))):
         kind = draw(st.sampled_from(list(OperationKind)))
@@ -110,19 +110,19 @@ def histories(draw: st.DrawFn) -> tuple[list[Operation], frozenset[int]]:
         end = min(LAST, call + draw(st.integers(0, 3)))
         version = draw(st.integers(0, VERSIONS - 1))
         operations.append(
-            Operation(kind=kind, version=version, call=call)
+            RegisterOperation(kind=kind, version=version, call=call)
             if kind in (OperationKind.CRASHED, OperationKind.WRITE)
-            else Operation(kind=kind, version=version, call=call, end=end)
+            else RegisterOperation(kind=kind, version=version, call=call, end=end)
         )
     return operations, frozenset(draw(st.sets(st.integers(1, VERSIONS - 1))))
 
 
-def explained(operations: Sequence[Operation], moments: Sequence[int]) -> bool:
+def explained(operations: Sequence[RegisterOperation], moments: Sequence[int]) -> bool:
     """Whether these moments, the last one of a version that nobody saw, satisfy all operations."""
     return all(_explains(operation, moments) for operation in operations)
 
 
-def _explains(operation: Operation, moments: Sequence[int]) -> bool:
+def _explains(operation: RegisterOperation, moments: Sequence[int]) -> bool:
     version, call, end = operation.version, operation.call, operation.end
     if operation.kind is OperationKind.SWAP:
         return call <= moments[version] <= end
@@ -136,7 +136,7 @@ def _explains(operation: Operation, moments: Sequence[int]) -> bool:
     return True
 
 
-def slow(operations: Sequence[Operation], called: Collection[int]) -> bool:
+def slow(operations: Sequence[RegisterOperation], called: Collection[int]) -> bool:
     """Whether some schedule explains them: all are tried."""
     calls = {
         version: [one.call for one in operations if _may_have_made(one, version)]
@@ -155,14 +155,14 @@ def slow(operations: Sequence[Operation], called: Collection[int]) -> bool:
     return False
 
 
-def _may_have_made(operation: Operation, version: int) -> bool:
+def _may_have_made(operation: RegisterOperation, version: int) -> bool:
     return operation.kind is OperationKind.CRASHED and operation.version + 1 == version
 
 
 @settings(max_examples=5 * settings().max_examples)
 @given(histories())
 def test_trying_all_schedules_says_the_same(
-    drawn: tuple[list[Operation], frozenset[int]],
+    drawn: tuple[list[RegisterOperation], frozenset[int]],
 ) -> None:
     operations, called = drawn
     found = contradiction(operations, version_count=VERSIONS, called=called)
@@ -172,7 +172,7 @@ def test_trying_all_schedules_says_the_same(
 @settings(max_examples=2 * settings().max_examples)
 @given(histories())
 def test_the_two_operations_of_a_contradiction_name_moments_that_exclude_each_other(
-    drawn: tuple[list[Operation], frozenset[int]],
+    drawn: tuple[list[RegisterOperation], frozenset[int]],
 ) -> None:
     operations, called = drawn
     found = contradiction(operations, version_count=VERSIONS, called=called)

@@ -8,14 +8,16 @@ import pytest
 from checkers.check import check_run
 from checkers.cycles import group
 from checkers.cycles.levels import is_forbidden
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity, Verdict
-from generators.list_append import LIES, Recipe, Synthetic, write_synthetic_transactions
+from generators.list_append import LIES, ListAppendRecipe, Synthetic, write_synthetic_transactions
 from history.models import Isolation
 from history.run_directory import RunDirectory
 
 
-def judged(tmp_path: Path, spark: Session, recipe: Recipe) -> tuple[Verdict, Synthetic]:
+def judged(
+    tmp_path: Path, spark: TaskSession, recipe: ListAppendRecipe
+) -> tuple[Verdict, Synthetic]:
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_transactions(run, recipe)
     return check_run(run, session=spark), made
@@ -27,8 +29,8 @@ def of_check(verdict: Verdict, name: str) -> CheckResult:
 
 
 @pytest.mark.spark
-def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: Session) -> None:
-    verdict, _ = judged(tmp_path, spark, Recipe(transactions=3000, crash_rate=0.05))
+def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: TaskSession) -> None:
+    verdict, _ = judged(tmp_path, spark, ListAppendRecipe(transactions=3000, crash_rate=0.05))
     mine = [of_check(verdict, entry.name) for entry in group.CHECKS[0].entries]
     assert {check.validity for check in mine} == {Validity.VALID}, mine
     assert all(check.case_count for check in mine), mine
@@ -43,13 +45,13 @@ def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: Session
 @pytest.mark.parametrize("isolation", [Isolation.READ_COMMITTED, Isolation.STRICT_SERIALIZABLE])
 def test_every_lie_is_found_and_counts_by_what_was_promised(
     tmp_path: Path,
-    spark: Session,
+    spark: TaskSession,
     monkeypatch: pytest.MonkeyPatch,
     isolation: Isolation,
     steps_max: int,
 ) -> None:
     monkeypatch.setattr(group, "_WHOLE_STEPS_MAX", steps_max)
-    recipe = Recipe(transactions=2000, lies=tuple(LIES), isolation=isolation)
+    recipe = ListAppendRecipe(transactions=2000, lies=tuple(LIES), isolation=isolation)
     verdict, made = judged(tmp_path, spark, recipe)
     for number, (name, lie) in enumerate(LIES.items()):
         rows = pq.read_table(tmp_path / "run" / "anomalies" / f"{lie.check}.parquet").to_pylist()
@@ -70,10 +72,10 @@ def test_every_lie_is_found_and_counts_by_what_was_promised(
 
 @pytest.mark.spark
 def test_a_history_with_a_missing_file_is_unknown_and_what_is_found_stands(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    write_synthetic_transactions(run, Recipe(transactions=500, lies=("garbage-element",)))
+    write_synthetic_transactions(run, ListAppendRecipe(transactions=500, lies=("garbage-element",)))
     files = sorted(run.table_path("micro_operations").glob("*.parquet"))
     lie = {path for path in files if "lie-0-x" in pq.read_table(path)["key"].to_pylist()}
     next(path for path in files if path not in lie).unlink()

@@ -6,7 +6,7 @@ And histories with a transaction that crashed.
 import pyarrow as pa
 import pytest
 
-from checkers.cycles.answers import Tally
+from checkers.cycles.answers import CheckTally
 from checkers.cycles.inference import Inferred, inferred
 from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
 from checkers.cycles.levels import is_forbidden
@@ -88,7 +88,7 @@ CASES = {
 
 
 def cases(text: str, check: str, *, promise: Isolation = Isolation.STRICT_SERIALIZABLE) -> int:
-    tally = Tally()
+    tally = CheckTally()
     for kind in part_of(text).oddities:
         if kind.check == check:
             tally.add_kind(kind)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.linearizability.claims import ALWAYS, ENDLESS, NOTHING, ModelRows, claims_of
-from checkers.linearizability.conclusion import Conclusion, Run, concluded, entries
+from checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
 from checkers.linearizability.operations import FS
 from checkers.linearizability.slab import Slab, Summary
 from checkers.linearizability.versioned import conclusion_of, extent
@@ -243,7 +243,7 @@ def in_slabs(operations: list[Op], model: Model, *, versions: int) -> Conclusion
         for piece in pieces:
             slab.add(piece, owned=first == 0)
         slabs.append(slab)
-    runs = [Run.first(slab.summary()) for slab in slabs]
+    runs = [SlabRun.first(slab.summary()) for slab in slabs]
     while asked := entries(runs):
         for place, entry in asked.items():
             runs[place] = runs[place].again(slabs[place].summary(entry), entry)

@@ -23,7 +23,7 @@ from checkers.linearizability.tasks import Keys, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
 from checkers.runner.in_process import InProcessTasks
 from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import JobError, Parcel, Session
+from checkers.runner.tasks import JobError, Parcel, TaskSession
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
@@ -162,7 +162,9 @@ def test_a_file_that_is_not_the_sealed_one_is_not_believed(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_a_kernel_that_kills_its_worker_costs_only_its_key(tmp_path: Path, spark: Session) -> None:
+def test_a_kernel_that_kills_its_worker_costs_only_its_key(
+    tmp_path: Path, spark: TaskSession
+) -> None:
     # Defined here, it travels to the workers by value.
     def kills(key: str, _: pa.Table, budget: Budget) -> Found:
         assert budget.seconds > 0

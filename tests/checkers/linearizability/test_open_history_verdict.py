@@ -7,7 +7,7 @@ import pytest
 from small_versions import Op, table
 
 from checkers.check import check_run
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest, Promises, RunState
 from history.model_writer import write_model_history
@@ -32,7 +32,7 @@ def _keyed(key: str, operations: list[Op], *, first_index: int) -> pa.Table:
 
 
 def _judged(
-    root: Path, spark: Session, tables: list[tuple[str, pa.Table]]
+    root: Path, spark: TaskSession, tables: list[tuple[str, pa.Table]]
 ) -> dict[str, CheckResult]:
     run = RunDirectory(root)
     manifest = Manifest(
@@ -52,7 +52,9 @@ def _judged(
     return {one.check: one for one in check_run(run, session=spark).checks}
 
 
-def test_the_key_that_is_wrong_is_named_with_its_operations(tmp_path: Path, spark: Session) -> None:
+def test_the_key_that_is_wrong_is_named_with_its_operations(
+    tmp_path: Path, spark: TaskSession
+) -> None:
     keys = [
         ("a", _keyed("a", GOOD, first_index=0)),
         ("b", _keyed("b", [*GOOD, STALE], first_index=5)),
@@ -64,7 +66,9 @@ def test_the_key_that_is_wrong_is_named_with_its_operations(tmp_path: Path, spar
     assert (wrong.examples[0].key, wrong.examples[0].operations) == ("b", (10, 8))
 
 
-def test_nothing_rests_on_a_history_that_lacks_operations(tmp_path: Path, spark: Session) -> None:
+def test_nothing_rests_on_a_history_that_lacks_operations(
+    tmp_path: Path, spark: TaskSession
+) -> None:
     lacking = _keyed("a", [*GOOD, STALE], first_index=1)
     checks = _judged(tmp_path / "run", spark, [("a", lacking)])
     assert (

@@ -9,7 +9,7 @@ from histories import history
 from metadata_logs import FACTS, sentence, tables
 from replica_disks import disks, faults, sends
 
-from checkers.losses.forensics import Fate, Forensics, Loss, read_forensics, write_forensics
+from checkers.losses.forensics import Forensics, Loss, ValueFate, read_forensics, write_forensics
 from checkers.losses.rows import LostValues
 from checkers.losses.stories import losses
 from history.cluster_schema import NODE_SETTINGS
@@ -64,7 +64,7 @@ def lost(
 
 def test_what_one_truncation_took_is_one_story() -> None:
     (loss,) = lost()
-    assert loss.fate is Fate.LOST
+    assert loss.fate is ValueFate.LOST
     assert (loss.first_offset, loss.last_offset, loss.count) == (0, 2, 3)
     assert loss.sentence == sentence(
         """
@@ -125,21 +125,21 @@ def test_a_story_tells_what_consumers_had_read_while_the_isr_was_too_small() -> 
 def test_values_that_stand_apart_are_stories_of_their_own() -> None:
     kept = "broker-1: 18@1 19@2 27@3:2 hw 4\nbroker-2: 18@1 19@2 27@3:2 hw 4"
     first, second = lost(kept)
-    assert (first.fate, first.count) == (Fate.LOST, 1)
-    assert (second.fate, second.first_offset, second.count) == (Fate.UNREAD, 1, 2)
+    assert (first.fate, first.count) == (ValueFate.LOST, 1)
+    assert (second.fate, second.first_offset, second.count) == (ValueFate.UNREAD, 1, 2)
     assert "they are in the leader's log (broker-1 and broker-2)" in second.sentence
 
 
 @pytest.mark.parametrize(
     ("lines", "fate"),
     [
-        ("broker-1: 17@0 hw 1\nbroker-2: 27@0:2 hw 1", Fate.UNREACHABLE),
-        ("broker-1: 17@0 damaged\nbroker-2: 17@0 hw 1", Fate.UNREAD),
-        ("broker-1: nothing damaged\nbroker-2: 27@0:2 hw 1", Fate.UNCERTAIN),
-        ("broker-2: 27@0:2 hw 1", Fate.UNCERTAIN),
+        ("broker-1: 17@0 hw 1\nbroker-2: 27@0:2 hw 1", ValueFate.UNREACHABLE),
+        ("broker-1: 17@0 damaged\nbroker-2: 17@0 hw 1", ValueFate.UNREAD),
+        ("broker-1: nothing damaged\nbroker-2: 27@0:2 hw 1", ValueFate.UNCERTAIN),
+        ("broker-2: 27@0:2 hw 1", ValueFate.UNCERTAIN),
     ],
 )
-def test_where_a_value_is(lines: str, fate: Fate) -> None:
+def test_where_a_value_is(lines: str, fate: ValueFate) -> None:
     (loss,) = lost(lines, values=(17,))
     assert loss.fate is fate
 
@@ -158,7 +158,7 @@ def test_a_value_that_nobody_acknowledged_and_a_topic_that_the_log_does_not_know
     assert not loss.acknowledgements
     assert loss.sentence.startswith("Offset 0 of t-0, sent and not acknowledged")
     (loss,) = lost(log="0 leader 1000", values=(17,))
-    assert loss.fate is Fate.UNCERTAIN
+    assert loss.fate is ValueFate.UNCERTAIN
     assert loss.election is None
 
 

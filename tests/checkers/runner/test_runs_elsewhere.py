@@ -8,13 +8,13 @@ from pyspark.sql import SparkSession
 from checkers.runner.mirror import mirrored
 from checkers.runner.storage import file_size, is_uri, local_path, sha256
 from checkers.runner.tables import byte_count, record_files, row_count, rows_in
-from generators.kafka import Recipe, write_synthetic_run
+from generators.kafka import HistoryRecipe, write_synthetic_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
-_RECIPE = Recipe(sends=200, keys=3)
+_RECIPE = HistoryRecipe(sends=200, keys=3)
 
 
 def _no_session() -> SparkSession:
@@ -89,7 +89,7 @@ def test_a_second_copy_takes_the_place_of_the_same_run_only(tmp_path: Path) -> N
     again = mirrored(first.root.as_uri(), results=results, session=_no_session, elsewhere=False)
     assert copy == again
     other = RunDirectory(tmp_path / "farther" / "one")
-    write_synthetic_run(other, Recipe(sends=200, seed=7))
+    write_synthetic_run(other, HistoryRecipe(sends=200, seed=7))
     with pytest.raises(HarnessError, match="is another run than file://"):
         mirrored(other.root.as_uri(), results=results, session=_no_session, elsewhere=False)
     assert load_table(copy, "records").equals(load_table(first, "records"))

@@ -13,11 +13,11 @@ from checkers.data_plane.key_log import key_log
 from checkers.rows import COLUMNS
 from checkers.runner.tables import SealedFile, keys_in, operations_in, rows_in
 from checkers.setting import Setting
-from generators.kafka import Recipe, synthetic_history
+from generators.kafka import HistoryRecipe, synthetic_history
 from history.failure import HarnessError
 from history.schema import LATER_COLUMNS, TABLES
 
-MADE = synthetic_history(Recipe(sends=400, keys=3))
+MADE = synthetic_history(HistoryRecipe(sends=400, keys=3))
 
 
 def _file(path: Path, table: pa.Table, *, row_group_size: int = 1 << 20) -> SealedFile:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from standalone_cluster import WORKERS, StandaloneCluster, standalone_cluster
 
-from generators.kafka import Recipe, write_synthetic_run
+from generators.kafka import HistoryRecipe, write_synthetic_run
 from history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
@@ -47,7 +47,7 @@ def test_executors_without_the_checkout_give_the_verdict_of_local_mode(
     tmp_path: Path, cluster: StandaloneCluster
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    made = write_synthetic_run(run, Recipe(sends=3000, lies=("lost-write", "duplicate")))
+    made = write_synthetic_run(run, HistoryRecipe(sends=3000, lies=("lost-write", "duplicate")))
     python = cluster.environment["PYSPARK_PYTHON"]
     blind = subprocess.run(
         [python, "-c", _NO_CHECKOUT], cwd=tmp_path, env={}, capture_output=True, check=False

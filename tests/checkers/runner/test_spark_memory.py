@@ -11,9 +11,9 @@ from checkers.catalogue import KEY_CHECKS
 from checkers.check import check_run
 from checkers.data_plane.key_log import KeyLog
 from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.verdict import Validity
-from generators.kafka import Recipe, write_synthetic_run
+from generators.kafka import HistoryRecipe, write_synthetic_run
 from history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.spark
@@ -23,7 +23,7 @@ _TOO_MUCH = machine_memory_bytes() + MAPPED_BYTES
 
 
 def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def greedy(log: KeyLog) -> Found:
         if log.key == "t-0":
@@ -31,7 +31,7 @@ def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer
         return none("vanished", log.key, cases=0)
 
     run = RunDirectory(tmp_path / "run")
-    write_synthetic_run(run, Recipe(sends=3000, lies=("duplicate",)))
+    write_synthetic_run(run, HistoryRecipe(sends=3000, lies=("duplicate",)))
     checks = {
         "duplicate": KEY_CHECKS["duplicate"],
         "vanished": replace(KEY_CHECKS["vanished"], kernel=greedy),

@@ -8,7 +8,7 @@ from checkers.check import check_run
 from checkers.runner.mirror import mirrored
 from checkers.runner.spark_tasks import SparkTasks
 from checkers.verdict import Validity
-from generators.kafka import Recipe, write_synthetic_run
+from generators.kafka import HistoryRecipe, write_synthetic_run
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 
@@ -21,7 +21,7 @@ _MOUNT = "viewfs://far/"
 @pytest.fixture
 def far(tmp_path: Path, spark: SparkTasks) -> RunDirectory:
     run = RunDirectory(tmp_path / "far" / "one")
-    write_synthetic_run(run, Recipe(sends=2000, lies=("lost-write",)))
+    write_synthetic_run(run, HistoryRecipe(sends=2000, lies=("lost-write",)))
     link = "fs.viewfs.mounttable.far.link./runs"
     spark.spark._jsc.hadoopConfiguration().set(link, run.root.parent.as_uri())
     spark.spark._jsc.hadoopConfiguration().set("fs.viewfs.impl.disable.cache", "true")

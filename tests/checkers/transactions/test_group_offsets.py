@@ -12,7 +12,7 @@ from metadata_logs import asked
 
 from checkers.check import check_run
 from checkers.facts import Facts
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.transactions.group_offsets import NAME, wrong_group_offsets
 from checkers.verdict import Validity
 from history.cluster_schema import GROUP_OFFSETS
@@ -130,7 +130,9 @@ def test_a_register_is_never_accused(data: st.DataObject) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("offset", [9, 5], ids=["as-committed", "gone-back"])
-def test_a_run_is_asked_if_it_has_the_table(tmp_path: Path, spark: Session, offset: int) -> None:
+def test_a_run_is_asked_if_it_has_the_table(
+    tmp_path: Path, spark: TaskSession, offset: int
+) -> None:
     run = RunDirectory(tmp_path / "run")
     cluster = {"group_offsets": table(OLD, NEW, told(31, 40, offset))}
     past = history("p1 send t-0 v1 -> ok @0")

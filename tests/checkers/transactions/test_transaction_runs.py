@@ -9,7 +9,7 @@ import pytest
 from histories import history
 
 from checkers.check import check_run
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import REPLICA_RECORDS, STABLE_OFFSETS, TRANSACTIONS
 from history.manifest import Manifest, Promises, RunState, write_manifest
@@ -97,11 +97,11 @@ def stored(
     return run
 
 
-def answers(run: RunDirectory, spark: Session) -> dict[str, CheckResult]:
+def answers(run: RunDirectory, spark: TaskSession) -> dict[str, CheckResult]:
     return {result.check: result for result in check_run(run, session=spark).checks}
 
 
-def test_whole_transactions_that_all_ended_are_valid(tmp_path: Path, spark: Session) -> None:
+def test_whole_transactions_that_all_ended_are_valid(tmp_path: Path, spark: TaskSession) -> None:
     verdict = check_run(stored(tmp_path, WHOLE), session=spark)
     assert verdict.validity is Validity.VALID
     by_name = {result.check: result for result in verdict.checks}
@@ -110,7 +110,7 @@ def test_whole_transactions_that_all_ended_are_valid(tmp_path: Path, spark: Sess
 
 
 def test_a_torn_transaction_is_found_over_the_files_of_its_keys(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     found = answers(stored(tmp_path, TORN), spark)["torn-transaction"]
     assert found.validity is Validity.INVALID
@@ -121,7 +121,7 @@ def test_a_torn_transaction_is_found_over_the_files_of_its_keys(
 
 
 def test_a_value_of_an_aborted_transaction_that_was_read_is_an_aborted_read(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     found = answers(stored(tmp_path, ABORTED_READ), spark)
     assert found["aborted-read"].validity is Validity.INVALID
@@ -129,7 +129,7 @@ def test_a_value_of_an_aborted_transaction_that_was_read_is_an_aborted_read(
 
 
 def test_a_hanging_transaction_is_found_with_what_the_logs_say(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     run = stored(tmp_path, WHOLE, stable=2, replica_records=[OPEN_RECORD])
     found = answers(run, spark)["hanging-transaction"]
@@ -138,12 +138,12 @@ def test_a_hanging_transaction_is_found_with_what_the_logs_say(
     assert "records of producer 77" in next(e.detail for e in found.examples if e.key == "t-0")
 
 
-def test_an_open_record_in_the_logs_stands_alone(tmp_path: Path, spark: Session) -> None:
+def test_an_open_record_in_the_logs_stands_alone(tmp_path: Path, spark: TaskSession) -> None:
     found = answers(stored(tmp_path, WHOLE, replica_records=[OPEN_RECORD]), spark)
     assert [e.key for e in found["hanging-transaction"].examples] == ["t-0"]
 
 
-def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, spark: Session) -> None:
+def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, spark: TaskSession) -> None:
     run = stored(tmp_path, WHOLE, replica_records=[])
     bucket_file(run.history, bucket_of("t-1")).write_bytes(b"torn")
     (run.history / "replica_records" / "bucket-03.parquet").write_bytes(b"torn")
@@ -153,7 +153,9 @@ def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, spark: Session) 
         assert "cannot read" in found[name].reason
 
 
-def test_a_run_without_transactions_is_not_asked_about_them(tmp_path: Path, spark: Session) -> None:
+def test_a_run_without_transactions_is_not_asked_about_them(
+    tmp_path: Path, spark: TaskSession
+) -> None:
     run = stored(tmp_path, WHOLE)
     write_manifest(run.manifest_path, MANIFEST)
     assert answers(run, spark).keys().isdisjoint({"torn-transaction", "hanging-transaction"})

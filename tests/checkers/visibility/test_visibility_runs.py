@@ -11,7 +11,7 @@ from metadata_histories import tables
 
 from checkers.catalogue import asked
 from checkers.check_group import Question
-from checkers.runner.tasks import Session
+from checkers.runner.tasks import TaskSession
 from checkers.setting import Setting
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import CHECKS
@@ -53,7 +53,7 @@ Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
 
 
 @pytest.fixture
-def judge(spark: Session, tmp_path: Path) -> Judge:
+def judge(spark: TaskSession, tmp_path: Path) -> Judge:
     def judged(
         text: str,
         *,

@@ -11,7 +11,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec
 from history.clock import Clock
 
@@ -19,14 +19,14 @@ RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
 
 
 @pytest.fixture(scope="session")
-def prepared() -> Callable[[KafkaSpec], Prepared]:
+def prepared() -> Callable[[KafkaSpec], KafkaPrepared]:
     """What a spec needs; its progress is shown when a test fails."""
     return lambda spec: prepare(spec, print)
 
 
 @pytest.fixture(scope="session")
 def run_cluster(
-    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], Prepared]
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], KafkaPrepared]
 ) -> RunCluster:
     """Build a cluster in a directory of its own, start it unless told not to, and stop it."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
 from clusters.kafka.launch import tool_command
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.provision.cache import cache_dir, kept
 from clusters.provision.maven import Coordinates, fetch_jars
 
@@ -56,7 +56,7 @@ class DumpTool:
     """The DumpLogSegments of one release."""
 
     main_class: str
-    prepared: Prepared
+    prepared: KafkaPrepared
     warden: Warden
     work: Path
 
@@ -85,7 +85,7 @@ class DumpTool:
         )
 
 
-def find_dump_tool(prepared: Prepared, *, warden: Warden, work: Path) -> DumpTool:
+def find_dump_tool(prepared: KafkaPrepared, *, warden: Warden, work: Path) -> DumpTool:
     """The tool of the very release, fetched if the release's own jars do not have it."""
     jars = prepared.release.jars
     main_class = _main_class_in(jars)
@@ -112,7 +112,7 @@ def _main_class_in(jars: Sequence[Path]) -> str | None:
     return None
 
 
-def _fetched(prepared: Prepared, *, warden: Warden) -> Path:
+def _fetched(prepared: KafkaPrepared, *, warden: Warden) -> Path:
     version = prepared.release.version
     tools = Coordinates(organisation="org.apache.kafka", name="kafka-tools", revision=version)
     name = f"kafka-tools-{version}.jar"

@@ -11,17 +11,17 @@ from clusters.hosts.warden import Warden
 from clusters.kafka import class_archives as module
 from clusters.kafka.class_archives import class_archives
 from clusters.kafka.launch import server_command
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, Role
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 
-Prepare = Callable[[KafkaSpec], Prepared]
+Prepare = Callable[[KafkaSpec], KafkaPrepared]
 
 
 def start(
-    prepared: Prepared, archive: Path | None, *options: str
+    prepared: KafkaPrepared, archive: Path | None, *options: str
 ) -> "subprocess.CompletedProcess[str]":
     """Start a server on a configuration that is not there: the JVM comes up, and Kafka ends."""
     command = server_command(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from clusters.abilities import Route, direct
 from clusters.kafka.configuration import (
+    KafkaNode,
     Listener,
-    Node,
     hosts_file,
     nodes_of,
     properties,
@@ -38,7 +38,7 @@ def configured(
     return properties(spec, node, nodes=nodes, data=Path("/data"), version=version, route=route)
 
 
-def by_name(name: str) -> Node:
+def by_name(name: str) -> KafkaNode:
     return next(node for node in nodes_of(SPEC, ports=numbered) if node.name == name)
 
 

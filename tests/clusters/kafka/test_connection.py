@@ -11,14 +11,14 @@ from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 
 from clusters.kafka.asking import Address
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 
 REQUEST = MetadataRequest(
     topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
 )
 
 
-def asked(connection: Connection, *, timeout_s: float = 60.0) -> MetadataResponse:
+def asked(connection: NodeConnection, *, timeout_s: float = 60.0) -> MetadataResponse:
     return connection.ask(REQUEST, MetadataResponse, timeout_s=timeout_s)
 
 
@@ -42,7 +42,7 @@ def test_it_gives_the_answer_and_connects_anew_after_the_node_hung_up() -> None:
     # The double answers one request a connection and then does not listen any more.
     with (
         fake_broker(lambda _: metadata([1])) as node,
-        Connection(node.address, client_id="me") as connection,
+        NodeConnection(node.address, client_id="me") as connection,
     ):
         assert asked(connection) == metadata([1])
         with pytest.raises(NoAnswerError):
@@ -55,7 +55,7 @@ def test_it_gives_the_answer_and_connects_anew_after_the_node_hung_up() -> None:
 def test_silence_ends_at_the_bound_and_may_have_been_heard() -> None:
     with (
         fake_broker(lambda _: None) as node,
-        Connection(node.address, client_id="me") as connection,
+        NodeConnection(node.address, client_id="me") as connection,
         pytest.raises(NoAnswerError) as silence,
     ):
         asked(connection, timeout_s=0.1)
@@ -65,7 +65,7 @@ def test_silence_ends_at_the_bound_and_may_have_been_heard() -> None:
 def test_a_node_that_is_down_was_never_asked() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
-        connection = Connection(reserved.getsockname(), client_id="me")
+        connection = NodeConnection(reserved.getsockname(), client_id="me")
         with pytest.raises(NoAnswerError) as silence:
             asked(connection)
     assert (silence.value.reason, silence.value.sent) == ("NETWORK_EXCEPTION", False)
@@ -74,7 +74,7 @@ def test_a_node_that_is_down_was_never_asked() -> None:
 def test_a_node_that_hangs_up_may_have_heard() -> None:
     with (
         hanging_up() as address,
-        Connection(address, client_id="me") as connection,
+        NodeConnection(address, client_id="me") as connection,
         pytest.raises(NoAnswerError) as silence,
     ):
         asked(connection)

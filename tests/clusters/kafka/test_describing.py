@@ -27,7 +27,7 @@ from kio.static.primitive import i8, i32, i64
 from sealed_runs import sealed_table
 
 from clusters.kafka.asking import Address
-from clusters.kafka.connection import Connection
+from clusters.kafka.connection import NodeConnection
 from clusters.kafka.describing import (
     COUNTER_SETTING,
     DescribeRecorder,
@@ -110,7 +110,7 @@ def recorded(tmp_path: Path, answer: Any | None, names: Sequence[str]) -> list[d
     with (
         ReadJournal(run.raw, Clock(0)) as journal,
         fake_broker(lambda _: answer) as broker,
-        Connection(broker.address, client_id="me") as connection,
+        NodeConnection(broker.address, client_id="me") as connection,
     ):
         recorder = DescribeRecorder(journal, process=4)
         recorder.topics(ONE, connection, names, timeout_s=60.0 if answer else 0.1)

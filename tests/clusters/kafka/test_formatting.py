@@ -18,7 +18,7 @@ from clusters.kafka.formatting import (
     new_id,
 )
 from clusters.kafka.releases import Release
-from clusters.kafka.voters import CHECKPOINT, Seat
+from clusters.kafka.voters import CHECKPOINT, VoterSeat
 from clusters.kafka_port import KafkaSpec, Quorum
 from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java
@@ -176,7 +176,7 @@ def test_only_the_directory_that_has_the_seat_is_formatted_as_a_voter(
         cluster_id="c",
         node_id=1001,
         directory_id=directory_id,
-        seat=Seat(directory_id="d", checkpoint=b"voters"),
+        seat=VoterSeat(directory_id="d", checkpoint=b"voters"),
     )
     assert (tmp_path / "data" / "bootstrap.checkpoint").exists()
     assert len(list((tmp_path / "data").glob(CHECKPOINT))) == seats

@@ -21,7 +21,7 @@ from clusters.kafka.asking import ask
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Listener
 from clusters.kafka.formatting import directory_id_of
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
 from clusters.port import CLIENTS, NodeName
 from history.clock import Clock
@@ -54,7 +54,7 @@ def address_of(source: NodeName, target: NodeName) -> str | None:
 
 
 @contextmanager
-def proxied(prepared: Prepared, directory: Path) -> Iterator[KafkaCluster]:
+def proxied(prepared: KafkaPrepared, directory: Path) -> Iterator[KafkaCluster]:
     clock = Clock.start()
     with Warden(run_id="test") as warden:
         cluster = KafkaCluster(
@@ -112,7 +112,7 @@ def observers_of(cluster: KafkaCluster) -> set[int]:
 
 
 def test_a_dynamic_quorum_works_behind_the_proxy_and_does_not_take_a_new_disk_for_a_voter(
-    prepared: Callable[[KafkaSpec], Prepared], tmp_path: Path, until: Callable[..., bool]
+    prepared: Callable[[KafkaSpec], KafkaPrepared], tmp_path: Path, until: Callable[..., bool]
 ) -> None:
     with proxied(prepared(SPEC), tmp_path) as cluster:
         first = {

@@ -9,7 +9,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.features import finalised_by
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.upgrade_preparation import with_levels, with_release
 from clusters.kafka_port import KafkaSpec, Quorum, TopicSpec
 from clusters.port import NodeName, NodeState
@@ -25,10 +25,12 @@ DYNAMIC = KafkaSpec(controllers=3, brokers=1, quorum=Quorum.DYNAMIC)
 T = TopicSpec(name="t", partitions=2, replication_factor=1)
 WITHIN_S = 90.0
 
-Prepares = Callable[[KafkaSpec], Prepared]
+Prepares = Callable[[KafkaSpec], KafkaPrepared]
 
 
-def cluster_of(spec: KafkaSpec, prepared: Prepared, warden: Warden, place: Path) -> KafkaCluster:
+def cluster_of(
+    spec: KafkaSpec, prepared: KafkaPrepared, warden: Warden, place: Path
+) -> KafkaCluster:
     return KafkaCluster(
         spec, prepared=prepared, host=LocalHost(warden), directory=place, clock=Clock.start()
     )

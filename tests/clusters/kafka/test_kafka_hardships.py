@@ -14,7 +14,7 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from history.clock import Clock
@@ -37,7 +37,7 @@ def _groups_here() -> bool:
 
 @pytest.fixture(scope="module")
 def cluster(
-    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], Prepared]
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], KafkaPrepared]
 ) -> Iterator[KafkaCluster]:
     spec = KafkaSpec(brokers=1, own_clocks=True, own_groups=_groups_here())
     directory = tmp_path_factory.mktemp("hardships")

@@ -11,7 +11,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import format_directory, new_id
 from clusters.kafka.launch import tool_command
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, Role, TopicSpec
 from clusters.port import NodeName
 from history.failure import HarnessError
@@ -19,7 +19,7 @@ from history.failure import HarnessError
 pytestmark = pytest.mark.kafka
 
 RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
-Prepare = Callable[[KafkaSpec], Prepared]
+Prepare = Callable[[KafkaSpec], KafkaPrepared]
 
 
 @pytest.mark.parametrize(

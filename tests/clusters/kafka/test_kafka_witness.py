@@ -18,7 +18,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import new_id
 from clusters.kafka.launch import tool_command
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.message_decoder import default_of
@@ -66,7 +66,7 @@ class Disks:
 def disks(
     request: pytest.FixtureRequest,
     run_cluster: RunCluster,
-    prepared: Callable[[KafkaSpec], Prepared],
+    prepared: Callable[[KafkaSpec], KafkaPrepared],
     until: Until,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Disks]:
@@ -360,7 +360,7 @@ def witnessed(disks: Disks, raw: Path) -> WitnessReport:
 
 
 def test_the_first_voters_of_a_dynamic_quorum_are_read(
-    tmp_path: Path, prepared: Callable[[KafkaSpec], Prepared], warden: Warden
+    tmp_path: Path, prepared: Callable[[KafkaSpec], KafkaPrepared], warden: Warden
 ) -> None:
     ready = prepared(KafkaSpec(release="4.3.1"))
     config = tmp_path / "server.properties"

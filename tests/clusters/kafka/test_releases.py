@@ -11,7 +11,7 @@ from clusters.kafka import releases
 from clusters.kafka.releases import KNOWN_RELEASES, Release, fetch_release, version_numbers
 from clusters.provision.cache import CACHE_VARIABLE, cache_dir
 from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates, NotInRepositoryError, Run
+from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
 from history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
@@ -25,7 +25,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[Coordi
     asked: list[list[Coordinates]] = []
 
     def fetch_jars(
-        wanted: list[Coordinates], *, into: Path, java: Java, run: Run, work: Path
+        wanted: list[Coordinates], *, into: Path, java: Java, run: RunProgram, work: Path
     ) -> None:
         assert java is JAVA
         assert run

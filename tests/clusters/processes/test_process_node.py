@@ -7,27 +7,27 @@ import pytest
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import HOSTS, PROPERTIES, Listener, Node
+from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, Listener
 from clusters.kafka.formatting import Bootstrap, directory_id_of
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import Release
 from clusters.kafka.software import KafkaSoftware
-from clusters.kafka.voters import CHECKPOINT, Seat
+from clusters.kafka.voters import CHECKPOINT, VoterSeat
 from clusters.port import NodeName, NodeState
 from clusters.processes.node import ProcessNode
 from clusters.provision.java import Java
 from history.failure import HarnessError, UsageError
 
-SEAT = Seat(directory_id="first", checkpoint=b"voters")
+SEAT = VoterSeat(directory_id="first", checkpoint=b"voters")
 BOOTSTRAP = Bootstrap(checkpoint=b"", metadata_version="4.3-IV0", names_directories=True)
 
 
 def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> ProcessNode:
     program = Java(home=Path("/"), executable=Path(java), version="17", build="", source="PATH")
-    own = Node(name=NodeName("controller-1"), node_id=1001, ports={Listener.CONTROLLER: 9093})
+    own = KafkaNode(name=NodeName("controller-1"), node_id=1001, ports={Listener.CONTROLLER: 9093})
     software = KafkaSoftware(
         node=own,
-        prepared=Prepared(
+        prepared=KafkaPrepared(
             java=program,
             release=Release(name="4.3.1", version="4.3.1", jars=(), digest=""),
             bootstrap=BOOTSTRAP,

@@ -9,7 +9,7 @@ from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
 from clusters.kafka.asking import Address
 from clusters.kafka.configuration import Listener
-from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.reference.codec.entities import built, request_type, response_type
@@ -46,7 +46,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Addres
 
 def _offered(address: Address) -> tuple[int, int]:
     """(the level, the highest version of Fetch) as the broker offers them; (0, 0): it does not."""
-    with Connection(address, client_id="test") as broker:
+    with NodeConnection(address, client_id="test") as broker:
         try:
             found = broker.ask(
                 built(request_type(_VERSIONS, 3), {}), response_type(_VERSIONS, 3), timeout_s=60
@@ -61,7 +61,7 @@ def _offered(address: Address) -> tuple[int, int]:
 def _updated(address: Address, level: int) -> int:
     update = {"feature": "metadata.version", "max_version_level": level, "upgrade_type": 1}
     request = built(request_type(_FEATURES, 1), {"timeout": 5000, "feature_updates": [update]})
-    with Connection(address, client_id="test") as controller:
+    with NodeConnection(address, client_id="test") as controller:
         found = controller.ask(request, response_type(_FEATURES, 1), timeout_s=10)
     code: int = found.error_code.value
     return code or max(one.error_code.value for one in found.results)
@@ -92,7 +92,7 @@ def test_v05_connections_are_closed_so_that_clients_negotiate_again(
 ) -> None:
     broker, controller = addresses
     request, kind = built(request_type(_VERSIONS, 3), {}), response_type(_VERSIONS, 3)
-    with Connection(broker, client_id="old") as old:
+    with NodeConnection(broker, client_id="old") as old:
         old.ask(request, kind, timeout_s=60)
         assert _updated(controller, 3) == 0
 

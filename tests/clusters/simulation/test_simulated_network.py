@@ -4,7 +4,7 @@ from typing import Any
 
 from world_toys import ANSWERED, ASKED, REFUSED, Stage
 
-from clusters.simulation.host import Link
+from clusters.simulation.host import Channel
 from clusters.simulation.network import NOTHING, Trouble
 
 
@@ -12,14 +12,14 @@ class Keeper:
     """Keeps every Ask that it sees."""
 
     def __init__(self) -> None:
-        self.kept: list[tuple[Link, Any, int]] = []
+        self.kept: list[tuple[Channel, Any, int]] = []
 
-    def wanted(self, _link: Link) -> bytearray:
+    def wanted(self, _link: Channel) -> bytearray:
         table = bytearray(NOTHING)
         table[ASKED] = 1
         return table
 
-    def take(self, link: Link, message: Any, _request: Any) -> bool:
+    def take(self, link: Channel, message: Any, _request: Any) -> bool:
         self.kept.append((link, message, link.receiver.incarnation))
         return True
 

@@ -7,7 +7,7 @@ import pytest
 from harness.cli import examining
 from harness.cli.main import main
 from harness.cli.tables import console, table_of
-from harness.doctor.finding import Finding
+from harness.doctor.finding import DoctorFinding
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -20,7 +20,7 @@ def test_the_doctor_keeps_to_its_width_and_says_everything(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = "/a/path/" + "that/has/no/place/to/break/it/" * 6
-    finding = Finding(
+    finding = DoctorFinding(
         what="a disk", ok=False, found=f"no room at {path}", way_out="make room " * 30, needed=True
     )
     monkeypatch.setattr(examining, "examine", lambda *_: [finding])

@@ -11,7 +11,7 @@ from checkers.verdict import Verdict
 from harness.cli import reproducing as command
 from harness.cli.main import main
 from harness.series.reproduce import reproduce
-from harness.series.reproduction import State
+from harness.series.reproduction import SeriesState
 from harness.series.reproduction_file import read_reproduction
 from harness.series.track_record import BEGIN, END
 
@@ -57,7 +57,7 @@ def test_the_releases_that_the_scenario_names_are_run_if_the_user_names_none(
     (path,) = (trial.parent / "results/trial/reproductions").glob("*.json")
     assert f"stored: {path}" in out
     stored = read_reproduction(path)
-    assert stored.state is State.COMPLETE
+    assert stored.state is SeriesState.COMPLETE
     assert stored.command.startswith(
         f"fencepost reproduce {trial} --kafka 3.4.1,3.5.2,4.3.1 --runs 2 --seed 5"
     )

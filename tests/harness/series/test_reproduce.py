@@ -14,7 +14,7 @@ from checkers.verdict import Verdict
 from harness.scenario.expectation import parse_expectations, tried_releases
 from harness.series.rate import Rate
 from harness.series.reproduce import Subject, planned, reproduce, result_of
-from harness.series.reproduction import Expected, Reproduction, RunResult, Standing, State
+from harness.series.reproduction import Expected, Reproduction, RunResult, SeriesState, Standing
 from harness.series.reproduction_file import (
     new_reproduction_path,
     read_reproduction,
@@ -161,7 +161,7 @@ def test_runs_that_could_not_tell_are_left_out_of_the_rate_and_told(tmp_path: Pa
 def test_a_failed_run_does_not_end_the_series(tmp_path: Path) -> None:
     failure = HarnessError("broker-1 did not start (see …)")
     done = series_of(tmp_path, [subject(tmp_path, "3.4.1", runs=3)], HIT, failure, HIT)
-    assert done.state is State.COMPLETE
+    assert done.state is SeriesState.COMPLETE
     results = [run.result for run in done.series[0].runs]
     assert results == [RunResult.HIT, RunResult.FAILED, RunResult.HIT]
     assert done.series[0].runs[1].reason == "broker-1 did not start (see …)"
@@ -192,7 +192,7 @@ def test_a_series_that_is_cut_short_keeps_what_was_done(
     except UsageError as error:
         assert error is interrupt  # noqa: PT017  # the other kind is not raised
     kept = read_reproduction(tmp_path / "series.json")
-    assert kept.state is State.INTERRUPTED
+    assert kept.state is SeriesState.INTERRUPTED
     assert [len(series.runs) for series in kept.series] == [2, 1]
     assert kept.sentence().startswith("trial: 2/2 on 3.4.1, 0/1 on 4.3.1")
 
@@ -205,7 +205,7 @@ def test_what_was_done_is_on_disk_after_every_run(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         series_of(tmp_path, subjects, HIT, Killed())
     kept = read_reproduction(tmp_path / "series.json")
-    assert kept.state is State.RUNNING
+    assert kept.state is SeriesState.RUNNING
     assert [run.result for run in kept.series[0].runs] == [RunResult.HIT]
 
 

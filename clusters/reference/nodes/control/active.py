@@ -25,11 +25,11 @@ from clusters.reference.nodes.control import (
     settings,
     topics,
 )
-from clusters.reference.nodes.control.answers import WAITING_MAX, Answers, Waiting
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.answers import WAITING_MAX, PendingAnswers, Waiting
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import UNCLEAN, Electorate
 from clusters.reference.nodes.control.features import first_features, updated
-from clusters.reference.nodes.control.heartbeats import Step
+from clusters.reference.nodes.control.heartbeats import HeartbeatDecision
 from clusters.reference.nodes.control.partitions import elections_of_leaderless, fencing
 from clusters.reference.nodes.control.quorum_port import Quorum
 from clusters.reference.nodes.control.refusals import refused
@@ -61,7 +61,7 @@ _HEARTBEAT: Final = BrokerHeartbeatRequest.kind
 _LIST: Final = ListReassignmentsRequest.kind
 _INACTIVE: Final = -1
 
-_DECISIONS: Final[dict[int, Callable[[View, Any], Decision]]] = {
+_DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
     BrokerRegistrationRequest.kind: registered,
     AlterPartitionRequest.kind: alter_partition.altered,
     CreateTopicsRequest.kind: topics.created,
@@ -125,7 +125,7 @@ class ActiveController:
         self._replayer = replayer
         self._epoch = _INACTIVE
         self._sessions = Sessions(configuration, rules, alarm)
-        self._answers = Answers(rules, self._sessions.visibility, alarm)
+        self._answers = PendingAnswers(rules, self._sessions.visibility, alarm)
         self._waiting: deque[Waiting] = deque()
         self._undecided: _Undecided | None = None
         self._appended_at = 0
@@ -229,7 +229,7 @@ class ActiveController:
                 self._queue(now, source, request, effects)
             return
         sessions.heard(now, image, request)
-        wishes = sessions.wish(image, request) is not Step.NOTHING
+        wishes = sessions.wish(image, request) is not HeartbeatDecision.NOTHING
         if wishes and sessions.records(self._view(now), request, image.offset):
             self._queue(now, source, request, effects)
         else:
@@ -257,9 +257,9 @@ class ActiveController:
         answer = refused(waiting.request, error, self._voter.leader_id)
         effects.append((SEND, waiting.source, answer))
 
-    def _view(self, now: int) -> View:
+    def _view(self, now: int) -> DecisionView:
         image = self._replayer.image
-        return View(
+        return DecisionView(
             image=image,
             rules=self._rules,
             configuration=self._configuration,
@@ -353,7 +353,9 @@ class ActiveController:
         )
         return False
 
-    def _decide_heartbeat(self, now: int, view: View, waiting: Waiting, effects: Effects) -> bool:
+    def _decide_heartbeat(
+        self, now: int, view: DecisionView, waiting: Waiting, effects: Effects
+    ) -> bool:
         request = waiting.request
         if self._sessions.is_stale(view.image, request):
             self._refuse(waiting, Error.STALE_BROKER_EPOCH, effects)

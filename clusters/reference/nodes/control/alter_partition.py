@@ -9,11 +9,11 @@ Source: KIP-497, KIP-841 (eligible members), KIP-903 (their epochs).
 from dataclasses import replace
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import change
 from clusters.reference.nodes.control.reassignment import Completion, completion
 from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import Partition, changed
+from clusters.reference.nodes.image import PartitionImage, changed
 from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -24,7 +24,7 @@ from clusters.reference.nodes.records import PartitionChangeRecord
 __all__ = ["altered"]
 
 
-def altered(view: View, request: AlterPartitionRequest) -> Decision:
+def altered(view: DecisionView, request: AlterPartitionRequest) -> Decision:
     """The ISRs that may be as proposed, and for each partition its new version or why not."""
     sender = view.image.brokers.get(request.broker_id)
     stale = sender is None or sender.broker_epoch != request.broker_epoch
@@ -51,7 +51,7 @@ def altered(view: View, request: AlterPartitionRequest) -> Decision:
 
 
 def _refusal(
-    view: View, request: AlterPartitionRequest, item: AlterPartitionItem, *, stale: bool
+    view: DecisionView, request: AlterPartitionRequest, item: AlterPartitionItem, *, stale: bool
 ) -> Error:
     old = view.image.partitions.get(item.key)
     if old is None:
@@ -63,7 +63,10 @@ def _refusal(
 
 
 def _late(
-    view: View, request: AlterPartitionRequest, item: AlterPartitionItem, old: Partition
+    view: DecisionView,
+    request: AlterPartitionRequest,
+    item: AlterPartitionItem,
+    old: PartitionImage,
 ) -> Error:
     """Return an error unless the sender speaks of the partition as it is."""
     rules = view.rules
@@ -81,7 +84,7 @@ def _late(
     return Error.INVALID_UPDATE_VERSION if version < old.partition_epoch else Error.NONE
 
 
-def _wrong(item: AlterPartitionItem, old: Partition) -> Error:
+def _wrong(item: AlterPartitionItem, old: PartitionImage) -> Error:
     """Return an error unless it is an ISR at all, of this partition under this leader."""
     isr = item.isr
     sound = (
@@ -94,7 +97,7 @@ def _wrong(item: AlterPartitionItem, old: Partition) -> Error:
     return Error.NONE if sound else Error.INVALID_REQUEST
 
 
-def _ineligible(view: View, item: AlterPartitionItem) -> Error:
+def _ineligible(view: DecisionView, item: AlterPartitionItem) -> Error:
     """Return an error if a proposed member may not be one: now, or in the incarnation meant."""
     for index, broker_id in enumerate(item.isr):
         known = view.image.brokers.get(broker_id)
@@ -111,7 +114,7 @@ def _ineligible(view: View, item: AlterPartitionItem) -> Error:
 
 
 def _accepted(
-    view: View, request: AlterPartitionRequest, item: AlterPartitionItem
+    view: DecisionView, request: AlterPartitionRequest, item: AlterPartitionItem
 ) -> tuple[AlterPartitionItem, PartitionChangeRecord | None]:
     """The answer and the record, if it changes anything.
 
@@ -136,7 +139,7 @@ def _accepted(
 
 
 def _record(
-    view: View, item: AlterPartitionItem, old: Partition, completed: Completion | None
+    view: DecisionView, item: AlterPartitionItem, old: PartitionImage, completed: Completion | None
 ) -> PartitionChangeRecord | None:
     # The leader has an ISR again that it proposed itself: an unclean election is over.
     if completed is None:

@@ -17,7 +17,7 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["WAITING_MAX", "Answers", "Waiting"]
+__all__ = ["WAITING_MAX", "PendingAnswers", "Waiting"]
 
 WAITING_MAX: Final = 1_000
 """Requests in the queue; a broker has a handful on their way, so that only a fault brings more."""
@@ -36,7 +36,7 @@ class Waiting:
         """The end of what was committed when it came."""
 
 
-class Answers:
+class PendingAnswers:
     """The answers to clients' writes, given when every broker shows what was written."""
 
     __slots__ = ("_alarm", "_held", "_rules", "_visibility")

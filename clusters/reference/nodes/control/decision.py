@@ -8,11 +8,11 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Decision", "View"]
+__all__ = ["Decision", "DecisionView"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class DecisionView:
     """All that a decision may depend on, besides the request."""
 
     image: MetadataImage

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import View
-from clusters.reference.nodes.image import Partition
+from clusters.reference.nodes.control.decision import DecisionView
+from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.records import PartitionChangeRecord
 
 __all__ = ["NOBODY", "UNCLEAN", "Election", "Electorate", "change", "elect", "unclean"]
@@ -35,7 +35,7 @@ class Election:
 class Electorate:
     """The brokers as they are once this decision holds."""
 
-    view: View
+    view: DecisionView
     down: int = NOBODY
     """The decision fences it, or lets it begin to leave."""
     leaving: bool = False
@@ -55,7 +55,7 @@ class Electorate:
             return True
         return not (known.fenced or broker_id == self.down or broker_id in self.view.expired)
 
-    def elected(self, key: PartitionKey, old: Partition, isr: tuple[int, ...]) -> Election:
+    def elected(self, key: PartitionKey, old: PartitionImage, isr: tuple[int, ...]) -> Election:
         """Return the leader of a partition with this ISR: the same, the first member able, or none.
 
         The order is the replicas', so that the preferred leader comes first.
@@ -83,7 +83,7 @@ def unclean(replica: int) -> Election:
 
 
 def elect(
-    view: View, key: PartitionKey, old: Partition, election: Election
+    view: DecisionView, key: PartitionKey, old: PartitionImage, election: Election
 ) -> PartitionChangeRecord | None:
     """The record by which an election holds; None if it changes nothing."""
     return change(
@@ -97,9 +97,9 @@ def elect(
 
 
 def change(
-    view: View,
+    view: DecisionView,
     key: PartitionKey,
-    old: Partition,
+    old: PartitionImage,
     *,
     isr: tuple[int, ...],
     leader: int | None = None,

@@ -3,7 +3,7 @@
 Source: KIP-584, KIP-778; Kafka's `FeatureControlManager`.
 """
 
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.levels import METADATA_VERSION
 from clusters.reference.nodes.messages.control import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -12,14 +12,14 @@ from clusters.reference.nodes.records import FeatureLevelRecord
 __all__ = ["first_features", "updated"]
 
 
-def first_features(view: View) -> tuple[FeatureLevelRecord, ...]:
+def first_features(view: DecisionView) -> tuple[FeatureLevelRecord, ...]:
     """Return what the first active controller of a new cluster writes; nothing in an old one."""
     if METADATA_VERSION in view.image.features:
         return ()
     return (FeatureLevelRecord(METADATA_VERSION, view.configuration.level),)
 
 
-def updated(view: View, request: UpdateFeaturesRequest) -> Decision:
+def updated(view: DecisionView, request: UpdateFeaturesRequest) -> Decision:
     """Decide that all levels change, or none, with the reason."""
     features = view.image.features
     for name, level in request.updates:
@@ -38,7 +38,7 @@ def updated(view: View, request: UpdateFeaturesRequest) -> Decision:
     )
 
 
-def _refusal(view: View, name: str, level: int) -> str:
+def _refusal(view: DecisionView, name: str, level: int) -> str:
     """A level goes up only, and to what this controller and every registered broker supports."""
     own = view.configuration
     if name != METADATA_VERSION:

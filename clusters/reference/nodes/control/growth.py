@@ -4,7 +4,7 @@ Source: KIP-195; Kafka's `ReplicationControlManager.createPartitions`: a topic's
 as many replicas as its first one.
 """
 
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.placement import (
     Assignment,
     RefusedError,
@@ -24,7 +24,7 @@ from clusters.reference.nodes.records import PartitionRecord
 __all__ = ["grown"]
 
 
-def grown(view: View, request: CreatePartitionsRequest) -> Decision:
+def grown(view: DecisionView, request: CreatePartitionsRequest) -> Decision:
     """The partitions of the topics that may grow, and why the others may not."""
     records: list[PartitionRecord] = []
     answers: list[tuple[str, int, str]] = []
@@ -41,7 +41,7 @@ def grown(view: View, request: CreatePartitionsRequest) -> Decision:
     return Decision(response=response, records=() if request.validate_only else tuple(records))
 
 
-def _grown(view: View, topic: NewPartitions, offset: int) -> list[PartitionRecord]:
+def _grown(view: DecisionView, topic: NewPartitions, offset: int) -> list[PartitionRecord]:
     topic_id = view.image.topics.get(topic.name)
     if topic_id is None:
         raise RefusedError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name!r}")
@@ -59,7 +59,9 @@ def _grown(view: View, topic: NewPartitions, offset: int) -> list[PartitionRecor
     return begun_partitions(view, topic_id, assignment, first=count)
 
 
-def _check(view: View, assignment: Assignment, *, added: int, factor: int, first: int) -> None:
+def _check(
+    view: DecisionView, assignment: Assignment, *, added: int, factor: int, first: int
+) -> None:
     if len(assignment) != added:
         words = f"expected replicas of {added} new partitions, found {len(assignment)}"
         raise RefusedError(Error.INVALID_REPLICA_ASSIGNMENT, words)

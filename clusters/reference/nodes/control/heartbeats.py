@@ -10,10 +10,10 @@ from typing import Final
 from clusters.reference.nodes.image import Registration
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["Step", "state_of", "step_for"]
+__all__ = ["HeartbeatDecision", "state_of", "step_for"]
 
 
-class Step(Enum):
+class HeartbeatDecision(Enum):
     """The decision that the controller has to make for a heartbeat."""
 
     NOTHING = "nothing"
@@ -31,16 +31,16 @@ _RUNNING: Final = BrokerState.RUNNING
 _FENCED: Final = BrokerState.FENCED
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
-_STEPS: Final[dict[tuple[int, int], Step]] = {
-    (_FENCED, _RUNNING): Step.UNFENCE,
-    (_FENCED, _FENCED): Step.NOTHING,
-    (_FENCED, _LEAVING): Step.NOTHING,
-    (_RUNNING, _RUNNING): Step.NOTHING,
-    (_RUNNING, _FENCED): Step.FENCE,
-    (_RUNNING, _LEAVING): Step.LEAVE,
-    (_LEAVING, _RUNNING): Step.LET_GO,
-    (_LEAVING, _FENCED): Step.LET_GO,
-    (_LEAVING, _LEAVING): Step.LET_GO,
+_STEPS: Final[dict[tuple[int, int], HeartbeatDecision]] = {
+    (_FENCED, _RUNNING): HeartbeatDecision.UNFENCE,
+    (_FENCED, _FENCED): HeartbeatDecision.NOTHING,
+    (_FENCED, _LEAVING): HeartbeatDecision.NOTHING,
+    (_RUNNING, _RUNNING): HeartbeatDecision.NOTHING,
+    (_RUNNING, _FENCED): HeartbeatDecision.FENCE,
+    (_RUNNING, _LEAVING): HeartbeatDecision.LEAVE,
+    (_LEAVING, _RUNNING): HeartbeatDecision.LET_GO,
+    (_LEAVING, _FENCED): HeartbeatDecision.LET_GO,
+    (_LEAVING, _LEAVING): HeartbeatDecision.LET_GO,
 }
 """The steps by (the broker's state, the state it wants).
 
@@ -55,6 +55,6 @@ def state_of(registration: Registration) -> BrokerState:
     return _FENCED if registration.fenced else _RUNNING
 
 
-def step_for(registration: Registration, target_state: int) -> Step:
+def step_for(registration: Registration, target_state: int) -> HeartbeatDecision:
     """Return what a heartbeat with this wish asks for."""
-    return _STEPS.get((state_of(registration), target_state), Step.NOTHING)
+    return _STEPS.get((state_of(registration), target_state), HeartbeatDecision.NOTHING)

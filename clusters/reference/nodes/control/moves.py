@@ -6,11 +6,11 @@ Source: KIP-455 (reassignments), KIP-460 (ElectLeaders); Kafka's `ReplicationCon
 from collections.abc import Iterator
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import NOBODY, Election, Electorate, elect, unclean
 from clusters.reference.nodes.control.reassignment import begun, cancelled, in_progress
 from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage, Partition
+from clusters.reference.nodes.image import MetadataImage, PartitionImage
 from clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     AlterReassignmentsResponse,
@@ -24,7 +24,7 @@ from clusters.reference.nodes.records import MetadataRecord
 __all__ = ["elected", "preferred_elections", "reassigned", "reassignments"]
 
 
-def reassigned(view: View, request: AlterReassignmentsRequest) -> Decision:
+def reassigned(view: DecisionView, request: AlterReassignmentsRequest) -> Decision:
     """Decide which partitions are set moving, and which stay."""
     records: dict[PartitionKey, MetadataRecord] = {}
     answers: list[tuple[str, int, int, str]] = []
@@ -41,7 +41,10 @@ def reassigned(view: View, request: AlterReassignmentsRequest) -> Decision:
 
 
 def _moved(
-    view: View, key: PartitionKey, old: Partition | None, wanted: tuple[int, ...] | None
+    view: DecisionView,
+    key: PartitionKey,
+    old: PartitionImage | None,
+    wanted: tuple[int, ...] | None,
 ) -> MetadataRecord | Error | None:
     if old is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -62,7 +65,7 @@ def reassignments(
 
 def _named(
     image: MetadataImage, partitions: tuple[tuple[str, int], ...] | None
-) -> Iterator[tuple[str, PartitionKey, Partition | None]]:
+) -> Iterator[tuple[str, PartitionKey, PartitionImage | None]]:
     """The partitions of a request; None: all of them."""
     if partitions is None:
         for key, old in image.partitions.items():
@@ -73,7 +76,7 @@ def _named(
         yield topic, key, image.partitions.get(key)
 
 
-def elected(view: View, request: ElectLeadersRequest) -> Decision:
+def elected(view: DecisionView, request: ElectLeadersRequest) -> Decision:
     """Leaders are elected where it is needed. Asked for all, only what was needed is told of."""
     records: list[MetadataRecord] = []
     answers: list[tuple[str, int, int]] = []
@@ -92,14 +95,14 @@ def elected(view: View, request: ElectLeadersRequest) -> Decision:
 
 
 def _outcome(
-    electorate: Electorate, key: PartitionKey, old: Partition | None, *, uncleanly: bool
+    electorate: Electorate, key: PartitionKey, old: PartitionImage | None, *, uncleanly: bool
 ) -> Election | Error:
     if old is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return _any_live(electorate, key, old) if uncleanly else _preferred(electorate, old)
 
 
-def _preferred(electorate: Electorate, old: Partition) -> Election | Error:
+def _preferred(electorate: Electorate, old: PartitionImage) -> Election | Error:
     wanted = old.replicas[0]
     if old.leader == wanted:
         return Error.ELECTION_NOT_NEEDED
@@ -108,7 +111,7 @@ def _preferred(electorate: Electorate, old: Partition) -> Election | Error:
     return Election(leader=wanted, isr=old.isr)
 
 
-def _any_live(electorate: Electorate, key: PartitionKey, old: Partition) -> Election | Error:
+def _any_live(electorate: Electorate, key: PartitionKey, old: PartitionImage) -> Election | Error:
     if old.leader != NOBODY:
         return Error.ELECTION_NOT_NEEDED
     clean = electorate.elected(key, old, old.isr)
@@ -120,7 +123,7 @@ def _any_live(electorate: Electorate, key: PartitionKey, old: Partition) -> Elec
     return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
-def preferred_elections(view: View) -> Iterator[MetadataRecord]:
+def preferred_elections(view: DecisionView) -> Iterator[MetadataRecord]:
     """An election in each partition that another one leads than the preferred replica, which can.
 
     Kafka's automatic rebalancing of leaders.

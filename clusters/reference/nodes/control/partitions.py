@@ -7,15 +7,15 @@ any more by then, and an elected one is unfenced already.
 
 from collections.abc import Iterator
 
-from clusters.reference.nodes.control.decision import View
+from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.elections import NOBODY, Electorate, elect
-from clusters.reference.nodes.image import Partition, Registration
+from clusters.reference.nodes.image import PartitionImage, Registration
 from clusters.reference.nodes.records import BrokerRegistrationChangeRecord, MetadataRecord
 
 __all__ = ["elections_of_leaderless", "fencing", "leads_something", "leaving", "unfencing"]
 
 
-def fencing(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
+def fencing(view: DecisionView, registration: Registration) -> tuple[MetadataRecord, ...]:
     """A broker is fenced: others lead, and it leaves the ISRs."""
     broker_id = registration.broker_id
     electorate = Electorate(view=view, down=broker_id)
@@ -27,7 +27,7 @@ def fencing(view: View, registration: Registration) -> tuple[MetadataRecord, ...
     )
 
 
-def leaving(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
+def leaving(view: DecisionView, registration: Registration) -> tuple[MetadataRecord, ...]:
     """A broker begins its controlled shutdown: others lead, and it leaves the ISRs."""
     broker_id = registration.broker_id
     electorate = Electorate(view=view, down=broker_id, leaving=True)
@@ -39,7 +39,7 @@ def leaving(view: View, registration: Registration) -> tuple[MetadataRecord, ...
     )
 
 
-def unfencing(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
+def unfencing(view: DecisionView, registration: Registration) -> tuple[MetadataRecord, ...]:
     """Return the records that unfence a broker and elect it where it may lead and none does."""
     electorate = Electorate(view=view, up=registration.broker_id)
     return (
@@ -61,12 +61,14 @@ def elections_of_leaderless(electorate: Electorate) -> Iterator[MetadataRecord]:
                 yield record
 
 
-def leads_something(view: View, broker_id: int) -> bool:
+def leads_something(view: DecisionView, broker_id: int) -> bool:
     """Return whether it leads a partition."""
     return any(one.leader == broker_id for one in view.image.partitions.values())
 
 
-def _without(view: View, electorate: Electorate, *, leaves_isr: bool) -> Iterator[MetadataRecord]:
+def _without(
+    view: DecisionView, electorate: Electorate, *, leaves_isr: bool
+) -> Iterator[MetadataRecord]:
     broker_id = electorate.down
     for key, old in view.image.partitions.items():
         if broker_id in old.isr or broker_id == old.leader:
@@ -76,7 +78,7 @@ def _without(view: View, electorate: Electorate, *, leaves_isr: bool) -> Iterato
                 yield record
 
 
-def _isr_without(view: View, old: Partition, broker_id: int) -> tuple[int, ...]:
+def _isr_without(view: DecisionView, old: PartitionImage, broker_id: int) -> tuple[int, ...]:
     isr = tuple(one for one in old.isr if one != broker_id)
     # Rule last_member_stays.
     return isr if isr or not view.rules.last_member_stays else old.isr

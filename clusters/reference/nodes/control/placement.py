@@ -9,7 +9,7 @@ Source: the idea of Kafka's `StripedReplicaPlacer`, without its draws.
 
 from collections.abc import Sequence
 
-from clusters.reference.nodes.control.decision import View
+from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import Registration
 from clusters.reference.nodes.records import PartitionRecord
@@ -38,7 +38,7 @@ class RefusedError(Exception):
         self.words = words
 
 
-def usable(view: View) -> list[Registration]:
+def usable(view: DecisionView) -> list[Registration]:
     """The brokers that new replicas may be put on: neither fenced nor leaving."""
     return [
         one
@@ -47,7 +47,9 @@ def usable(view: View) -> list[Registration]:
     ]
 
 
-def spread(view: View, *, partitions: int, replication_factor: int, begin: int) -> Assignment:
+def spread(
+    view: DecisionView, *, partitions: int, replication_factor: int, begin: int
+) -> Assignment:
     """Spread partitions over the usable brokers. Raises RefusedError if these are too few."""
     brokers = usable(view)
     if partitions < 1:
@@ -69,7 +71,7 @@ def refuse_twice(name: str, names: Sequence[str]) -> None:
         raise RefusedError(Error.INVALID_REQUEST, "the topic is named twice")
 
 
-def check(view: View, assignment: Assignment, *, first: int = 0) -> None:
+def check(view: DecisionView, assignment: Assignment, *, first: int = 0) -> None:
     """Raise RefusedError unless every partition can be led from its first moment.
 
     `first`: the number of the assignment's first partition.
@@ -90,7 +92,7 @@ def check(view: View, assignment: Assignment, *, first: int = 0) -> None:
 
 
 def begun_partitions(
-    view: View, topic_id: int, assignment: Assignment, *, first: int = 0
+    view: DecisionView, topic_id: int, assignment: Assignment, *, first: int = 0
 ) -> list[PartitionRecord]:
     """The records of new partitions: in sync is who is usable, and the first of them leads."""
     able = {one.broker_id for one in usable(view)}

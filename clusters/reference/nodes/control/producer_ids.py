@@ -5,7 +5,7 @@ Source: KIP-730; Kafka's `ProducerIdControlManager`.
 
 from typing import Final
 
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
@@ -19,7 +19,7 @@ BLOCK: Final = 1_000
 """Ids that a broker gets at once."""
 
 
-def allocated(view: View, request: AllocateProducerIdsRequest) -> Decision:
+def allocated(view: DecisionView, request: AllocateProducerIdsRequest) -> Decision:
     """The next block; STALE_BROKER_EPOCH for a broker that is not the registered one."""
     known = view.image.brokers.get(request.broker_id)
     if known is None or known.broker_epoch != request.broker_epoch:

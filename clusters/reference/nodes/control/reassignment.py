@@ -10,10 +10,10 @@ Source: KIP-455; Kafka's `PartitionReassignmentReplicas` and `PartitionReassignm
 from dataclasses import dataclass
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import View
+from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.elections import NOBODY, Electorate, change
 from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import Partition
+from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.records import PartitionChangeRecord
 
 __all__ = ["Completion", "begun", "cancelled", "completion", "in_progress"]
@@ -31,19 +31,21 @@ class Completion:
     """None: the same one, in the same leader epoch."""
 
 
-def in_progress(partition: Partition) -> bool:
+def in_progress(partition: PartitionImage) -> bool:
     """Return whether it moves."""
     return bool(partition.adding or partition.removing)
 
 
-def completion(view: View, old: Partition, *, isr: _Replicas) -> Completion | None:
+def completion(view: DecisionView, old: PartitionImage, *, isr: _Replicas) -> Completion | None:
     """Return how a reassignment ends with this ISR; None: not yet, or none is under way."""
     if not in_progress(old) or not set(old.adding) <= set(isr):
         return None
     return _reduced(view, old, isr=isr, gone=old.removing)
 
 
-def _reduced(view: View, old: Partition, *, isr: _Replicas, gone: _Replicas) -> Completion | None:
+def _reduced(
+    view: DecisionView, old: PartitionImage, *, isr: _Replicas, gone: _Replicas
+) -> Completion | None:
     """Return the partition without some replicas; None if no replica left in the ISR may lead.
 
     A partition that has no leader anyway may stay so.
@@ -61,7 +63,7 @@ def _reduced(view: View, old: Partition, *, isr: _Replicas, gone: _Replicas) -> 
 
 
 def begun(
-    view: View, key: PartitionKey, old: Partition, wanted: _Replicas
+    view: DecisionView, key: PartitionKey, old: PartitionImage, wanted: _Replicas
 ) -> PartitionChangeRecord | Error | None:
     """The record that sets a partition moving, and that ends it if all have arrived already.
 
@@ -91,7 +93,7 @@ def begun(
 
 
 def cancelled(
-    view: View, key: PartitionKey, old: Partition
+    view: DecisionView, key: PartitionKey, old: PartitionImage
 ) -> PartitionChangeRecord | Error | None:
     """The record that takes a reassignment back."""
     if not in_progress(old):
@@ -103,7 +105,12 @@ def cancelled(
 
 
 def _ending(
-    view: View, key: PartitionKey, old: Partition, ended: Completion, *, replicas: _Replicas
+    view: DecisionView,
+    key: PartitionKey,
+    old: PartitionImage,
+    ended: Completion,
+    *,
+    replicas: _Replicas,
 ) -> PartitionChangeRecord | None:
     return change(
         view,

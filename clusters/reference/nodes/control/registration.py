@@ -4,7 +4,7 @@ Source: KIP-631, "Registration and Heartbeats"; Kafka's `ClusterControlManager.r
 """
 
 from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.partitions import fencing
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import Registration
@@ -17,7 +17,7 @@ from clusters.reference.nodes.records import MetadataRecord, RegisterBrokerRecor
 __all__ = ["registered"]
 
 
-def registered(view: View, request: BrokerRegistrationRequest) -> Decision:
+def registered(view: DecisionView, request: BrokerRegistrationRequest) -> Decision:
     """A new registration, fenced; the one that this incarnation has already; or why not.
 
     A broker whose lease ran out registers again under the epoch that it had, and gets a new one.
@@ -36,7 +36,7 @@ def registered(view: View, request: BrokerRegistrationRequest) -> Decision:
     )
 
 
-def _refusal(view: View, request: BrokerRegistrationRequest) -> Error:
+def _refusal(view: DecisionView, request: BrokerRegistrationRequest) -> Error:
     if request.cluster_id != view.configuration.cluster_id:
         return Error.INCONSISTENT_CLUSTER_ID
     if request.broker_id < 0:
@@ -51,13 +51,13 @@ def _refusal(view: View, request: BrokerRegistrationRequest) -> Error:
     return Error.NONE
 
 
-def _held(view: View, known: Registration, request: BrokerRegistrationRequest) -> bool:
+def _held(view: DecisionView, known: Registration, request: BrokerRegistrationRequest) -> bool:
     """Return whether another incarnation is alive under this id."""
     alive = not known.fenced and known.broker_id not in view.expired
     return alive and known.incarnation_id != request.incarnation_id
 
 
-def _supports_all(view: View, request: BrokerRegistrationRequest) -> bool:
+def _supports_all(view: DecisionView, request: BrokerRegistrationRequest) -> bool:
     supported = {name: (least, most) for name, least, most in request.features}
     for name, level in view.image.features.items():
         least, most = supported.get(name, (0, 0))
@@ -72,7 +72,7 @@ def _repeated(known: Registration, request: BrokerRegistrationRequest) -> bool:
 
 
 def _record(
-    view: View,
+    view: DecisionView,
     request: BrokerRegistrationRequest,
     known: Registration | None,
     before: tuple[MetadataRecord, ...],
@@ -92,7 +92,11 @@ def _record(
 
 
 def _response(
-    view: View, request: BrokerRegistrationRequest, *, error: Error = Error.NONE, epoch: int = -1
+    view: DecisionView,
+    request: BrokerRegistrationRequest,
+    *,
+    error: Error = Error.NONE,
+    epoch: int = -1,
 ) -> BrokerRegistrationResponse:
     configuration = view.configuration
     return BrokerRegistrationResponse(

@@ -8,8 +8,8 @@ from typing import Final
 
 from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.control.decision import View
-from clusters.reference.nodes.control.heartbeats import Step, state_of, step_for
+from clusters.reference.nodes.control.decision import DecisionView
+from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.leases import Leases
 from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
 from clusters.reference.nodes.control.visibility import UNKNOWN, Visibility
@@ -81,15 +81,17 @@ class Sessions:
         self.visibility.acknowledge(request.broker_id, request.current_metadata_offset)
         self.visibility.update(image)
 
-    def wish(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> Step:
+    def wish(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> HeartbeatDecision:
         """Return what a heartbeat asks for that is not so yet."""
         known = image.brokers[request.broker_id]
         return (
-            Step.NOTHING if self._goes_at_once(request) else step_for(known, request.target_state)
+            HeartbeatDecision.NOTHING
+            if self._goes_at_once(request)
+            else step_for(known, request.target_state)
         )
 
     def records(
-        self, view: View, request: BrokerHeartbeatRequest, committed: int
+        self, view: DecisionView, request: BrokerHeartbeatRequest, committed: int
     ) -> tuple[MetadataRecord, ...]:
         """Return the records that fulfil a heartbeat's wish; the log ended at `committed` then.
 
@@ -97,12 +99,14 @@ class Sessions:
         """
         known = view.image.brokers[request.broker_id]
         step = self.wish(view.image, request)
-        if step is Step.UNFENCE and self._is_caught_up(view.image, request, committed):
+        if step is HeartbeatDecision.UNFENCE and self._is_caught_up(view.image, request, committed):
             self.visibility.join(request.broker_id)
             return unfencing(view, known)
-        if step is Step.FENCE or (step is Step.LET_GO and self._may_go(view, known)):
+        if step is HeartbeatDecision.FENCE or (
+            step is HeartbeatDecision.LET_GO and self._may_go(view, known)
+        ):
             return fencing(view, known)
-        return leaving(view, known) if step is Step.LEAVE else ()
+        return leaving(view, known) if step is HeartbeatDecision.LEAVE else ()
 
     def response(
         self, image: MetadataImage, request: BrokerHeartbeatRequest, committed: int
@@ -134,7 +138,7 @@ class Sessions:
         # Rule leaderships_moved_first.
         return request.target_state == _LEAVING and not self._rules.leaderships_moved_first
 
-    def _may_go(self, view: View, known: Registration) -> bool:
+    def _may_go(self, view: DecisionView, known: Registration) -> bool:
         """Return whether it leads nothing, and the brokers that stay have applied this."""
         left_at = self._left_at.get(known.broker_id, self._since)
         return not leads_something(view, known.broker_id) and all(

@@ -9,7 +9,7 @@ Source: KIP-339; Kafka's `ConfigurationControlManager`, `TopicConfig`.
 from collections.abc import Callable
 from typing import Final
 
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import AlterConfigsRequest, AlterConfigsResponse
 from clusters.reference.nodes.records import ConfigRecord
@@ -28,7 +28,7 @@ def is_sound(name: str, value: str | None) -> bool:
     return bool(name) and (value is None or check is None or check(value))
 
 
-def altered(view: View, request: AlterConfigsRequest) -> Decision:
+def altered(view: DecisionView, request: AlterConfigsRequest) -> Decision:
     """Decide on all changes of a resource, or on none of them, with the reason."""
     by_resource: dict[tuple[int, str], list[_Change]] = {}
     for change in request.changes:
@@ -44,7 +44,9 @@ def altered(view: View, request: AlterConfigsRequest) -> Decision:
     return Decision(response=response, records=() if request.validate_only else tuple(records))
 
 
-def _refusal(view: View, kind: int, resource: str, changes: list[_Change]) -> tuple[Error, str]:
+def _refusal(
+    view: DecisionView, kind: int, resource: str, changes: list[_Change]
+) -> tuple[Error, str]:
     if kind == _TOPIC and resource not in view.image.topics:
         return Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource!r}"
     if kind == _BROKER and resource and not resource.isdecimal():
@@ -60,7 +62,7 @@ def _refusal(view: View, kind: int, resource: str, changes: list[_Change]) -> tu
     return Error.NONE, ""
 
 
-def _records(view: View, changes: list[_Change]) -> list[ConfigRecord]:
+def _records(view: DecisionView, changes: list[_Change]) -> list[ConfigRecord]:
     """Return only the records that change anything."""
     configs = view.image.configs
     return [

@@ -7,7 +7,7 @@ import re
 from hashlib import blake2b
 from typing import Final
 
-from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.placement import (
     RefusedError,
     begun_partitions,
@@ -40,7 +40,7 @@ _DEFAULT: Final = -1
 """The default for the counts of a new topic: one partition with one replica."""
 
 
-def created(view: View, request: CreateTopicsRequest) -> Decision:
+def created(view: DecisionView, request: CreateTopicsRequest) -> Decision:
     """The topics that may be created, with all their partitions, and why the others may not."""
     records: list[MetadataRecord] = []
     answers: list[tuple[str, int, int, str]] = []
@@ -59,7 +59,7 @@ def created(view: View, request: CreateTopicsRequest) -> Decision:
     return Decision(response=response, records=() if request.validate_only else tuple(records))
 
 
-def _created(view: View, topic: NewTopic, offset: int) -> tuple[int, list[MetadataRecord]]:
+def _created(view: DecisionView, topic: NewTopic, offset: int) -> tuple[int, list[MetadataRecord]]:
     assignment = topic.assignment
     if assignment is None:
         partitions = 1 if topic.partitions == _DEFAULT else topic.partitions
@@ -77,14 +77,14 @@ def _created(view: View, topic: NewTopic, offset: int) -> tuple[int, list[Metada
     return topic_id, records
 
 
-def _check_name(view: View, name: str) -> None:
+def _check_name(view: DecisionView, name: str) -> None:
     if not _NAME.fullmatch(name) or name in {".", ".."}:
         raise RefusedError(Error.INVALID_TOPIC_EXCEPTION, f"a topic cannot be named {name!r}")
     if name in view.image.topics:
         raise RefusedError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
 
 
-def _topic_id(view: View, offset: int) -> int:
+def _topic_id(view: DecisionView, offset: int) -> int:
     """Return 128 bits that no other topic has.
 
     The epoch is in it, since a record that was never committed may have been at the same offset.
@@ -93,7 +93,7 @@ def _topic_id(view: View, offset: int) -> int:
     return int.from_bytes(blake2b(place.encode(), digest_size=16).digest(), "big")
 
 
-def deleted(view: View, request: DeleteTopicsRequest) -> Decision:
+def deleted(view: DecisionView, request: DeleteTopicsRequest) -> Decision:
     """The topics that exist are removed, each once."""
     records: dict[int, MetadataRecord] = {}
     answers: list[tuple[str, int, int]] = []

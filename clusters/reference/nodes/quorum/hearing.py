@@ -25,7 +25,7 @@ from clusters.reference.nodes.messages.quorum import (
 from clusters.reference.nodes.quorum.epochs import is_refused
 from clusters.reference.nodes.quorum.leading import Progress
 from clusters.reference.nodes.quorum.seat import Seat
-from clusters.reference.nodes.quorum.transitions import State
+from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["Hearing"]
@@ -224,7 +224,7 @@ class Hearing:
             return False
         if seat.heed(now, response.epoch, response.leader_id, effects):
             return False
-        if seat.state is not State.FOLLOWER or response.error:
+        if seat.state is not VoterState.FOLLOWER or response.error:
             exchange.pause(now)
             return False
         return True

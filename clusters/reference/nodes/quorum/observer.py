@@ -24,13 +24,13 @@ from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.quorum.tokens import ARRIVED, QUORUM, START
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Observer"]
+__all__ = ["QuorumObserver"]
 
 _SNAPSHOT_NOT_FOUND: Final = int(Error.SNAPSHOT_NOT_FOUND)
 _FETCHES: Final = (MetadataFetchRequest.kind, FetchSnapshotRequest.kind)
 
 
-class Observer:
+class QuorumObserver:
     """A replica of the metadata log that follows whoever leads."""
 
     __slots__ = (

@@ -28,7 +28,7 @@ from clusters.reference.nodes.quorum.fetching import Fetcher
 from clusters.reference.nodes.quorum.leading import Leadership
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.quorum.promises import Promises
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, State
+from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, VoterState
 from clusters.reference.nodes.records import LeaderChangeMessage
 from clusters.reference.nodes.rules import Rules
 
@@ -66,7 +66,7 @@ class Seat:
         self._random = _stream(configuration, incarnation_id=0)
         self.node_id = configuration.node_id
         self.others = tuple(one for one in configuration.voters if one != self.node_id)
-        self.state = State.UNATTACHED
+        self.state = VoterState.UNATTACHED
         self.epoch = 0
         self.leader_id = -1
         self._voted_for = -1
@@ -101,11 +101,11 @@ class Seat:
         elif leader_id in self.others:
             self.follow(now, self.epoch, leader_id, effects)
         elif self._voted_for >= 0:
-            self.state = State.VOTED
+            self.state = VoterState.VOTED
 
     def refuses_vote(self, request: VoteRequest) -> bool:
         """Return whether this voter may not vote for a candidate in its epoch."""
-        if self.leader_id >= 0 or self.state is State.RESIGNED:
+        if self.leader_id >= 0 or self.state is VoterState.RESIGNED:
             return True
         # Rule one_vote.
         if self._voted_for not in {-1, request.candidate_id} and self._rules.one_vote:
@@ -117,7 +117,9 @@ class Seat:
     def grant(self, now: int, source: int, request: VoteRequest, effects: Effects) -> None:
         """Vote; the candidate hears of it once the vote is durable."""
         self._voted_for = request.candidate_id
-        if self.state is not State.CANDIDATE:  # Without one_vote, it may be a candidate itself.
+        if (
+            self.state is not VoterState.CANDIDATE
+        ):  # Without one_vote, it may be a candidate itself.
             self.state = TRANSITIONS[self.state, Event.GRANTED]
             self._wait_until(self._drawn(now))
         answer = VoteResponse(request.correlation, self.node_id, self.epoch, -1, granted=True)
@@ -130,7 +132,7 @@ class Seat:
         if epoch != self.epoch and not is_known:
             self.detach(now, epoch, effects)
             return True
-        is_named = is_known and self.leader_id < 0 and self.state is not State.RESIGNED
+        is_named = is_known and self.leader_id < 0 and self.state is not VoterState.RESIGNED
         if epoch != self.epoch or is_named:
             self.follow(now, epoch, leader_id, effects)
             return True
@@ -148,7 +150,7 @@ class Seat:
 
         Who waits for an election goes on waiting: else one who cannot win keeps all others from it.
         """
-        if self.state is State.LEADER:
+        if self.state is VoterState.LEADER:
             self._wait_until(self._drawn(now))
         self._turn(Event.HEARD_EPOCH, epoch, -1, effects)
 
@@ -158,7 +160,7 @@ class Seat:
 
     def poll(self, now: int, effects: Effects) -> None:
         """Fetch as a follower, once all that was appended is durable: a fetch acknowledges it."""
-        if self.state is State.FOLLOWER and self._may_fetch:
+        if self.state is VoterState.FOLLOWER and self._may_fetch:
             self.fetcher.poll(now, self.leader_id, self.epoch, effects)
 
     def settle(self, now: int, effects: Effects) -> None:
@@ -184,7 +186,7 @@ class Seat:
 
     def take_vote(self, now: int, response: VoteResponse, effects: Effects) -> None:
         """Count a voter's answer in the epoch that this candidate stands in."""
-        if self.state is not State.CANDIDATE:
+        if self.state is not VoterState.CANDIDATE:
             return
         self.candidacy.take(response)
         if self.candidacy.is_won:
@@ -194,7 +196,7 @@ class Seat:
 
     def campaign(self, now: int, effects: Effects) -> None:
         """Count the own vote once it is durable, as a candidate, and ask for the others'."""
-        if self.state is not State.CANDIDATE or not self.promises.are_kept:
+        if self.state is not VoterState.CANDIDATE or not self.promises.are_kept:
             return
         if self.candidacy.vote_for_itself():
             effects.append((NOTE, VOTED, self.epoch, self.node_id))
@@ -213,9 +215,9 @@ class Seat:
 
     def succeed(self, now: int, request: EndQuorumEpochRequest, effects: Effects) -> None:
         """The leader of this epoch resigned: stand at once, or after those before in its list."""
-        if self.state is State.FOLLOWER:
+        if self.state is VoterState.FOLLOWER:
             self._turn(Event.LEADER_RESIGNED, self.epoch, -1, effects)
-        if self.state is not State.UNATTACHED or self.node_id not in request.successors:
+        if self.state is not VoterState.UNATTACHED or self.node_id not in request.successors:
             return
         place = request.successors.index(self.node_id)
         if place == 0:
@@ -228,15 +230,15 @@ class Seat:
         if self.leadership is not None:
             self._tick_leader(now, self.leadership, effects)
         elif now >= self._deadline:
-            if self.state is State.CANDIDATE and not self.candidacy.backs_off:
+            if self.state is VoterState.CANDIDATE and not self.candidacy.backs_off:
                 self._back_off(now)
             else:
                 self._stand(now, effects)
-        elif self.state is State.FOLLOWER:
+        elif self.state is VoterState.FOLLOWER:
             self.poll(now, effects)
-        elif self.state is State.CANDIDATE:
+        elif self.state is VoterState.CANDIDATE:
             self.campaign(now, effects)
-        elif self.state is State.RESIGNED:
+        elif self.state is VoterState.RESIGNED:
             self.announcer.end(now, self.epoch, effects)
         self._alarm.by(self._next_due())
 
@@ -320,13 +322,13 @@ class Seat:
         if self.leadership is not None:
             return min(self.leadership.next_due(), self.announcer.begins.next_due())
         asking = NEVER_NS  # also while it waits for a sync
-        if self.state is State.FOLLOWER:
+        if self.state is VoterState.FOLLOWER:
             if self._may_fetch:
                 asking = self.fetcher.exchange.due_at
-        elif self.state is State.CANDIDATE:
+        elif self.state is VoterState.CANDIDATE:
             if self.promises.are_kept:
                 asking = self.candidacy.votes.next_due()
-        elif self.state is State.RESIGNED:
+        elif self.state is VoterState.RESIGNED:
             asking = self.announcer.ends.next_due()
         return min(self._deadline, asking)
 

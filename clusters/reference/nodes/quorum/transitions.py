@@ -7,10 +7,10 @@ that comes back having voted for itself waits, and stands in the next epoch.
 from enum import Enum
 from typing import Final
 
-__all__ = ["TRANSITIONS", "Event", "State"]
+__all__ = ["TRANSITIONS", "Event", "VoterState"]
 
 
-class State(Enum):
+class VoterState(Enum):
     """The state of a voter in its epoch."""
 
     UNATTACHED = "unattached"
@@ -38,18 +38,18 @@ class Event(Enum):
     LEADER_RESIGNED = "was told that the leader gave up"
 
 
-TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
-    **{(state, Event.HEARD_EPOCH): State.UNATTACHED for state in State},
-    **{(state, Event.HEARD_LEADER): State.FOLLOWER for state in State},
-    (State.UNATTACHED, Event.GRANTED): State.VOTED,
-    (State.VOTED, Event.GRANTED): State.VOTED,
-    (State.UNATTACHED, Event.TIMED_OUT): State.CANDIDATE,
-    (State.VOTED, Event.TIMED_OUT): State.CANDIDATE,
-    (State.CANDIDATE, Event.TIMED_OUT): State.CANDIDATE,
-    (State.FOLLOWER, Event.TIMED_OUT): State.CANDIDATE,
-    (State.RESIGNED, Event.TIMED_OUT): State.CANDIDATE,
-    (State.CANDIDATE, Event.ELECTED): State.LEADER,
-    (State.LEADER, Event.RESIGNED): State.RESIGNED,
-    (State.FOLLOWER, Event.LEADER_RESIGNED): State.UNATTACHED,
+TRANSITIONS: Final[dict[tuple[VoterState, Event], VoterState]] = {
+    **{(state, Event.HEARD_EPOCH): VoterState.UNATTACHED for state in VoterState},
+    **{(state, Event.HEARD_LEADER): VoterState.FOLLOWER for state in VoterState},
+    (VoterState.UNATTACHED, Event.GRANTED): VoterState.VOTED,
+    (VoterState.VOTED, Event.GRANTED): VoterState.VOTED,
+    (VoterState.UNATTACHED, Event.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.VOTED, Event.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.CANDIDATE, Event.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.FOLLOWER, Event.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.RESIGNED, Event.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.CANDIDATE, Event.ELECTED): VoterState.LEADER,
+    (VoterState.LEADER, Event.RESIGNED): VoterState.RESIGNED,
+    (VoterState.FOLLOWER, Event.LEADER_RESIGNED): VoterState.UNATTACHED,
 }
 """The state after an event; a pair that is not here does not happen."""

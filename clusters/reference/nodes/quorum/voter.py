@@ -28,7 +28,7 @@ from clusters.reference.nodes.quorum.hearing import Hearing
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.quorum.seat import Seat
 from clusters.reference.nodes.quorum.tokens import ARRIVED, QUORUM, START
-from clusters.reference.nodes.quorum.transitions import State
+from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["Voter"]
@@ -72,7 +72,7 @@ class Voter:
         return self.log.high_watermark
 
     @property
-    def state(self) -> State:
+    def state(self) -> VoterState:
         """The state that it is in, in an election."""
         return self._seat.state
 

@@ -13,7 +13,7 @@ from clusters.node_port.effects import APPEND, NOTE, Effects
 from clusters.node_port.notes import HIGH_WATERMARK
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import Partition
+from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.messages.data import FetchedPartition
 from clusters.reference.nodes.replicas.eligibility import is_eligible, is_joining, proposed_epoch
 from clusters.reference.nodes.replicas.flushing import flush
@@ -91,7 +91,7 @@ class Leader:
         # Rule sequence_checked.
         self._sequence_checked = situation.rules.sequence_checked
 
-    def begin(self, now: int, partition: Partition) -> None:
+    def begin(self, now: int, partition: PartitionImage) -> None:
         """Lead as the metadata says. The members of the ISR count as caught up at first."""
         self.leader_epoch = partition.leader_epoch
         self.producers.catch_up(self.log)
@@ -100,7 +100,7 @@ class Leader:
             if broker_id in self.remotes:
                 self.remotes[broker_id].caught_up_ns = now
 
-    def commit(self, partition: Partition) -> None:
+    def commit(self, partition: PartitionImage) -> None:
         """Take what the metadata says of this leader epoch; a proposal is overtaken by it."""
         self.replicas = partition.replicas
         others = [one for one in partition.replicas if one != self._situation.node_id]

@@ -10,7 +10,7 @@ from typing import Final
 from clusters.node_port.effects import CREATE, DELETE, NOTE, WRITE, Effects
 from clusters.node_port.notes import FOLLOWS, LEADS
 from clusters.node_port.storage import HIGH_WATERMARKS, Contents, LogName, PartitionKey
-from clusters.reference.nodes.image import Partition
+from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.replicas.log import PartitionLog
@@ -115,7 +115,7 @@ class Replicas:
         return tuple(self.hosted)
 
     def _take_role(
-        self, now: int, key: PartitionKey, partition: Partition | None, effects: Effects
+        self, now: int, key: PartitionKey, partition: PartitionImage | None, effects: Effects
     ) -> None:
         situation = self._situation
         if partition is None or situation.node_id not in partition.replicas:
@@ -136,7 +136,9 @@ class Replicas:
         elif partition.leader >= 0:
             self._follow(replica, partition, effects)
 
-    def _lead(self, now: int, replica: Replica, partition: Partition, effects: Effects) -> None:
+    def _lead(
+        self, now: int, replica: Replica, partition: PartitionImage, effects: Effects
+    ) -> None:
         log = replica.log
         leader = Leader(log, replica.producers, self._situation, self.fetches)
         leader.min_isr = self._min_isr(log.key)
@@ -145,7 +147,7 @@ class Replicas:
         effects.append((NOTE, LEADS, log.key, partition.leader_epoch, log.end))
         leader.advance(now, effects)
 
-    def _follow(self, replica: Replica, partition: Partition, effects: Effects) -> None:
+    def _follow(self, replica: Replica, partition: PartitionImage, effects: Effects) -> None:
         key, epoch = replica.log.key, partition.leader_epoch
         effects.append((NOTE, FOLLOWS, key, partition.leader, epoch))
         self.fetchers.follow(

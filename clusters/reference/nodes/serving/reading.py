@@ -6,7 +6,7 @@ Source: Kafka's `KafkaApis`, `KRaftMetadataCache`; DescribeCluster is Metadata w
 from typing import Final
 
 from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage, Partition
+from clusters.reference.nodes.image import MetadataImage, PartitionImage
 from clusters.reference.nodes.levels import METADATA_VERSION
 from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
@@ -108,7 +108,7 @@ def _topic(name: str, topic_id: int, image: MetadataImage) -> _Topic:
     return (image.names[topic_id], topic_id, _NONE, partitions)
 
 
-def _partition(number: int, one: Partition, image: MetadataImage) -> PartitionMetadata:
+def _partition(number: int, one: PartitionImage, image: MetadataImage) -> PartitionMetadata:
     return PartitionMetadata(
         number,
         _NONE if one.leader >= 0 else _NO_LEADER,

@@ -18,8 +18,8 @@ from checkers.data_plane.large.files import Limits
 from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import Session
-from generators.kafka import LIES, Recipe, Synthetic, synthetic_history
+from checkers.runner.tasks import TaskSession
+from generators.kafka import LIES, HistoryRecipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +38,7 @@ def _files(made: Synthetic, directory: Path) -> list[SealedFile]:
 
 
 def _passed(
-    spark: Session,
+    spark: TaskSession,
     made: Synthetic,
     files: list[SealedFile],
     limits: Limits,
@@ -59,10 +59,12 @@ def _rows(found: RecordsPass) -> list[dict[str, Any]]:
 def _unequal(seed: int) -> Synthetic:
     """A history of a large key and of small ones, with every lie that leaves keys comparable."""
     lies = tuple(name for name in LIES if name in KEY_CHECKS)
-    return synthetic_history(Recipe(sends=2000, keys=3, lies=lies, crash_rate=0.05, seed=seed))
+    return synthetic_history(
+        HistoryRecipe(sends=2000, keys=3, lies=lies, crash_rate=0.05, seed=seed)
+    )
 
 
-def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: Session) -> None:
+def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: TaskSession) -> None:
     made = _unequal(seed=3)
     files = _files(made, tmp_path)
     found = _passed(spark, made, files, _LIMITS)
@@ -74,7 +76,7 @@ def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: Sessio
 
 
 def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     made = _unequal(seed=3)
     full, empty = _files(made, tmp_path)
@@ -85,7 +87,7 @@ def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
 
 
 def test_a_kernel_that_crashes_in_segments_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: Session
+    tmp_path: Path, spark: TaskSession
 ) -> None:
     def crash(_: KeyLog) -> Found:
         raise ZeroDivisionError("no luck")

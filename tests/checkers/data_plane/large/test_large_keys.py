@@ -23,7 +23,7 @@ from checkers.data_plane.key_log import key_log
 from checkers.data_plane.large.survey import Grain
 from checkers.proof import Proof
 from checkers.setting import Setting
-from generators.kafka import LIES, Recipe, synthetic_history
+from generators.kafka import LIES, HistoryRecipe, synthetic_history
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ def test_segments_of_three_rows_answer_as_the_whole_key_does(
 
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_found_in_segments_as_in_the_whole_key(lie: str) -> None:
-    recipe = Recipe(sends=300, keys=2, lies=(lie,), crash_rate=0.1, seed=7)
+    recipe = HistoryRecipe(sends=300, keys=2, lies=(lie,), crash_rate=0.1, seed=7)
     made = synthetic_history(recipe)
     past = History(operations=made.operations, records=made.records)
     grain = Grain(block_offsets=8, segment_rows=150)
@@ -82,7 +82,7 @@ def test_every_lie_is_found_in_segments_as_in_the_whole_key(lie: str) -> None:
 
 
 def test_without_shared_values_two_jobs_judge_a_key() -> None:
-    made = synthetic_history(Recipe(sends=600, keys=1, crash_rate=0.0))
+    made = synthetic_history(HistoryRecipe(sends=600, keys=1, crash_rate=0.0))
     session = HereTasks()
     past = History(operations=made.operations, records=made.records)
     _cut(
@@ -95,7 +95,7 @@ def test_without_shared_values_two_jobs_judge_a_key() -> None:
     assert (session.exchange_count, session.job_count) == (0, 2)
 
 
-def _made(recipe: Recipe) -> tuple[pa.Table, Setting]:
+def _made(recipe: HistoryRecipe) -> tuple[pa.Table, Setting]:
     made = synthetic_history(recipe)
     past = History(operations=made.operations, records=made.records)
     return made.records, setting_of(past)
@@ -110,7 +110,7 @@ _COARSE = Grain(block_offsets=8, segment_rows=150)
 
 
 def test_a_value_that_stands_in_two_segments_is_exchanged() -> None:
-    records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.0, lies=("duplicate",)))
+    records, setting = _made(HistoryRecipe(sends=600, keys=1, crash_rate=0.0, lies=("duplicate",)))
     session = HereTasks()
     found = _cut(records, setting, piece_rows=100, grain=_COARSE, session=session)
     assert session.exchange_count == 1
@@ -119,7 +119,7 @@ def test_a_value_that_stands_in_two_segments_is_exchanged() -> None:
 
 def test_values_without_any_order_are_all_exchanged_and_judged_the_same() -> None:
     lies = ("lost-write", "duplicate", "vanished")
-    records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.1, lies=lies))
+    records, setting = _made(HistoryRecipe(sends=600, keys=1, crash_rate=0.1, lies=lies))
     # Odd multiples of different numbers differ, modulo a power of two.
     mixed = records["value"].to_numpy() * np.int64(0x9E3779B97F4A7C1)
     scrambled = _with_values(records, mixed)
@@ -132,7 +132,9 @@ def test_values_without_any_order_are_all_exchanged_and_judged_the_same() -> Non
 
 def test_a_step_between_segments_is_measured_in_the_whole_key() -> None:
     """The reader of this history goes from the first segment to the last, over the others."""
-    records, setting = _made(Recipe(sends=600, keys=1, consumers=1, producers=1, crash_rate=0.0))
+    records, setting = _made(
+        HistoryRecipe(sends=600, keys=1, consumers=1, producers=1, crash_rate=0.0)
+    )
     polls = pc.equal(records["f"], "poll")
     offset = records["offset"].fill_null(0)
     middle = pc.and_(pc.greater(offset, 50), pc.less(offset, 550))
@@ -145,7 +147,7 @@ def test_a_step_between_segments_is_measured_in_the_whole_key() -> None:
 
 def test_acknowledgements_that_were_taken_back_are_decided_by_the_reads_of_all_segments() -> None:
     """Info sends that know their offset, as those of a transaction of unknown fate do."""
-    records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.0))
+    records, setting = _made(HistoryRecipe(sends=600, keys=1, crash_rate=0.0))
     unsure = pc.and_(
         pc.equal(records["f"], "send"), pc.equal(pc.bit_wise_and(records["value"], 3), 0)
     )
@@ -159,7 +161,7 @@ def test_acknowledgements_that_were_taken_back_are_decided_by_the_reads_of_all_s
 
 
 def test_rows_in_another_order_than_that_of_the_history_are_not_judged() -> None:
-    records, setting = _made(Recipe(sends=200, keys=1))
+    records, setting = _made(HistoryRecipe(sends=200, keys=1))
     shuffled = records.sort_by([("value", "descending")])
     found = _cut(shuffled, setting, piece_rows=100, grain=_COARSE)
     assert len(found) == len(KEY_ASSUMPTIONS | KEY_CHECKS)

@@ -6,7 +6,7 @@ import pytest
 
 from clusters.hosts.docker.container import exit_code_of, memory_limit_bytes
 from clusters.hosts.docker.daemon import ContainerState
-from clusters.hosts.docker.image import Recipe
+from clusters.hosts.docker.image import ImageRecipe
 from clusters.hosts.subnet import Subnet, free_subnets
 
 MIB = 1 << 20
@@ -32,8 +32,8 @@ def test_the_memory_limit_follows_the_heap(options: list[str], limit_mib: int) -
 
 
 def test_another_recipe_is_another_image() -> None:
-    assert Recipe().tag == Recipe().tag
-    assert Recipe(packages=("procps",)).tag != Recipe().tag
+    assert ImageRecipe().tag == ImageRecipe().tag
+    assert ImageRecipe(packages=("procps",)).tag != ImageRecipe().tag
 
 
 def test_a_subnet_overlaps_with_nothing_that_is_routed() -> None:

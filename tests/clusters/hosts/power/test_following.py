@@ -19,12 +19,12 @@ from clusters.hosts.power.afterwards import (
     EXTEND,
     OVERWRITE,
     SHRINK,
+    DirectoryState,
     File,
-    Loss,
     Note,
+    PowerLoss,
     Restoration,
     Rewrite,
-    State,
     bytes_to_restore,
     lose_power,
     names_to_undo,
@@ -78,7 +78,7 @@ class Worker:
         self.end()
         self._process = self._started()
 
-    def lose_power(self, seed: str | None = None) -> Loss:
+    def lose_power(self, seed: str | None = None) -> PowerLoss:
         self.end()
         return lose_power(self.disk, self._follower, seed)
 
@@ -169,7 +169,7 @@ def test_only_what_was_synced_is_left(library: Path) -> None:
         for deed in (*_SYNCED_FILE, ("append", "a", "89"), ("write", "a", 2, "xx")):
             assert worker.do(*deed) is None
         assert (worker.disk / "a").read_text() == "12xx56789"
-        assert worker.lose_power() == Loss(1, "")
+        assert worker.lose_power() == PowerLoss(1, "")
         assert held(worker.disk) == ({"."}, {"a": b"1234567"})
 
 
@@ -214,7 +214,7 @@ def test_what_cannot_be_followed_is_said_and_loses_nothing(library: Path) -> Non
 
 
 def test_bytes_beyond_a_durable_cut_are_not_put_back() -> None:
-    state = State(0, 4, 3, 1, {7: File(durable=9, synced_seq=0)})
+    state = DirectoryState(0, 4, 3, 1, {7: File(durable=9, synced_seq=0)})
     overwrite = Note(OVERWRITE, 1, inode=7, offset=0, length=8)
     cut = Note(SHRINK, 2, inode=7, offset=5, durable=8)
     grown = Note(EXTEND, 3, inode=7, offset=9, durable=5)
@@ -229,5 +229,5 @@ def test_bytes_beyond_a_durable_cut_are_not_put_back() -> None:
 
 def test_names_are_undone_backwards_and_only_where_they_are_not_durable() -> None:
     notes = [Note(CREATE, seq, target=f"/{seq}") for seq in range(4)]
-    undone = names_to_undo(notes, State(0, 4, 2, 1, {}))
+    undone = names_to_undo(notes, DirectoryState(0, 4, 2, 1, {}))
     assert [note.target for note in undone] == ["/3", "/2"]

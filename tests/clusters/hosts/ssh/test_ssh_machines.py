@@ -14,7 +14,7 @@ import pytest
 from sshd import Sshd, start_sshd, why_no_sshd
 
 from clusters.hosts.process import process_state
-from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.connection import SshConnection
 from clusters.hosts.ssh.warden import RemoteWarden, Way
 from clusters.hosts.warden import Warden
 from clusters.port import NodeState
@@ -34,13 +34,13 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-def connection(sshd: Sshd) -> Iterator[Connection]:
-    with Connection(sshd.machine, known_hosts=sshd.known_hosts) as connection:
+def connection(sshd: Sshd) -> Iterator[SshConnection]:
+    with SshConnection(sshd.machine, known_hosts=sshd.known_hosts) as connection:
         yield connection
 
 
 @pytest.fixture
-def warden(connection: Connection, tmp_path: Path) -> Iterator[RemoteWarden]:
+def warden(connection: SshConnection, tmp_path: Path) -> Iterator[RemoteWarden]:
     directory = PurePosixPath(tmp_path) / "far"
     with RemoteWarden(
         connection, run_id="tests/ssh", home=directory, directory=directory / "run"
@@ -53,10 +53,10 @@ def test_an_unknown_key_is_refused_with_the_command_that_accepts_it(
 ) -> None:
     accepted = tmp_path / "known_hosts"
     with pytest.raises(UsageError, match="is not known: its ssh-ed25519 key is SHA256:") as raised:
-        Connection(sshd.machine, known_hosts=accepted)
+        SshConnection(sshd.machine, known_hosts=accepted)
     command = str(raised.value).partition("accept it with: ")[2]
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)
-    Connection(sshd.machine, known_hosts=accepted).close()
+    SshConnection(sshd.machine, known_hosts=accepted).close()
 
 
 def test_another_key_than_the_known_one_is_refused(sshd: Sshd, tmp_path: Path) -> None:
@@ -65,13 +65,13 @@ def test_another_key_than_the_known_one_is_refused(sshd: Sshd, tmp_path: Path) -
     name = sshd.known_hosts.read_text().split()[0]
     known.write_text(f"{name} ssh-ed25519 {other}\n")
     with pytest.raises(UsageError, match="another key than the one that is known"):
-        Connection(sshd.machine, known_hosts=known)
+        SshConnection(sshd.machine, known_hosts=known)
 
 
 def test_a_key_that_opens_nothing_is_refused_by_name(sshd: Sshd) -> None:
     stranger = replace(sshd.machine, identity=sshd.known_hosts.with_name("host_key"))
     with pytest.raises(UsageError, match=r"does not let .* in with .*host_key"):
-        Connection(stranger, known_hosts=sshd.known_hosts)
+        SshConnection(stranger, known_hosts=sshd.known_hosts)
 
 
 def test_nobody_at_the_port_is_one_clear_line(sshd: Sshd) -> None:
@@ -79,11 +79,11 @@ def test_nobody_at_the_port_is_one_clear_line(sshd: Sshd) -> None:
         taken.bind(("127.0.0.1", 0))
         nobody = replace(sshd.machine, port=taken.getsockname()[1])
         with pytest.raises(HarnessError, match=f"127.0.0.1:{nobody.port} cannot be reached"):
-            Connection(nobody, known_hosts=sshd.known_hosts)
+            SshConnection(nobody, known_hosts=sshd.known_hosts)
 
 
 def test_a_directory_goes_up_and_comes_back_as_it_was(
-    connection: Connection, tmp_path: Path
+    connection: SshConnection, tmp_path: Path
 ) -> None:
     source = tmp_path / "source"
     (source / "below").mkdir(parents=True)
@@ -101,7 +101,7 @@ def test_a_directory_goes_up_and_comes_back_as_it_was(
     assert (tmp_path / "back/sparse").stat().st_size == 10 << 20
 
 
-def test_what_is_not_there_cannot_be_copied(connection: Connection, tmp_path: Path) -> None:
+def test_what_is_not_there_cannot_be_copied(connection: SshConnection, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"cannot copy .*missing.*No such file"):
         connection.get(PurePosixPath(tmp_path) / "missing", tmp_path / "back")
 
@@ -145,7 +145,7 @@ def test_a_port_that_is_taken_is_refused_by_its_number(warden: RemoteWarden) -> 
             warden.reserve(1, address="127.0.0.1", base=port)
 
 
-def test_closing_leaves_no_process_over_there(connection: Connection, tmp_path: Path) -> None:
+def test_closing_leaves_no_process_over_there(connection: SshConnection, tmp_path: Path) -> None:
     directory = PurePosixPath(tmp_path) / "far"
     with RemoteWarden(
         connection, run_id="tests/ssh", home=directory, directory=directory / "run"

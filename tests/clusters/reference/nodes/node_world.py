@@ -12,7 +12,7 @@ from clusters.node_port import effects as border
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import Host, HostState, Link
+from clusters.simulation.host import Channel, Host, HostState
 from clusters.simulation.network import KIND_COUNT, Latency, open_key
 from clusters.simulation.world import World as Simulation
 
@@ -83,7 +83,7 @@ class NodeWorld:
         """Messages to hold back: (source, target, message)."""
         self.held: list[Held] = []
         self.sent: list[Held] = []
-        self._held_links: dict[int, Link] = {}
+        self._held_links: dict[int, Channel] = {}
         self._clients = itertools.count(_CLIENTS_FROM)
 
     def add(self, node_id: int, build: Callable[[], Any]) -> None:
@@ -160,11 +160,11 @@ class NodeWorld:
 
     # Messages.
 
-    def wanted(self, _link: Link) -> bytes:
+    def wanted(self, _link: Channel) -> bytes:
         """All frames pass by `take`: this world is the network's interceptor."""
         return _EVERY_KIND
 
-    def take(self, link: Link, message: Any, _request: Any) -> bool:
+    def take(self, link: Channel, message: Any, _request: Any) -> bool:
         """Lose or catch a frame, or let it pass."""
         found = (link.sender.number, link.receiver.number, message)
         self.sent.append(found)

@@ -8,7 +8,7 @@ from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.storage import MetadataBatch, PartitionKey
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.control.active import ActiveController
-from clusters.reference.nodes.image import MetadataImage, Partition, Registration
+from clusters.reference.nodes.image import MetadataImage, PartitionImage, Registration
 from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -204,7 +204,7 @@ class Desk:
         self.ask(CreateTopicsRequest(0, (new,), S))
         return (self.image.topics[name], 0)
 
-    def partition(self, key: PartitionKey) -> Partition:
+    def partition(self, key: PartitionKey) -> PartitionImage:
         return self.image.partitions[key]
 
     def broker(self, broker_id: int) -> Registration:

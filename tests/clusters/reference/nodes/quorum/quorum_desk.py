@@ -8,7 +8,7 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
 from clusters.node_port.storage import METADATA, QUORUM_STATE, Contents, QuorumState
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.quorum.observer import Observer
+from clusters.reference.nodes.quorum.observer import QuorumObserver
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.rules import Rules
 
@@ -29,7 +29,7 @@ class Desk:
     ) -> None:
         self.configuration: Configuration = configuration_of(node_id, voters, **bounds)
         rules = Rules().without(*off)
-        kind = Voter if node_id in voters else Observer
+        kind = Voter if node_id in voters else QuorumObserver
         self.part: Any = kind(self.configuration, rules, Alarm())
         self.now = 0
         self.effects: list[tuple[Any, ...]] = []

@@ -14,7 +14,7 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import START, TICK, TICK_NS, Effects
 from clusters.node_port.notes import QUORUM_LEADER
 from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.quorum.observer import Observer
+from clusters.reference.nodes.quorum.observer import QuorumObserver
 from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.records import ProducerIdsRecord
@@ -55,7 +55,7 @@ class Part:
     """A voter or an observer as a node, which replays what it knows to be committed."""
 
     def __init__(self, configuration: Configuration, rules: Rules) -> None:
-        kind = Voter if configuration.is_controller else Observer
+        kind = Voter if configuration.is_controller else QuorumObserver
         self.alarm = Alarm()
         self.part: Any = kind(configuration, rules, self.alarm)
         self.replayer = Replayer()

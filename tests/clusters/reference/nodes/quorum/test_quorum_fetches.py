@@ -24,7 +24,7 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.transitions import State
+from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.records import NoOpRecord
 
 _NO_OP = NoOpRecord()
@@ -204,7 +204,7 @@ def test_a_leader_that_hears_of_a_higher_epoch_tells_whoever_waits() -> None:
     (told,) = (one for one in sent if isinstance(one, MetadataFetchResponse))
     assert (told.error, told.epoch, told.leader_id) == (Error.NOT_LEADER_OR_FOLLOWER, 7, 1003)
     assert (RESIGNED, 1) in desk.notes()
-    assert desk.part.state is State.FOLLOWER
+    assert desk.part.state is VoterState.FOLLOWER
 
 
 @pytest.mark.parametrize("off", [(), ("stale_epoch_refused",)], ids=["kept", "off"])
@@ -275,18 +275,18 @@ def test_a_follower_that_fetches_in_vain_stands_for_election() -> None:
     desk, request = _follower()
     desk.event(UNREACHABLE, request, source=1002)
     desk.wait(380 * MS)
-    assert desk.part.state is State.FOLLOWER
+    assert desk.part.state is VoterState.FOLLOWER
     desk.wait(40 * MS)
-    assert desk.part.state is State.CANDIDATE
+    assert desk.part.state is VoterState.CANDIDATE
 
 
 def test_a_fetch_that_vanished_is_repeated_before_the_leader_is_given_up() -> None:
     desk, _ = _follower()
     (again,) = desk.wait(300 * MS)
-    assert desk.part.state is State.FOLLOWER
+    assert desk.part.state is VoterState.FOLLOWER
     desk.give(_answer(again))
     desk.wait(300 * MS)
-    assert desk.part.state is State.FOLLOWER
+    assert desk.part.state is VoterState.FOLLOWER
 
 
 @pytest.mark.parametrize(("off", "exposed"), [((), 1), (("replay_committed_only",), 2)])
@@ -408,4 +408,4 @@ def test_other_peoples_syncs_and_messages_are_left_alone() -> None:
     desk = Desk()
     assert desk.event(2, ("replicas", 1)) == []
     assert desk.event(22, None) == []
-    assert desk.part.state is State.UNATTACHED
+    assert desk.part.state is VoterState.UNATTACHED

@@ -14,7 +14,7 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, State
+from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, VoterState
 from clusters.reference.nodes.records import NoOpRecord
 
 _BATCH = MetadataBatch(0, 3, (NoOpRecord(), NoOpRecord()))
@@ -37,7 +37,7 @@ def _granted(request: VoteRequest, voter_id: int) -> VoteResponse:
 def test_a_voter_alone_leads_once_its_own_vote_is_durable() -> None:
     desk = Desk(voters=(OWN,), opened=False)
     desk.sync_one()
-    assert (desk.part.state, desk.part.epoch) == (State.CANDIDATE, 1)
+    assert (desk.part.state, desk.part.epoch) == (VoterState.CANDIDATE, 1)
     desk.sync_one()
     assert desk.part.is_leader
     assert (desk.part.epoch, desk.part.leader_id, desk.part.epoch_start) == (1, OWN, 0)
@@ -74,7 +74,7 @@ def test_a_vote_is_given_to_the_same_candidate_again() -> None:
 
 def test_a_vote_from_before_a_restart_holds() -> None:
     desk = Desk(contents=disk(epoch=4, voted_for=1002))
-    assert desk.part.state is State.VOTED
+    assert desk.part.state is VoterState.VOTED
     answers = desk.give(_asks(4, 1003), source=1003)
     assert [answer.granted for answer in answers] == [False]
 
@@ -95,7 +95,7 @@ def test_vote_synced_a_candidate_asks_once_its_own_vote_is_durable(
 ) -> None:
     desk = Desk(*off)
     assert bool(desk.wait(400 * MS)) is asked
-    assert desk.part.state is State.CANDIDATE
+    assert desk.part.state is VoterState.CANDIDATE
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,14 @@ def test_votes_of_an_earlier_election_do_not_count() -> None:
 def test_a_candidate_that_hears_of_a_leader_follows_it() -> None:
     desk, _ = _candidate()
     sent = desk.give(BeginQuorumEpochRequest(1, desk.part.epoch, 1003), source=1003)
-    assert desk.part.state is State.FOLLOWER
+    assert desk.part.state is VoterState.FOLLOWER
     assert MetadataFetchRequest.kind in {message.kind for message in sent}
 
 
 def test_nobody_leads_twice_in_one_epoch_also_after_a_restart() -> None:
     for state in ({"voted_for": OWN}, {"voted_for": OWN, "leader_id": OWN}):
         desk = Desk(contents=disk(epoch=4, **state))
-        assert desk.part.state is State.VOTED
+        assert desk.part.state is VoterState.VOTED
         desk.wait(400 * MS)
         assert {request.epoch for request in desk.sync()} == {5}
 
@@ -251,7 +251,7 @@ def test_a_leader_that_resigns_names_who_has_most_of_its_log_first() -> None:
     sent = desk.call("resign", desk.now)
     ends = [one for one in sent if isinstance(one, EndQuorumEpochRequest)]
     assert [one.successors for one in ends] == [(1003, 1002)] * 2
-    assert desk.part.state is State.RESIGNED
+    assert desk.part.state is VoterState.RESIGNED
 
 
 def test_the_first_successor_stands_at_once_and_the_next_a_little_later() -> None:
@@ -260,14 +260,14 @@ def test_the_first_successor_stands_at_once_and_the_next_a_little_later() -> Non
         desk.give(BeginQuorumEpochRequest(1, 4, 1002))
         answers = desk.give(EndQuorumEpochRequest(2, 4, 1002, successors))
         assert EndQuorumEpochResponse.kind in {answer.kind for answer in answers}
-        assert desk.part.state is (State.UNATTACHED if place else State.CANDIDATE)
+        assert desk.part.state is (VoterState.UNATTACHED if place else VoterState.CANDIDATE)
         desk.wait(100 * MS)
-        assert desk.part.state is State.CANDIDATE
+        assert desk.part.state is VoterState.CANDIDATE
 
 
 def test_every_state_is_reached_and_left_and_events_have_one_outcome_in_each() -> None:
-    assert set(TRANSITIONS.values()) == set(State)
-    assert {state for state, _ in TRANSITIONS} == set(State)
+    assert set(TRANSITIONS.values()) == set(VoterState)
+    assert {state for state, _ in TRANSITIONS} == set(VoterState)
     assert {event for _, event in TRANSITIONS} == set(Event)
-    into_leader = [pair for pair, state in TRANSITIONS.items() if state is State.LEADER]
-    assert into_leader == [(State.CANDIDATE, Event.ELECTED)]
+    into_leader = [pair for pair, state in TRANSITIONS.items() if state is VoterState.LEADER]
+    assert into_leader == [(VoterState.CANDIDATE, Event.ELECTED)]
