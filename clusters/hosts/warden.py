@@ -57,8 +57,12 @@ class Warden(WardenClient):
                 start_new_session=True,
             )
         self._listener.start()
-        if will is not None:
-            self.ask(op="will", argv=list(will))
+        try:
+            if will is not None:
+                self.ask(op="will", argv=list(will))
+        except BaseException:  # a signal: a warden that is not entered must not outlive its harness
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
