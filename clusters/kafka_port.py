@@ -4,7 +4,7 @@ Controllers that decide, brokers that clients talk to, topics with partitions an
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
@@ -24,6 +24,7 @@ __all__ = [
     "Quorum",
     "Role",
     "TopicSpec",
+    "keys_of",
     "of_kafka",
     "refuse_unplaceable",
     "role_of",
@@ -158,6 +159,11 @@ class KafkaSpec(ClusterSpec):
         mistakes.refuse()
 
 
+def keys_of(topics: Iterable[TopicSpec]) -> tuple[str, ...]:
+    """Return the keys of all topics, in order."""
+    return tuple(key for topic in topics for key in topic.keys)
+
+
 def refuse_unplaceable(topics: Sequence[TopicSpec], *, brokers: int) -> None:
     """Raise UsageError for a topic that asks for more replicas than there are brokers."""
     for topic in topics:
@@ -239,7 +245,10 @@ class ClusterView:
 
     def is_whole(self, members: frozenset[int]) -> bool:
         """Return whether all members are unfenced and all partitions have a leader and full ISR."""
-        return self.taking_part >= members and not self.incomplete
+        return self.taking_part >= members and all(
+            one.leader is not None and set(one.isr) == set(one.replicas)
+            for one in self.partitions.values()
+        )
 
 
 @runtime_checkable

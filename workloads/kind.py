@@ -36,11 +36,6 @@ class Setup:
     first_process: int
     """The first number of its logical clients."""
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of all topics, in order."""
-        return tuple(key for topic in self.topics for key in topic.keys)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedSetup:
@@ -51,11 +46,6 @@ class SimulatedSetup:
     run: RunDirectory
     seed: int
     first_process: int
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of all topics, in order."""
-        return tuple(key for topic in self.topics for key in topic.keys)
 
 
 def _as_it_is(_spec: Any, promises: Promises) -> Promises:

@@ -11,6 +11,7 @@ from typing import Final
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.asking import Address
+from clusters.kafka_port import keys_of
 from clusters.port import NodeName
 from history.clock import Clock
 from history.run_directory import RunDirectory
@@ -74,7 +75,7 @@ def build(spec: MembershipSpec, setup: Setup) -> JournalledWorkload:
         warden=setup.warden,
         brokers=brokers,
         broker_ids=[setup.cluster.broker_id(broker) for broker in brokers],
-        keys=setup.keys,
+        keys=keys_of(setup.topics),
         run=setup.run,
         clock=setup.clock,
         seed=setup.seed,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import TopicSpec
+from clusters.kafka_port import TopicSpec, keys_of
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
@@ -56,7 +56,7 @@ class ProducePoll:
         self._plan = ClientPlan(
             spec=spec,
             bootstrap_servers=bootstrap_servers,
-            keys=tuple(key for topic in topics for key in topic.keys),
+            keys=keys_of(topics),
             run=run,
             origin_ns=clock.origin_ns,
             seed=seed,

@@ -15,7 +15,7 @@ from typing import Final
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import fetch_release
-from clusters.kafka_port import TopicSpec
+from clusters.kafka_port import TopicSpec, keys_of
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
@@ -63,7 +63,7 @@ class Transactions:
         self._plan = TransactionsPlan(
             spec=spec,
             bootstrap_servers=bootstrap_servers,
-            keys=tuple(key for topic in topics for key in topic.keys),
+            keys=keys_of(topics),
             run=run,
             origin_ns=clock.origin_ns,
             seed=seed,

@@ -11,7 +11,7 @@ from clusters.kafka.launch import server_command, tool_command
 from clusters.kafka.logs import last_words
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.voters import VoterSeat
-from clusters.witness.losses import Holdings, holdings_of
+from clusters.witness.losses import ReplicaHoldings, holdings_of
 
 __all__ = ["KafkaFiles", "KafkaSoftware"]
 
@@ -26,7 +26,7 @@ class KafkaFiles:
         """The first errors in its log, and the last."""
         return last_words(log, since=since)
 
-    def holdings(self, data: Path) -> Holdings:
+    def holdings(self, data: Path) -> ReplicaHoldings:
         """Return its replicas' log ends, and the sizes of its files."""
         return holdings_of(data)
 

@@ -13,7 +13,7 @@ from typing import Final, Self
 from clusters.hosts.disk import file_sizes
 from clusters.witness.live import log_end_offset
 
-__all__ = ["Holdings", "holdings_of"]
+__all__ = ["ReplicaHoldings", "holdings_of"]
 
 _REPLICA: Final = re.compile(r".+-\d+")
 _HOLDING: Final = frozenset({".log", ".checkpoint"})
@@ -23,7 +23,7 @@ _NAMED_MAX: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holdings:
+class ReplicaHoldings:
     """The content of a data directory."""
 
     log_ends: Mapping[str, int]
@@ -48,11 +48,11 @@ class Holdings:
         return f"it lost {gone_bytes:,} bytes of its logs and snapshots{offsets}"
 
 
-def holdings_of(data: Path) -> Holdings:
+def holdings_of(data: Path) -> ReplicaHoldings:
     """Return what a data directory holds now; nothing if it does not exist."""
     replicas = sorted(path.name for path in data.glob("*") if _REPLICA.fullmatch(path.name))
     ends = {name: log_end_offset(data, name) for name in replicas}
-    return Holdings(
+    return ReplicaHoldings(
         log_ends={name: end for name, end in ends.items() if end is not None},
         file_bytes={
             path: size for path, size in file_sizes(data).items() if path.suffix in _HOLDING

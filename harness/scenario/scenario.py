@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clusters.kafka_port import TopicSpec, of_kafka
+from clusters.kafka_port import TopicSpec, keys_of, of_kafka
 from clusters.port import ClusterSpec
 from clusters.stage import Stage
 from clusters.system import System
@@ -135,7 +135,7 @@ class Scenario:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of all topics, in order."""
-        return tuple(key for topic in self.topics for key in topic.keys)
+        return keys_of(self.topics)
 
     def without_faults(self) -> "Scenario":
         """Return the control of this scenario: the same cluster and clients, and nothing breaks."""
@@ -284,7 +284,7 @@ def _stage(
         nodes=cluster.nodes,
         system=system_of(cluster).name,
         roles=cluster.roles,
-        keys=tuple(key for topic in topics for key in topic.keys) or _AnyKeys(),
+        keys=keys_of(topics) or _AnyKeys(),
         broker_ids=cluster.member_ids,
         spares=cluster.spares,
         fixed=cluster.fixed,

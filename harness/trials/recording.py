@@ -10,6 +10,7 @@ from typing import Final
 
 import yaml
 
+from clusters.kafka_port import keys_of
 from clusters.observation import Down
 from clusters.port import NodeName
 from clusters.reference.nodes.errors import ERROR_NAMES, Error
@@ -206,4 +207,4 @@ def timed_data(step: Step) -> dict[str, object]:
 
 
 def _keys(plan: TrialPlan) -> tuple[str, ...]:
-    return tuple(key for topic in plan.topics for key in topic.keys)
+    return keys_of(plan.topics)

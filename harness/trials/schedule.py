@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from clusters.kafka_port import Role, role_of
+from clusters.kafka_port import Role, keys_of, role_of
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.interpreter import Interpreter
 from harness.scenario.trial_spec import Storm
@@ -130,7 +130,7 @@ class Schedule:
 
     def _as_they_are_due(self, end_ns: int) -> Iterator[Step | None]:
         plan, begin_ns = self._plan, self._world.now_ns
-        keys = tuple(key for topic in plan.topics for key in topic.keys)
+        keys = keys_of(plan.topics)
         nodes = self._cluster.nodes
         if plan.storm is Storm.QUORUM:
             nodes = tuple(node for node in nodes if role_of(node) is Role.CONTROLLER)

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clusters.kafka_port import TopicSpec
+from clusters.kafka_port import TopicSpec, keys_of
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.simulated.cluster import SimulatedCluster
 from history.failure import HarnessError
@@ -84,7 +84,7 @@ class SimulatedProducePoll:
     ) -> None:
         self._spec = spec
         self._cluster = cluster
-        self._keys = tuple(key for topic in topics for key in topic.keys)
+        self._keys = keys_of(topics)
         self._places = [
             (topic.name, partition) for topic in topics for partition in range(len(topic.keys))
         ]
@@ -228,6 +228,6 @@ def build(spec: ProducePollSpec, setup: SimulatedSetup) -> SimulatedProducePoll:
         spec,
         setup.cluster,
         topics=setup.topics,
-        recorders=recorded(setup.run.raw, setup.keys),
+        recorders=recorded(setup.run.raw, keys_of(setup.topics)),
         seed=setup.seed,
     )
