@@ -32,7 +32,7 @@ __all__ = ["MEANINGS", "LossStory", "Moment", "Stories", "replica_epochs", "stor
 MEANINGS: Final = {
     ValueFate.LOST: "on no replica's disk",
     ValueFate.UNREACHABLE: "on a replica's disk, outside the log of the leader",
-    ValueFate.UNREAD: "in the leader's log, and nobody was given them",
+    ValueFate.UNREAD: "in the leader's log, and given to no reader",
     ValueFate.UNCERTAIN: "on no disk that could be read whole; some could not",
 }
 _STORIES_MAX: Final = 6

@@ -96,7 +96,7 @@ class ArrowPainter:
         rightwards = end > post
         gone = arrow.action == "undeliverable"
         late = length(arrival.time_ns - arrow.sent_ns)
-        words = f"{arrow.api} {'finds nobody' if gone else 'arrives'}, {late} late"
+        words = f"{arrow.api} {'finds no receiver' if gone else 'arrives'}, {late} late"
         tip = end - (8 if rightwards else -8)
         parts = [
             line("shaft", x1=post, y1=y, x2=tip, y2=y),

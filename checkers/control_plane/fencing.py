@@ -89,7 +89,7 @@ def fenced_too_late(tables: Tables, seen: View) -> Judged:
 
 def _judged(check: str, tables: Tables, seen: View, answers: _Answers) -> Judged:
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
-    doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
+    doubt = seen.log.doubt or ("" if timeouts_ns else "the nodes' settings were not recorded")
     if doubt:
         yield from doubtful(check, doubt)
         return

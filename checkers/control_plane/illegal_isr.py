@@ -112,7 +112,7 @@ CHECKS: Final = (
             title="A partition has no ISR",
             kind=Kind.ANOMALY,
             rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
-            "replicas. With them (KIP-966) it may be empty while nobody leads.",
+            "replicas. With them (KIP-966) it may be empty while there is no leader.",
             meaning="No replica is known to have the committed records.",
             case="a version of a partition's ISR",
             source="KIP-631, KIP-966; KAFKA-15353",

@@ -39,7 +39,7 @@ def stale_controllers(tables: Tables, seen: View) -> Judged:
     """Judge the last such claim of each controller and epoch. Reads `quorum_claims`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = len(seen.facts.controllers) > 1
-    doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
+    doubt = "no controller was seen to claim to lead the quorum" if several and not claims else ""
     proofs = list(_stale(claims))
     yield METADATA, spelled(NAME, METADATA, proofs, cases=_deposed_count(claims), doubt=doubt)
 

@@ -84,7 +84,7 @@ LIST_ENTRIES: Final = (
     _of_lists(
         "c",
         "garbage-element",
-        "An element was read that nobody appended",
+        "An element was read that was never appended",
         "No transaction of whatever outcome appended it to that key. Forbidden by every isolation.",
         "Data came out of nowhere, or into the wrong list.",
         "an element of a key's longest read, or of one that is no prefix of it",

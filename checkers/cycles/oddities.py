@@ -112,7 +112,7 @@ def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
             key=name,
             level=level,
             proof=Proof.of(
-                "transaction {read} read {value} in {name}, which nobody appended",
+                "transaction {read} read {value} in {name}, which was never appended",
                 operations={"read": read},
                 values={"value": int(value[number])},
                 name=name,

@@ -102,7 +102,7 @@ CHECKS: Final = (
         kind=Kind.ASSUMPTION,
         rule="For each kind of operation, the records in the bucket files are as many as the "
         "operations count, and every bucket file could be read.",
-        meaning="Otherwise a value that nobody read may have been read and not written down.",
+        meaning="Otherwise a value without a recorded read may have been read all the same.",
         case="a record",
         source="history/schema.py, RECORDS",
         strength=Strength.NEVER,

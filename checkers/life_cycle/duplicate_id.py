@@ -39,7 +39,7 @@ NAME: Final = "duplicate-id"
 def duplicate_ids(tables: Tables, seen: View) -> Judged:
     """Find registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
-    doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
+    doubt = seen.log.doubt or ("" if timeouts_ns else "the nodes' settings were not recorded")
     if doubt:
         yield from doubtful(NAME, doubt)
         return

@@ -88,7 +88,7 @@ CHECKS: Final = (
             rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
             "AlterPartition before it tried again; none of its tries was accepted or left "
             "unanswered.",
-            meaning="A broker that nobody knows takes part.",
+            meaning="A broker that is not registered takes part.",
             case="a refusal of a registration",
             source="KIP-631",
             strength=Strength.NEVER,

@@ -26,7 +26,7 @@ WHOLE_HISTORY: Final = Entry(
     rule="Over all keys, the least index is 0 and the greatest is one less than the number of "
     "operations, by the statistics of the files, every one of which could be read. (That a process "
     "has one operation open at a time is not needed, and not compared.)",
-    meaning="Otherwise what nobody wrote may have been written by an operation that got lost.",
+    meaning="Otherwise a value without a recorded write may have been written by a lost operation.",
     case="an operation",
     source="history/schema.py, MODEL_OPERATIONS",
     strength=Strength.NEVER,
@@ -39,7 +39,7 @@ NONLINEARIZABLE: Final = Entry(
     title="No order of the operations explains every answer",
     kind=Kind.ANOMALY,
     rule="The operations of a key, each at one moment between its call and its return, ends "
-    "included, are compared with what the object of the model does when nobody disturbs it "
+    "included, are compared with what the object of the model does when it is undisturbed "
     "(history/models.py). Crashed operations took effect at any moment after their call, or never. "
     "Versioned registers and logs: by the moments at which versions appear, each made once, by "
     "somebody, with one value; version 0 has none. Others: by a kernel of their own or a search "

@@ -212,7 +212,7 @@ CHECKS: Final = (
             "was told one that no transaction had sent which may have been committed; or an "
             "older one, or none, though a later one had been committed before it asked "
             "(acknowledged, or seen in an earlier answer) and was sent after the older one had "
-            "been. What nobody asked for is not judged.",
+            "been. An offset that was never asked for is not judged.",
             meaning="Records are taken in twice, or never, although each transaction is whole.",
             case="an answer that tells a group its committed offset of a key",
             source="KIP-98; KIP-447",

@@ -35,7 +35,7 @@ __all__ = ["HANGING", "hanging_transactions"]
 HANGING: Final = Entry(
     id="D12",
     name="hanging-transaction",
-    title="A transaction that nobody can end holds up the readers",
+    title="A transaction that cannot be ended holds up the readers",
     kind=Kind.ANOMALY,
     rule="Every producer has ended and every transaction has had the time to be aborted at its "
     "time-out, and the last stable offset of a key is below its high watermark. Or it had caught "
@@ -76,7 +76,7 @@ def _judged(
     key: str, row: Row | None, left_open: Sequence[OpenTransaction], *, written: bool
 ) -> Found:
     if row is None:
-        doubt = f"nobody asked for the end of {key}"
+        doubt = f"the end of {key} was not asked for"
         return none(HANGING.name, key, cases=0, doubt=doubt)
     behind = row["last_stable_offset"] < row["high_watermark"]
     if behind and not row["due"]:

@@ -49,7 +49,7 @@ class Hardships:
         """Put the node's clock wrong; what it then says itself."""
         pid = self._pid(name)
         if pid is None:
-            raise HarnessError(f"{name} does not run: nobody can see that its clock is wrong")
+            raise HarnessError(f"{name} does not run: that its clock is wrong cannot be seen")
         self._note_asking(pid)
         return self._clock(name).put_wrong(skew, lambda: jvm_clock(pid))
 

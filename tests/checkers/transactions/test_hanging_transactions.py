@@ -1,4 +1,4 @@
-"""D12: a transaction that nobody can end holds up the readers."""
+"""D12: a transaction that cannot be ended holds up the readers."""
 
 from collections.abc import Iterator, Sequence
 
