@@ -55,6 +55,10 @@ class Section:
     """Returns the costs of repetitions on the history: (directory, size, count of repetitions)."""
 
 
+_RIGHT: Final = (Validity.VALID, Validity.FIGURE)
+"""The answers of checks to a history that is valid: a figure is neither right nor wrong."""
+
+
 def _make_rows(directory: Path, size: int) -> None:
     """Write the rows of one register, as a kernel gets them."""
     recipe = ModelRecipe(model=Model.VERSIONED_REGISTER, operations=size)
@@ -122,7 +126,7 @@ def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]
             one.check: one.reason
             for one in check_run(run, session=SparkTasks(spark)).checks
             # There are no grounds for a verdict on a run that never was.
-            if one.validity is not Validity.VALID and entry_of(one.check).kind is not Kind.GROUND
+            if one.validity not in _RIGHT and entry_of(one.check).kind is not Kind.GROUND
         }
         if wrong:
             raise HarnessError(f"a history that is valid was not found so: {wrong}")

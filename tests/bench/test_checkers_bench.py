@@ -68,6 +68,12 @@ def test_a_section_is_made_and_measured_in_processes_of_its_own(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.spark
+def test_the_history_of_the_data_plane_is_found_valid(tmp_path: Path) -> None:
+    figures = checkers_bench(only=["data-plane"], sizes=[20_000], repetitions=1, directory=tmp_path)
+    assert [len(one.costs) for one in figures.sizes] == [1]
+
+
 def test_a_section_that_does_not_exist_is_refused_with_those_that_do() -> None:
     ended = CliRunner().invoke(bench, ["checkers", "--only", "registers,nonsense"])
     assert ended.exit_code != 0
