@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 import click
 
+from clusters.port import ClusterSpec
 from harness.cli.options import as_json, emit_json
 from harness.progress import terminal_progress
 
@@ -22,8 +23,25 @@ CHECKER_SECTIONS: Final = (
     "worst-refused",
     "worst-open",
 )
-"""The names in `bench.checker_sections`, which takes seconds to be imported."""
+"""The names in `bench.checkers`, which takes seconds to be imported."""
 SIMULATOR_SECTIONS: Final = ("trials", "recorded", "control-plane")
+
+
+class _Figures(Protocol):
+    def as_data(self) -> object:
+        """Return them for JSON."""
+
+    def lines(self) -> Iterable[str]:
+        """Return them as lines of text."""
+
+
+def _shown(figures: _Figures, *, as_json: bool) -> int:
+    """Print the figures; return the exit code."""
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
 
 
 @click.group()
@@ -41,31 +59,60 @@ def recorder(pairs: int, seconds: int, as_json: bool) -> int:
 
     with terminal_progress() as progress:
         figures = recorder_bench(pairs=pairs, seconds=seconds, say=progress.say)
-    if as_json:
-        emit_json(figures.as_data())
-    else:
-        click.echo("\n".join(figures.lines()))
-    return 0
+    return _shown(figures, as_json=as_json)
 
 
 @bench.command()
-@click.option("--kafka", default="4.3.1", show_default=True)
+@click.option("--kafka", help="The release of Kafka. [default: 4.3.1; with --zookeepers 3.9.2]")
 @click.option("--controllers", type=click.Choice(["1", "3"]), default="1", show_default=True)
+@click.option(
+    "--zookeepers",
+    type=click.Choice(["1", "3", "5"]),
+    help="Servers of the ensemble on which Kafka is started, instead of controllers.",
+)
+@click.option("--zookeeper", help="Start an ensemble of this release of ZooKeeper instead.")
+@click.option("--servers", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
 @click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
 @as_json
-def start(kafka: str, controllers: str, runs: int, as_json: bool) -> int:
+def start(as_json: bool, runs: int, **flags: Any) -> int:
     """Seconds from the first spawn to a usable cluster of three brokers, release and Java warm."""
     from bench.start import start_bench
+    from clusters.kafka_port import KafkaSpec
+    from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+    from clusters.zookeeper.system import ZooKeeperSpec
 
+    release = {} if flags["kafka"] is None else {"release": flags["kafka"]}
+    spec: ClusterSpec = KafkaSpec(controllers=int(flags["controllers"]), **release)
+    if flags["zookeeper"] is not None:
+        spec = ZooKeeperSpec(release=flags["zookeeper"], servers=int(flags["servers"]))
+    elif flags["zookeepers"] is not None:
+        spec = KafkaZooKeeperSpec(zookeepers=int(flags["zookeepers"]), **release)
     with terminal_progress() as progress:
-        figures = start_bench(
-            release=kafka, controllers=int(controllers), runs=runs, say=progress.say
+        figures = start_bench(spec, runs=runs, say=progress.say)
+    return _shown(figures, as_json=as_json)
+
+
+@bench.command()
+@click.option("--zookeeper", help="The release. [default: that of PySpark's jars]")
+@click.option("--servers", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
+@click.option("--clients", type=click.IntRange(1, 32), default=3, show_default=True)
+@click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
+@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
+@as_json
+def register(as_json: bool, **flags: Any) -> int:
+    """Recorded operations a second of clients that read and write znodes of an ensemble."""
+    from bench.register import register_bench
+    from clusters.zookeeper.system import ZooKeeperSpec
+
+    release = {} if flags["zookeeper"] is None else {"release": flags["zookeeper"]}
+    common = {name: flags[name] for name in ("clients", "runs", "seconds")}
+    with terminal_progress() as progress:
+        figures = register_bench(
+            spec=ZooKeeperSpec(servers=int(flags["servers"]), **release),
+            **common,
+            say=progress.say,
         )
-    if as_json:
-        emit_json(figures.as_data())
-    else:
-        click.echo("\n".join(figures.lines()))
-    return 0
+    return _shown(figures, as_json=as_json)
 
 
 @bench.command()
@@ -81,11 +128,7 @@ def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
         figures = wire_bench(
             pairs=pairs, seconds=seconds, value_bytes=value_bytes, say=progress.say
         )
-    if as_json:
-        emit_json(figures.as_data())
-    else:
-        click.echo("\n".join(figures.lines()))
-    return 0
+    return _shown(figures, as_json=as_json)
 
 
 @bench.command()
@@ -123,11 +166,7 @@ def checkers(
             directory=directory,
             say=progress.say,
         )
-    if as_json:
-        emit_json(figures.as_data())
-    else:
-        click.echo("\n".join(figures.lines()))
-    return 0
+    return _shown(figures, as_json=as_json)
 
 
 @bench.command()
@@ -144,11 +183,7 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
         figures = simulator_bench(
             only=_named(only, SIMULATOR_SECTIONS), runs=runs, say=progress.say
         )
-    if as_json:
-        emit_json(figures.as_data())
-    else:
-        click.echo("\n".join(figures.lines()))
-    return 0
+    return _shown(figures, as_json=as_json)
 
 
 def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:

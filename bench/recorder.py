@@ -23,7 +23,7 @@ from clusters.kafka.preparation import prepare
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from history.clock import Clock
 from history.operation import Outcome
-from history.segment import SendRecorder
+from history.send_recorder import SendRecorder
 from workloads.clients.config import ClientConfig, ProducerConfig
 from workloads.clients.recording import RecordsSends
 from workloads.clients.sender import Sender

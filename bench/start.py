@@ -1,4 +1,4 @@
-"""The time that a cluster takes from the first spawn to a topic that can be created, warm."""
+"""The time that a cluster takes from the first spawn until it can be used, warm."""
 
 import statistics
 import tempfile
@@ -6,28 +6,34 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec, TopicSpec
+from clusters.port import ClusterSpec
+from clusters.system import Make, Wanted
+from clusters.systems import system_of
 from history.clock import Clock
 
 __all__ = ["StartFigures", "start_bench"]
+
+
+Usable = Callable[[Any], None]
+"""Uses a cluster that has just started, as its first client would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartFigures:
     """The seconds of each start, in order."""
 
-    release: str
-    controllers: int
-    brokers: int
+    title: str
+    nodes: str
     java: str
     start_s: tuple[float, ...]
-    """The time from the first spawn until all brokers are unfenced."""
-    usable_s: tuple[float, ...]
+    """The time from the first spawn until all nodes take part."""
+    usable_s: tuple[float, ...] = ()
     """The time until a topic was created on all of them, too."""
 
     def as_data(self) -> dict[str, object]:
@@ -36,54 +42,69 @@ class StartFigures:
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
+        topic = (f"  and a topic created    {_spread(self.usable_s)}",) if self.usable_s else ()
         return [
-            f"Kafka {self.release}, {self.controllers} + {self.brokers} nodes, Java {self.java}",
+            f"{self.title}, {self.nodes} nodes, Java {self.java}",
             f"{len(self.start_s)} starts: min / median / max",
-            f"  all brokers unfenced   {_spread(self.start_s)}",
-            f"  and a topic created    {_spread(self.usable_s)}",
+            f"  all nodes take part    {_spread(self.start_s)}",
+            *topic,
         ]
 
 
-def start_bench(
-    *, release: str, controllers: int, runs: int, say: Callable[[str], None]
-) -> StartFigures:
-    """Start and stop a cluster of three brokers `runs` times; raise HarnessError if one fails."""
-    spec = KafkaSpec(release=release, controllers=controllers)
-    prepared = prepare(spec, say)
+def start_bench(spec: ClusterSpec, *, runs: int, say: Callable[[str], None]) -> StartFigures:
+    """Start and stop a cluster `runs` times; raise HarnessError if one fails."""
+    make = system_of(spec).makes[0]
+    has_topics = isinstance(spec, BrokersSpec)
+    java, times = _times(make, spec, runs=runs, say=say, use=_topic_made if has_topics else _unused)
+    return StartFigures(
+        title=make.title.format(release=spec.release),
+        nodes=" + ".join(map(str, spec.counts.values())),
+        java=java,
+        start_s=tuple(start_s for start_s, _ in times),
+        usable_s=tuple(usable_s for _, usable_s in times) if has_topics else (),
+    )
+
+
+def _topic_made(cluster: Any) -> None:
+    cluster.create_topics([TopicSpec(name="t", partitions=1, replication_factor=3)])
+
+
+def _unused(_cluster: Any) -> None:
+    """A cluster without topics is used once it has started."""
+
+
+def _times(
+    make: Make, spec: ClusterSpec, *, runs: int, say: Callable[[str], None], use: Usable
+) -> tuple[str, list[tuple[float, float]]]:
+    """Return the Java, and of each start the seconds until it was over and until it was used."""
+    driver = make.driver
+    prepared = driver.prepare(spec, Wanted(), say)
     times = []
     for _ in range(runs):
         with (
             tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
             Warden(run_id="bench-start") as warden,
         ):
-            cluster = KafkaCluster(
+            cluster = driver.build(
                 spec,
+                prepared,
                 host=LocalHost(warden),
-                prepared=prepared,
                 directory=Path(directory),
                 clock=Clock.start(),
+                rules_off=(),
+                port_base=None,
+                route=direct,
             )
             try:
-                times.append(_time_one(cluster))
+                begin_s = time.monotonic()
+                cluster.start()
+                start_s = time.monotonic() - begin_s
+                use(cluster)
+                times.append((start_s, time.monotonic() - begin_s))
             finally:
                 cluster.stop()
-        say(f"unfenced after {times[-1][0]:.2f} s, usable after {times[-1][1]:.2f} s")
-    return StartFigures(
-        release=prepared.release.version,
-        controllers=controllers,
-        brokers=spec.brokers,
-        java=prepared.java.version,
-        start_s=tuple(start_s for start_s, _ in times),
-        usable_s=tuple(usable_s for _, usable_s in times),
-    )
-
-
-def _time_one(cluster: KafkaCluster) -> tuple[float, float]:
-    begin_s = time.monotonic()
-    cluster.start()
-    start_s = time.monotonic() - begin_s
-    cluster.create_topics([TopicSpec(name="t", partitions=1, replication_factor=3)])
-    return start_s, time.monotonic() - begin_s
+        say(f"started after {times[-1][0]:.2f} s, usable after {times[-1][1]:.2f} s")
+    return prepared.java.version, times
 
 
 def _spread(seconds: tuple[float, ...]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers.catalogue import CATALOGUE, Entry, Kind, Strength
+from checkers.entry import SUBJECTS
 
 __all__ = ["anomalies_page"]
 
@@ -37,6 +38,7 @@ _HEADINGS: Final = {
     "C": "Anomalies of the control plane: what the controller decides",
     "V": "Anomalies of visibility: what brokers show of the metadata",
     "L": "Anomalies of identity and life cycle",
+    "Z": "Anomalies of znodes: what clients of a ZooKeeper ensemble see",
     "M": "Open histories: is there an order that explains every answer",
 }
 """The titles of the catalogue's parts, by the first letter of their ids."""
@@ -53,7 +55,8 @@ def _lines() -> Iterator[str]:
     yield "Generated from the catalogue by `python -m checkers.anomalies_page`; do not edit."
     yield ""
     yield _TERMS
-    for letter, heading in _HEADINGS.items():
+    for letter in SUBJECTS:
+        heading = _HEADINGS[letter]
         entries = [entry for entry in CATALOGUE if entry.id.startswith(letter)]
         if entries:
             yield ""

@@ -37,7 +37,8 @@ from checkers.grounds.history_summary import HistorySummary, history_summary
 from checkers.grounds.operations import COLUMNS, SUMMARY, FaultWindow, summary_of_operations
 from checkers.grounds.recordings import recordings
 from checkers.grounds.required import required
-from checkers.group_pass import group_answers
+from checkers.grounds.windows import window_strikes
+from checkers.group_pass import group_answers, table_group
 from checkers.losses.forensics import Forensics, write_forensics
 from checkers.losses.forensics_pass import loss_forensics
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
@@ -53,7 +54,6 @@ from checkers.runner.tables import (
 from checkers.runner.tasks import TaskSession
 from checkers.setting import Setting
 from checkers.table_check import TableCheck
-from checkers.table_pass import table_group
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
 from checkers.weight import weighed
 from history.failure import HarnessError
@@ -121,6 +121,7 @@ def check_run(
         for result in (
             course(manifest, load_samples(run)),
             recordings(run, manifest),
+            *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
             *answered.results,
             *(result for group in of_groups for result in group.results),
         )

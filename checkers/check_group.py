@@ -1,22 +1,23 @@
 """Groups of checks outside the data plane: what a group is, its question and its answers.
 
 A group answers its checks from the sealed tables of a run, in whatever way suits it; most are
-kernels of tables of the cluster (`checkers.table_pass`). It is asked for those of its checks
+kernels of tables of the cluster (`checkers.group_pass`). It is asked for those of its checks
 whose tables the run set out to record: another check is not asked, and stands in no verdict. A
 group that crashes as a whole leaves its checks unknown, and no others.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
+from checkers.anomaly import ANOMALIES
 from checkers.entry import Entry
 from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
 from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
 from checkers.setting import Setting
-from checkers.verdict import CheckResult
+from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
@@ -71,6 +72,20 @@ class GroupAnswers:
     """One result per check that was asked; a check without one counts as not run."""
     anomalies: pa.Table
     """`checkers.anomaly.ANOMALIES` of all of them."""
+
+    @classmethod
+    def of(cls, told: Iterable[tuple[CheckResult, pa.Table]]) -> Self:
+        """Return the answers and the anomalies of checks, gathered."""
+        results, tables = zip(*told, strict=True)
+        return cls(results=results, anomalies=pa.concat_tables(tables))
+
+    @classmethod
+    def unknown(cls, checks: Iterable[str], reason: str) -> Self:
+        """Return that none of these checks could be answered, and why."""
+        results = (
+            CheckResult(check=one, validity=Validity.UNKNOWN, reason=reason) for one in checks
+        )
+        return cls(results=tuple(results), anomalies=ANOMALIES.empty_table())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

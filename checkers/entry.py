@@ -38,6 +38,7 @@ SUBJECTS: Final = {
     "C": "control plane",
     "V": "visibility",
     "L": "life cycle",
+    "Z": "znodes",
     "M": "open history",
 }
 """The parts of the catalogue by the first letter of their ids, in order."""
@@ -45,12 +46,12 @@ SUBJECTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One check."""
+    """One check; by default of an anomaly that nothing allows."""
 
     id: str
     name: str
     title: str
-    kind: Kind
+    kind: Kind = Kind.ANOMALY
     rule: str
     """The exact comparison that the check makes."""
     meaning: str
@@ -58,7 +59,7 @@ class Entry:
     case: str
     """The name of one case, in the singular; the verdict counts cases."""
     source: str
-    strength: Strength
+    strength: Strength = Strength.NEVER
     allowed_if: str = ""
     """The condition under which it is legal; empty unless the strength is `allowed-if`."""
     promise: str = ""

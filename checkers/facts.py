@@ -9,7 +9,7 @@ import pyarrow as pa
 from checkers.anomaly import Found
 from history.clock import ClockSkew
 from history.manifest import Manifest, Promises
-from history.roles import BROKER, CONTROLLER, role_of
+from history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
 
 __all__ = ["Facts", "Judged", "Tables", "facts_of"]
 
@@ -19,6 +19,7 @@ Tables = Mapping[str, pa.Table]
 Judged = Iterable[tuple[str, Found]]
 """The findings of a check by key: a topic-partition or another subject, such as "broker-2"."""
 
+_VOTING: Final = frozenset({CONTROLLER, ZOOKEEPER})
 _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
 _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
@@ -45,7 +46,7 @@ class Facts:
     keys: tuple[str, ...] = ()
     """The keys of the run; a cluster has others of its own."""
     skews: tuple[ClockSkew, ...] = ()
-    """The skews of controllers, whose clocks give the timestamps of the metadata log."""
+    """The skews of those that vote, whose clocks give the timestamps of the metadata log."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -96,8 +97,13 @@ class Facts:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """The nodes that vote."""
-        return tuple(node for node in self.node_ids if role_of(node) == CONTROLLER)
+        """The nodes that vote on metadata: controllers or, where ZooKeeper has it, its servers."""
+        return tuple(node for node in self.node_ids if role_of(node) in _VOTING)
+
+    @property
+    def on_zookeeper(self) -> bool:
+        """True if ZooKeeper has the metadata."""
+        return any(role_of(node) == ZOOKEEPER for node in self.node_ids)
 
     @property
     def brokers(self) -> tuple[str, ...]:
@@ -124,7 +130,7 @@ def facts_of(manifest: Manifest) -> Facts:
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
-        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) == CONTROLLER),
+        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) in _VOTING),
     )
 
 

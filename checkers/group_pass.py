@@ -1,16 +1,35 @@
-"""Asking the groups: each for what the run recorded, none able to silence another."""
+"""Asking the groups, none able to silence another; the checks of whole tables are one of them.
+
+To read a tape and to replay a log takes longer than most checks do. So the calls of kernels that
+one worker makes share what they read, but for the tables of a bucket. A kernel that crashes is
+unknown for its call and check; so is a table that cannot be read, and a call that ends its worker.
+"""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from checkers.anomaly import ANOMALIES
+import pyarrow as pa
+
+from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.verdict import CheckResult, Validity
+from checkers.entry import Entry
+from checkers.facts import Facts, facts_of
+from checkers.finding_rows import findings_table, found_row
+from checkers.metadata.view import View
+from checkers.results import FileAnswers, anomalies_found, result_of
+from checkers.runner.tables import SealedFile, byte_count, row_count, rows_in
+from checkers.runner.tasks import TaskResult
+from checkers.table_check import TableCheck
+from checkers.verdict import CheckResult
+from history.cluster_schema import METADATA_LOG
+from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["group_answers"]
+__all__ = ["group_answers", "table_group"]
 
-_LOG = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger(__name__)
+_BUCKETED: Final = ("records", "replica_records")
 
 
 def group_answers(groups: Sequence[CheckGroup], question: Question) -> tuple[GroupAnswers, ...]:
@@ -27,14 +46,98 @@ def group_answers(groups: Sequence[CheckGroup], question: Question) -> tuple[Gro
     )
 
 
+def table_group(checks: Sequence[TableCheck]) -> CheckGroup:
+    """Return these checks as a group."""
+
+    def answer(question: Question) -> GroupAnswers:
+        asked = [check for check in checks if check.entry.name in question.checks]
+        calls = [call for check in asked for call in _calls(check, question)]
+        of_buckets = (
+            byte_count(file)
+            for call in calls
+            for name, file in call.files.items()
+            if name in _BUCKETED
+        )
+        judge = _Judge(facts=facts_of(question.manifest))
+        answers = question.each(calls, judge, bytes_in_all=sum(of_buckets))
+        return GroupAnswers.of(
+            _told(check.entry, [one for one in answers if one.task.check is check])
+            for check in asked
+        )
+
+    return CheckGroup(name="tables", entries=tuple(check.entry for check in checks), answer=answer)
+
+
 def _answers(group: CheckGroup, question: Question) -> GroupAnswers:
     try:
         return group.answer(question)
     except Exception as error:  # noqa: BLE001  # whatever it is, only these checks are unknown
         _LOG.exception("the checks of %s crashed", group.name)
         reason = f"the checks of {group.name} crashed: {type(error).__name__}: {error}"
-        results = tuple(
-            CheckResult(check=name, validity=Validity.UNKNOWN, reason=reason)
-            for name in question.checks
-        )
-        return GroupAnswers(results=results, anomalies=ANOMALIES.empty_table())
+        return GroupAnswers.unknown(question.checks, reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One call of a kernel."""
+
+    check: TableCheck
+    files: Mapping[str, SealedFile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """The caller of the checks; the tables it has read and replayed serve all calls."""
+
+    facts: Facts
+    shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)
+    views: dict[SealedFile | None, View] = field(default_factory=dict)
+
+    def __call__(self, call: _Call) -> list[tuple[str, Found]]:
+        tables = {name: self._read(name, file) for name, file in call.files.items()}
+        file = call.files.get("metadata_log")
+        if file not in self.views:
+            # Of no log, where the kernel does not ask for one.
+            log = METADATA_LOG.empty_table() if file is None else tables["metadata_log"]
+            self.views[file] = View(facts=self.facts, metadata_log=log)
+        return list(call.check.kernel(tables, self.views[file]))
+
+    def _read(self, name: str, file: SealedFile) -> pa.Table:
+        if name in _BUCKETED:
+            return rows_in(file, name)
+        if file not in self.shelf:
+            self.shelf[file] = rows_in(file, name)
+        return self.shelf[file]
+
+
+def _calls(check: TableCheck, question: Question) -> Iterable[_Call]:
+    for bucket in _buckets(question) if check.by_bucket else (0,):
+        files = {name: question.file(name, bucket=bucket) for name in check.given}
+        yield _Call(check=check, files=files)
+
+
+def _buckets(question: Question) -> tuple[int, ...]:
+    """Return the buckets that hold anything or cannot be read: few keys fill few buckets."""
+    return tuple(
+        bucket
+        for bucket in range(RECORD_BUCKET_COUNT)
+        if any(row_count(question.file(name, bucket=bucket)) != 0 for name in _BUCKETED)
+    )
+
+
+def _told(
+    entry: Entry, answers: Sequence[TaskResult[_Call, list[tuple[str, Found]]]]
+) -> tuple[CheckResult, pa.Table]:
+    findings = findings_table(
+        [
+            found_row(entry.name, found) | {"path": entry.name, "key": key, "seconds": 0.0}
+            for answer in answers
+            for key, found in answer.content or ()
+        ]
+    )
+    # A check that cannot read one tape in sixteen calls has one reason and not sixteen.
+    failures = tuple(dict.fromkeys(answer.failure for answer in answers if answer.failure))
+    seconds = sum(answer.seconds for answer in answers)
+    files = FileAnswers(record_count=0, unreadable=failures, seconds=seconds)
+    result = result_of(entry, findings, files=files, broken=frozenset(), died="")
+    return replace(result, seconds=seconds), anomalies_found(entry.name, findings)

@@ -6,6 +6,7 @@ the facts. Both are stored, so that the findings of an old run read as they did 
 whatever its check says today.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,8 +18,8 @@ __all__ = ["Fact", "FactKind", "Proof"]
 
 _NS_A_SECOND: Final = 1_000_000_000
 
-Cited = Mapping[str, int] | Iterable[int]
-"""Facts of a kind by their names in the rule, or such as it does not name."""
+Cited = Mapping[str, int | None] | Iterable[int]
+"""Facts of a kind by their names in the rule (None is left out), or such as it does not name."""
 
 
 class FactKind(StrEnum):
@@ -41,8 +42,15 @@ class FactKind(StrEnum):
     WORD = "word"
 
 
+_NAMED: Final = re.compile(r"\{(\w+)\}")
 _SECONDS: Final = frozenset({FactKind.TIME, FactKind.DURATION})
 _OFFSETS: Final = frozenset({FactKind.OFFSET, FactKind.METADATA_OFFSET})
+_ORIGIN_WORDS: Final = {
+    kind: kind.value.replace("-", " ")
+    for kind in (FactKind.OPERATION, FactKind.FRAME, FactKind.METADATA_OFFSET)
+}
+"""The kinds of fact that others come from, and their words in `Fact.source`."""
+_ORIGINS: Final = {words: kind for kind, words in _ORIGIN_WORDS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +62,7 @@ class Fact:
     """The name in the rule; for a fact that the rule does not name, its kind."""
     value: int | str
     source: str = ""
-    """The source of the fact if its kind does not imply it: "operation 7", "frame 3"."""
+    """Where it comes from if its kind does not say it: "operation 7", "metadata offset 3"."""
 
     @property
     def words(self) -> str:
@@ -62,6 +70,12 @@ class Fact:
         if self.kind in _SECONDS:
             return f"{int(self.value) / _NS_A_SECOND:.3f} s"
         return str(self.value)
+
+    @property
+    def origin(self) -> tuple[FactKind, int] | None:
+        """The kind and number of its source: an operation, a frame or a metadata offset."""
+        words, _, number = self.source.rpartition(" ")
+        return (_ORIGINS[words], int(number)) if words in _ORIGINS else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +103,9 @@ class Proof:
     ) -> "Proof":
         """Return the proof by a rule and its facts, each kind by the names in the rule.
 
-        What the rule does not name is cited without a name. `sources`: where facts of these names
-        are from. `named`: numbers and words.
+        A fact that the rule does not name is cited without a name. `sources`: by the name of a
+        fact, the name of the operation, frame or metadata offset that it comes from. `named`:
+        numbers, words and clauses; a clause is a proof whose rule stands in the place of its name.
         """
         cited = {
             FactKind.OPERATION: operations,
@@ -102,11 +117,17 @@ class Proof:
             FactKind.DURATION: durations,
         }
         facts = [
-            Fact(kind=kind, name=name, value=int(value), source=sources.get(name, ""))
+            Fact(kind=kind, name=name, value=int(value))
             for kind, all_of_it in cited.items()
             for name, value in _items(kind, all_of_it)
+            if value is not None
         ]
-        return Proof(rule=rule, facts=(*facts, *_plain(named)))
+        clauses = {name: value for name, value in named.items() if isinstance(value, Proof)}
+        plain = {name: value for name, value in named.items() if name not in clauses}
+        proof = Proof(rule=rule, facts=(*facts, *_plain(plain)))
+        for name, clause in clauses.items():
+            proof = _with_clause(proof, name, clause)
+        return _with_sources(proof, sources)
 
     @staticmethod
     def as_told(sentence: str, **cited: Any) -> "Proof":
@@ -138,6 +159,16 @@ class Proof:
         """The frames of the tape, by number."""
         return self._numbers(FactKind.FRAME)
 
+    @staticmethod
+    def joined(separator: str, clauses: Iterable["Proof"]) -> "Proof":
+        """Return one clause of several; of facts of one name, later ones have a number, too."""
+        proof = Proof(rule="", facts=())
+        for place, clause in enumerate(clauses):
+            rule = proof.rule + (separator if place else "") + "{clause}"
+            apart = f"{{name}}_{place + 1}"
+            proof = _with_clause(replace(proof, rule=rule), "clause", clause, apart=apart)
+        return proof
+
     def fact(self, name: str) -> int | str:
         """Return the value of the first fact of this name. Raises KeyError without such a fact."""
         for fact in self.facts:
@@ -145,9 +176,10 @@ class Proof:
                 return fact.value
         raise KeyError(name)
 
-    def further(self, rule: str, /, **named: object) -> "Proof":
+    def further(self, rule: str, /, **named: Any) -> "Proof":
         """Return this proof with a rule that goes on, and more facts."""
-        return replace(self, rule=self.rule + rule, facts=(*self.facts, *_plain(named)))
+        clause = Proof.of(rule, **named)
+        return _with_clause(replace(self, rule=self.rule + "{further}"), "further", clause)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the proof in a row of `checkers.anomaly.ANOMALIES`."""
@@ -183,7 +215,53 @@ class Proof:
         return tuple(int(fact.value) for fact in self.facts if fact.kind is kind)
 
 
-def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int]]:
+def _with_clause(proof: Proof, slot: str, clause: Proof, *, apart: str = "{slot}_{name}") -> Proof:
+    """Return the proof with the clause's rule in that slot of its rule, and with its facts.
+
+    A fact of the clause takes the place of one that was cited without a name. `apart`: the name
+    of a fact of the clause if a rule would take it for another of the same name.
+    """
+    facts = list(proof.facts)
+    named = set(_NAMED.findall(proof.rule))
+    said = named.union(_NAMED.findall(clause.rule))
+    names: dict[str, str] = {}
+    for fact in clause.facts:
+        others = (one.value for one in facts if one.name == fact.name)
+        another = fact.name in said and any(value != fact.value for value in others)
+        name = apart.format(slot=slot, name=fact.name) if another else fact.name
+        names[fact.name] = name
+        mine, cited = replace(fact, name=name), replace(fact, name=fact.kind.value, source="")
+        if cited in facts and cited.name not in named:
+            facts[facts.index(cited)] = mine
+        elif mine not in facts:
+            facts.append(mine)
+    inner = _NAMED.sub(lambda found: f"{{{names.get(found[1], found[1])}}}", clause.rule)
+    return Proof(rule=proof.rule.replace(f"{{{slot}}}", inner), facts=tuple(facts))
+
+
+def _with_sources(proof: Proof, sources: Mapping[str, str]) -> Proof:
+    if not sources:
+        return proof
+    origins = {
+        fact.name: f"{_ORIGIN_WORDS[fact.kind]} {fact.value}"
+        for fact in proof.facts
+        if fact.kind in _ORIGIN_WORDS
+    }
+    facts = [
+        Fact(
+            kind=fact.kind,
+            name=fact.name,
+            value=fact.value,
+            source=origins.get(sources[fact.name], ""),
+        )
+        if fact.name in sources
+        else fact
+        for fact in proof.facts
+    ]
+    return Proof(rule=proof.rule, facts=tuple(facts))
+
+
+def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int | None]]:
     if isinstance(cited, Mapping):
         return cited.items()
     return ((kind.value, one) for one in cited)

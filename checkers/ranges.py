@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["range_text", "stretches"]
+__all__ = ["range_rule", "range_text", "stretches"]
 
 
 def stretches(numbers: NDArray[np.int64], *, gap_max: int = 1) -> Iterator[NDArray[np.int64]]:
@@ -17,4 +17,9 @@ def stretches(numbers: NDArray[np.int64], *, gap_max: int = 1) -> Iterator[NDArr
 
 def range_text(first: int, last: int) -> str:
     """Return a range of offsets, for people."""
-    return f"offset {first}" if first == last else f"offsets {first}..{last}"
+    return range_rule(first, last).format(first=first, last=last)
+
+
+def range_rule(first: int, last: int) -> str:
+    """Return the part of a proof's rule about a range of offsets, its facts `first` and `last`."""
+    return "offset {first}" if first == last else "offsets {first}..{last}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from clusters.link_protocol import LinkProtocol
 from clusters.port import DiskTrouble, NodeName
 from history.clock import ClockSkew
 
@@ -217,6 +218,10 @@ class LinkEnd:
     """The port on which the target listens."""
     address: str = "127.0.0.1"
     """The address on which it listens."""
+    protocol: LinkProtocol = LinkProtocol.KAFKA
+    redials_s: float = 0.0
+    """The time for which its source dials again if the target refuses; a proxy, which has accepted
+    the source's connection already, does it in its place."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clusters.kafka_port import ClusterView, Role
+from clusters.kafka_port import BrokersView, Role
 from clusters.observation import Condition, Observation, Parse, count_of, node_of
 from clusters.port import NodeName
 from clusters.stage import Stage
@@ -34,7 +34,7 @@ class Isr:
 
     def holds(self, now: Observation) -> bool:
         """Return whether it holds in this observation."""
-        view: ClusterView | None = now.view
+        view: BrokersView | None = now.view
         return view is not None and all(
             key in view.partitions and frozenset(view.partitions[key].isr) == wanted
             for key, wanted in self.members.items()
@@ -55,7 +55,7 @@ class IsrMember:
 
     def holds(self, now: Observation) -> bool:
         """Return whether it holds in this observation."""
-        view: ClusterView | None = now.view
+        view: BrokersView | None = now.view
         return view is not None and all(
             key in view.partitions and (member in view.partitions[key].isr) is self.inside
             for key, member in self.members.items()
@@ -75,7 +75,7 @@ class Leader:
 
     def holds(self, now: Observation) -> bool:
         """Return whether it holds in this observation."""
-        view: ClusterView | None = now.view
+        view: BrokersView | None = now.view
         return view is not None and all(
             key in view.partitions and view.partitions[key].leader == wanted
             for key, wanted in self.leaders.items()
@@ -96,7 +96,7 @@ class Fenced:
 
     def holds(self, now: Observation) -> bool:
         """Return whether it holds in this observation."""
-        view: ClusterView | None = now.view
+        view: BrokersView | None = now.view
         if view is None:
             return False
         broker_id = now.broker_ids[self.node]

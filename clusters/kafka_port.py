@@ -9,19 +9,22 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, Observable, role_name
+from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, Observable, View, role_name
 from history.failure import Mistakes, UsageError
 
 __all__ = [
     "Administers",
     "BitFlips",
     "BrokerCluster",
+    "BrokersSpec",
+    "BrokersView",
     "ClusterView",
     "FlippedPart",
     "KafkaSpec",
     "LogEnds",
     "PartitionView",
     "Quorum",
+    "Registers",
     "Role",
     "TopicSpec",
     "keys_of",
@@ -40,6 +43,8 @@ class Role(StrEnum):
 
     CONTROLLER = "controller"
     BROKER = "broker"
+    ZOOKEEPER = "zookeeper"
+    """A server of the ensemble that keeps the metadata of a cluster without controllers."""
 
 
 def role_of(node: NodeName) -> Role:
@@ -85,13 +90,37 @@ class TopicSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSpec(ClusterSpec):
-    """A cluster to build: how many nodes, of what, with which settings."""
+class BrokersSpec(ClusterSpec):
+    """The brokers of a cluster to build, whatever keeps its metadata."""
 
-    controllers: int = 1
     brokers: int = 3
     release: str = field(default="4.3.1", metadata={KEY: "kafka"})
     """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of every node, by Kafka's property names. They win over the harness's defaults."""
+    broker_settings: Mapping[str, str] = field(default_factory=dict)
+    java_options: tuple[str, ...] = ()
+    """Extra options of each node's JVM."""
+
+    may_be_old: ClassVar[bool] = False
+    """True if there are releases of it that do not understand all that clients ask."""
+
+    @property
+    def member_ids(self) -> tuple[int, ...]:
+        """Kafka's ids of all brokers."""
+        return tuple(range(1, self.counts[Role.BROKER] + 1))
+
+    def note_brokers(self, mistakes: Mistakes) -> None:
+        """Note a count of brokers that cannot be."""
+        if not 1 <= self.brokers <= _BROKERS_MAX:
+            mistakes.note(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSpec(BrokersSpec):
+    """A cluster to build: how many nodes, of what, with which settings."""
+
+    controllers: int = 1
     quorum: Quorum = Quorum.STATIC
     """Dynamic: from 3.9 on."""
     spare_controllers: int = 0
@@ -99,12 +128,7 @@ class KafkaSpec(ClusterSpec):
     spare_brokers: int = 0
     metadata_version: str | None = None
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of every node, by Kafka's property names. They win over the harness's defaults."""
     controller_settings: Mapping[str, str] = field(default_factory=dict)
-    broker_settings: Mapping[str, str] = field(default_factory=dict)
-    java_options: tuple[str, ...] = ()
-    """Extra options of each node's JVM."""
 
     roles: ClassVar[tuple[NodeRole, ...]] = (
         NodeRole(name=Role.CONTROLLER, decides=True),
@@ -125,11 +149,6 @@ class KafkaSpec(ClusterSpec):
         }
 
     @property
-    def member_ids(self) -> tuple[int, ...]:
-        """Kafka's ids of all brokers."""
-        return tuple(range(1, self.counts[Role.BROKER] + 1))
-
-    @property
     def spares(self) -> frozenset[NodeName]:
         """The nodes of either role with the highest numbers."""
         first = replace(self, spare_controllers=0, spare_brokers=0)
@@ -147,8 +166,7 @@ class KafkaSpec(ClusterSpec):
         mistakes = Mistakes()
         if self.controllers not in (1, 3):
             mistakes.note(("controllers",), f"1 or 3 controllers, found {self.controllers}")
-        if not 1 <= self.brokers <= _BROKERS_MAX:
-            mistakes.note(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
+        self.note_brokers(mistakes)
         spare_max = max(0, _BROKERS_MAX - self.brokers)
         for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
             if not 0 <= getattr(self, key) <= most:
@@ -175,7 +193,7 @@ def refuse_unplaceable(topics: Sequence[TopicSpec], *, brokers: int) -> None:
 
 
 def of_kafka(spec: ClusterSpec) -> KafkaSpec:
-    """The spec, which is one of a cluster of Kafka's kind: topics and brokers say so."""
+    """The spec, which is one of a cluster with controllers of Kafka's own."""
     assert isinstance(spec, KafkaSpec), spec
     return spec
 
@@ -187,6 +205,22 @@ class PartitionView:
     leader: int | None
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+
+
+class BrokersView(View, Protocol):
+    """The state of a cluster of brokers, as conditions and targets ask for it."""
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+
+    @property
+    def serving(self) -> frozenset[int]:
+        """Brokers that answered this look themselves, and list themselves."""
+
+    @property
+    def partitions(self) -> Mapping[str, PartitionView]:
+        """The partitions by key, `topic-partition`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +290,7 @@ class BrokerCluster(Observable, Protocol):
     """A cluster of brokers under controllers. `start` returns once a topic can be created."""
 
     @property
-    def spec(self) -> KafkaSpec:
+    def spec(self) -> BrokersSpec:
         """The specification that it was built from."""
 
     @property
@@ -272,10 +306,10 @@ class BrokerCluster(Observable, Protocol):
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics and wait until every unfenced broker knows them."""
 
-    def view(self) -> ClusterView:
-        """The metadata as an unfenced broker shows it, within a second or two.
+    def view(self) -> BrokersView:
+        """The metadata, as an unfenced broker shows it or as it is kept, within a second or two.
 
-        Raises HarnessError if no broker answers.
+        Raises HarnessError if no node answers.
         """
 
 
@@ -291,6 +325,14 @@ class Administers(Protocol):
 
     def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
         """Give the key these replicas; returns once the reassignment is over."""
+
+
+@runtime_checkable
+class Registers(Protocol):
+    """The ability to say which registration of a broker is the latest, without the wire."""
+
+    def latest_registration(self, broker: NodeName) -> int:
+        """A number that grows with each registration that was seen; -1: none was."""
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ A condition is a pure question about one observation. What a system shows of its
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Protocol
 
 from clusters.port import NodeName, NodeState
@@ -22,13 +22,27 @@ __all__ = [
     "LogEnds",
     "Observation",
     "Parse",
+    "RuleCounts",
     "Seen",
     "count_of",
     "node_of",
+    "since",
 ]
 
 LogEnds = Mapping[tuple[str, NodeName], int]
 """Log end offsets by key and broker, as they lie on the disks."""
+
+
+class RuleCounts(Protocol):
+    """The counts of a rule of the wire since it was laid."""
+
+    @property
+    def held_count(self) -> int:
+        """Frames that it has ever held."""
+
+    @property
+    def matched_count(self) -> int:
+        """Frames that it concerned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +58,14 @@ class Observation:
     """The ids, in views, of the nodes that serve clients."""
     acknowledged_count: int
     """Sends acknowledged since the await began."""
-    held_counts: Mapping[str, int] = field(default_factory=dict)
-    """Frames held ever, by the name of the rule that is laid."""
-    matched_counts: Mapping[str, int] = field(default_factory=dict)
-    """Frames that a rule concerned, by its name."""
+    rules: Mapping[str, RuleCounts] = field(default_factory=dict)
+    """The rules of the wire by name, those that were lifted, too."""
     registrations: Mapping[NodeName, int] = field(default_factory=dict)
-    """Registrations that were granted to each broker since the await began."""
+    """Registrations granted since the await began, of the broker whose registration is awaited."""
     log_ends: LogEnds = field(default_factory=dict)
+    """The log end that is awaited, if one is."""
+    look_count: int = 0
+    """The number of looks that have ended."""
     outsiders: frozenset[NodeName] = frozenset()
     """Nodes that are no members of the cluster now: they are not waited for."""
 
@@ -59,6 +74,18 @@ class Observation:
         """The ids of the members that serve clients."""
         ids = self.broker_ids
         return frozenset(ids[node] for node in ids if node not in self.outsiders)
+
+
+def since(now: Observation, before: Observation) -> Observation:
+    """Return the observation, with its counts taken since `before`."""
+    return replace(
+        now,
+        acknowledged_count=now.acknowledged_count - before.acknowledged_count,
+        registrations={
+            node: count - before.registrations.get(node, 0)
+            for node, count in now.registrations.items()
+        },
+    )
 
 
 class Condition(Protocol):
@@ -125,7 +152,8 @@ class Held:
 
     def holds(self, now: Observation) -> bool:
         """Return whether it holds in this observation."""
-        return now.held_counts.get(self.name, 0) >= self.count
+        rule = now.rules.get(self.name)
+        return rule is not None and rule.held_count >= self.count
 
     def data(self) -> object:
         """Return the condition as a play writes it."""
@@ -146,7 +174,8 @@ class Seen:
 
     def holds(self, now: Observation) -> bool:
         """Return whether it holds in this observation."""
-        return now.matched_counts.get(self.name, 0) >= self.count
+        rule = now.rules.get(self.name)
+        return rule is not None and rule.matched_count >= self.count
 
     def data(self) -> object:
         """Return the condition as a play writes it."""

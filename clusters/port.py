@@ -26,6 +26,7 @@ __all__ = [
     "NodeState",
     "Observable",
     "View",
+    "node_number",
     "role_name",
 ]
 
@@ -41,6 +42,11 @@ CLIENTS: Final = NodeName("clients")
 def role_name(node: NodeName) -> str:
     """The name of a node's role, which its own name states."""
     return node.rpartition("-")[0]
+
+
+def node_number(node: NodeName) -> int:
+    """The number of a node among those of its role, from 1 on."""
+    return int(node.rpartition("-")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +134,12 @@ class ClusterSpec:
         )
 
     @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """The ids of nodes in views of the system: by default of those that serve clients."""
+        serving = {role.name for role in self.roles if role.serves_clients}
+        return {node: node_number(node) for node in self.nodes if role_name(node) in serving}
+
+    @property
     def member_ids(self) -> tuple[int, ...]:
         """The ids that plays may name as members of what the cluster replicates."""
         return ()
@@ -210,7 +222,7 @@ class Observable(Cluster, Protocol):
 
     @property
     def view_ids(self) -> Mapping[NodeName, int]:
-        """The ids, in views, of the nodes that serve clients."""
+        """The ids, in views, of the nodes that these show: all that serve clients, at least."""
 
     def view(self) -> View:
         """Return what it shows of itself, within a second or two.

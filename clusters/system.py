@@ -6,16 +6,19 @@ imported when a cluster of it is prepared. `clusters.systems` is the registry.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from clusters.abilities import Links, Route
 from clusters.hosts.place import Host
+from clusters.link_protocol import LinkProtocol
 from clusters.observation import Parse
 from clusters.port import Cluster, ClusterSpec, NodeName, Observable
+from clusters.processes.networks import IsAnswered
 from clusters.provision.java import Java
+from clusters.targets import DescribedTarget
 from history.clock import Clock
 
 __all__ = ["Driver", "Make", "Prepared", "Recorded", "System", "Testimony", "Wanted"]
@@ -52,7 +55,7 @@ class Testimony(Protocol):
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What could not be read, one sentence for each item."""
+        """The things that could not be read, one sentence for each item."""
 
     @property
     def summary(self) -> str:
@@ -65,6 +68,10 @@ class Recorded(Observable, Links, Protocol):
     @property
     def node_ids(self) -> Mapping[NodeName, int]:
         """The numbers by which its own records call each node."""
+
+    @property
+    def is_answered(self) -> IsAnswered:
+        """Probes the way to a node."""
 
     def watch(self, raw: Path, *, topics: Sequence[str]) -> AbstractContextManager[object]:
         """Record in `raw`, while entered, what the nodes show."""
@@ -120,6 +127,8 @@ class Make:
     """The module whose `DRIVER` builds its clusters."""
     title: str
     """The title in sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
+    releases_module: str = ""
+    """The module whose `is_here(release)` knows its releases; empty: it runs none."""
     in_virtual_time: bool = False
     """True if its nodes and clients are no processes."""
     of_our_own: bool = False
@@ -128,11 +137,25 @@ class Make:
     def __str__(self) -> str:
         return self.name
 
+    def is_here(self, release: str) -> bool:
+        """Return whether nothing has to be fetched for a release; less is imported than to run it.
+
+        Raises UsageError if there is no such release, as far as the repository answers.
+        """
+        if not self.releases_module:
+            return True
+        here: bool = import_module(self.releases_module).is_here(release)
+        return here
+
     @property
     def driver(self) -> Driver:
         """The driver of the make, imported at this point."""
         driver: Driver = import_module(self.driver_module).DRIVER
         return driver
+
+
+def _nothing() -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +171,26 @@ class System:
     """The tables of evidence that each run of it sets out to record."""
     conditions: Mapping[str, Parse]
     """The conditions that plays may await besides those of every system, by their words."""
+    first_view: Callable[[Sequence[int], Sequence[Any]], Any] = lambda _ids, _topics: None
+    """(ids of nodes that serve clients, topics) → what it shows when nothing has happened to it."""
+    targets: tuple[DescribedTarget, ...] = ()
+    """The nodes that plays may describe besides those by name and role."""
+    stands_for: Mapping[str, str] = field(default_factory=_nothing)
+    """Roles of the first system, and the role here that stands where one of them stood: for a
+    scenario that is laid over this system by a flag."""
+    led_by: str = ""
+    """The role of the node that leads the others; empty: the first role."""
+    drawn_targets: tuple[str, ...] = ()
+    """The targets of a mix that names none; empty: one node of each role."""
+    protocols: frozenset[LinkProtocol] = frozenset((LinkProtocol.KAFKA,))
+    """The protocols that its links carry."""
     keyed: bool = True
     """True if its clients write to the partitions of topics, which its scenarios list."""
+
+    @property
+    def mix_targets(self) -> tuple[str, ...]:
+        """Return the targets of a mix that names none, in its words."""
+        return self.drawn_targets or tuple(f"one {role.name}" for role in self.spec.roles)
 
     @property
     def by_name(self) -> Mapping[str, Make]:

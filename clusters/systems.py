@@ -4,8 +4,11 @@ from typing import Final
 
 from clusters.kafka_conditions import CONDITIONS
 from clusters.kafka_port import KafkaSpec
+from clusters.kafka_targets import TARGETS, first_view
+from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ZOOKEEPER
 from clusters.port import ClusterSpec, NodeName, NodeRole, role_name
 from clusters.system import Make, System
+from clusters.zookeeper.system import SYSTEM as ZOOKEEPER
 
 __all__ = [
     "KAFKA",
@@ -18,7 +21,12 @@ __all__ = [
     "system_of",
 ]
 
-KAFKA: Final = Make(name="kafka", driver_module="clusters.kafka.driver", title="Kafka {release}")
+KAFKA: Final = Make(
+    name="kafka",
+    driver_module="clusters.kafka.driver",
+    releases_module="clusters.kafka.releases",
+    title="Kafka {release}",
+)
 """A release of Apache Kafka, as processes."""
 REFERENCE: Final = Make(
     name="reference",
@@ -44,11 +52,16 @@ SYSTEMS: Final[dict[str, System]] = {
             spec=KafkaSpec,
             makes=(KAFKA, REFERENCE, SIMULATED),
             conditions=CONDITIONS,
+            first_view=first_view,
+            targets=TARGETS,
+            drawn_targets=("one broker", "leader", "active controller"),
             tables=(
                 *("describes", "metadata_offsets", "quorum_claims"),
                 *("metadata_log", "replicas", "replica_records", "node_settings", "log_findings"),
             ),
         ),
+        ZOOKEEPER,
+        KAFKA_ZOOKEEPER,
     )
 }
 """The systems by the name in `cluster: {system: NAME}`; the first one need not be named."""

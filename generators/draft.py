@@ -84,7 +84,7 @@ class HistoryRecipe:
     faults: int = 2
     idempotent: bool = True
     lies: tuple[str, ...] = ()
-    """Anomalies to plant, by the names of the catalogue (`synthetic_lies.LIES`)."""
+    """Anomalies to plant, by the names of the catalogue (`generators.lies.LIES`)."""
     seed: int = 0
 
     @property

@@ -28,7 +28,7 @@ from generators.model_lies import (
     ToldOperation,
 )
 from generators.objects import FS, NOTHING, OBJECTS, Answers, Asked, ModelObject
-from history.model_writer import by_bucket
+from history.model_tables import by_bucket
 from history.models import Model
 from history.operation import Outcome
 from history.schema import MODEL_OPERATIONS

@@ -11,6 +11,7 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
+from nemesis.window_kinds import asked_strikes
 
 __all__ = ["first_manifest", "note"]
 
@@ -44,6 +45,9 @@ def first_manifest(
         drawn=scenario.drawn,
         required_faults=scenario.require.faults,
         served_faults=scenario.require.served,
+        required_windows=scenario.require.windows,
+        asked_windows=scenario.asked_windows,
+        asked_strikes=() if scenario.mix is None else asked_strikes(scenario.mix),
         required_checks=scenario.require.judged,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness_pid=os.getpid(),

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from history.ensemble_schema import ENSEMBLE, SERVER_DISKS, TRANSACTION_LOG, ZNODES
 from history.request_schema import (
     DESCRIBES,
     GROUP_OFFSETS,
@@ -24,6 +25,7 @@ from history.request_schema import (
 __all__ = [
     "CLUSTER_TABLES",
     "DESCRIBES",
+    "ENSEMBLE",
     "GROUP_OFFSETS",
     "LOG_FINDINGS",
     "METADATA_LOG",
@@ -34,9 +36,13 @@ __all__ = [
     "QUORUM_CLAIMS",
     "REPLICAS",
     "REPLICA_RECORDS",
+    "SERVER_DISKS",
     "STABLE_OFFSETS",
     "TRANSACTIONS",
+    "TRANSACTION_LOG",
+    "WINDOWS",
     "WIRE",
+    "ZNODES",
 ]
 
 
@@ -71,13 +77,15 @@ WIRE: Final = pa.schema(
         pa.field("rule", pa.string()),
         pa.field("api", pa.string(), nullable=False),
         pa.field("api_key", pa.int16(), nullable=False),
+        # -1: messages of its protocol have no versions.
         pa.field("api_version", pa.int16(), nullable=False),
         pa.field("correlation_id", pa.int32(), nullable=False),
         # Of requests.
         pa.field("client_id", pa.string()),
         # The whole frame, its length included.
         pa.field("size_bytes", pa.int32(), nullable=False),
-        # Of responses: the item's error, else the frame's, by Kafka's name ("NONE", …).
+        # Of responses: the item's error, else the frame's, by Kafka's name ("NONE", …), or by
+        # ZooKeeper's ("BADVERSION").
         pa.field("error", pa.string()),
         pa.field("topic", pa.string()),
         # As Kafka's tools write it: 22 characters of URL-safe base 64.
@@ -93,6 +101,10 @@ WIRE: Final = pa.schema(
         pa.field("leader_id", pa.int32()),
         # Also a quorum's epoch: KRaft's controller epoch.
         pa.field("leader_epoch", pa.int32()),
+        # Of the requests of a controller that keeps its state in ZooKeeper.
+        pa.field("controller_epoch", pa.int32()),
+        # Of a StopReplica: the replica's log is to be deleted.
+        pa.field("delete", pa.bool_()),
         # Of an AlterPartition request: the epoch it expects; of a response: the epoch there is.
         pa.field("partition_epoch", pa.int32()),
         # Of an AlterPartition: the ISR asked for, or the one there is.
@@ -119,15 +131,49 @@ WIRE: Final = pa.schema(
         pa.field("producer_epoch", pa.int16()),
         # EndTxn, WriteTxnMarkers: commit or abort.
         pa.field("committed", pa.bool_()),
+        # Of ZooKeeper: the znode that a request, a transaction or an event is about; its version
+        # (of a request the one it expects, of an answer the one there is); the transaction.
+        pa.field("path", pa.string()),
+        pa.field("znode_version", pa.int32()),
+        pa.field("zxid", pa.int64()),
         # One short line for people, of what an API has beside these columns; never for a check.
         pa.field("detail", pa.string()),
+    ]
+)
+
+WINDOWS: Final = pa.schema(
+    [
+        # One row a window that the nemesis laid: a message was to be held (in an ambush: seen), so
+        # that faults strike while it is under way. Dense from 0, in the order of `begin_ns`.
+        pa.field("index", pa.int64(), nullable=False),
+        # The name of its episode, with which the names of its rules begin: "mix-3".
+        pa.field("window", pa.string(), nullable=False),
+        # The message: "AlterPartition request", "Fetch response".
+        pa.field("kind", pa.string(), nullable=False),
+        # The kind of its episode, as in `faults`: "window", "relay", "late_fetch", "hold", ….
+        pa.field("form", pa.string(), nullable=False),
+        # The partition it was drawn for; null: it concerns none in particular.
+        pa.field("key", pa.string()),
+        # The time when its rule was laid.
+        pa.field("begin_ns", pa.int64(), nullable=False),
+        # The time when the first message met the rule: it opened. Null: it closed unused.
+        pa.field("held_ns", pa.int64()),
+        # The strikes that took effect while it was open, in order: verbs of plays ("kill", "wipe",
+        # "move_leader"), or "change_controller", for whatever was done to the active controller.
+        pa.field("struck", pa.list_(pa.field("element", pa.string())), nullable=False),
+        # The time of the first of them.
+        pa.field("strike_ns", pa.int64()),
+        # The time when its rule was lifted; null: it was still laid when the recording ended.
+        pa.field("end_ns", pa.int64()),
     ]
 )
 
 METADATA_LOG: Final = pa.schema(
     [
         # One row a record and node, from that node's own `__cluster_metadata`; in the order of
-        # node, snapshot first, offset.
+        # node, snapshot first, offset. In the ZooKeeper generation: a row a change of a znode that
+        # holds metadata, from the logs of that server of the ensemble; the offset is its zxid,
+        # which the rows of one transaction share, and the digest is the transaction's.
         pa.field("node", pa.string(), nullable=False),
         # True: it comes from the oldest snapshot that the node's log goes on from, and its offset
         # is the snapshot's last contained offset. A log that begins at 0 needs none.
@@ -158,7 +204,8 @@ METADATA_LOG: Final = pa.schema(
         # in a change that sets it anew, which bumps the leader epoch also where it stays the same.
         # Of a LeaderChangeMessage: the controller's node id.
         pa.field("leader", pa.int32()),
-        # Of a PartitionRecord alone: a change does not state them, each bumps the partition epoch.
+        # A change of KRaft's does not state them, each bumps the partition epoch; those of the
+        # ZooKeeper generation do.
         pa.field("leader_epoch", pa.int32()),
         pa.field("partition_epoch", pa.int32()),
         # 0 recovered, 1 recovering: elected uncleanly.
@@ -287,6 +334,11 @@ LOG_FINDINGS: Final = pa.schema(
 
 CLUSTER_TABLES: Final = {
     "wire": WIRE,
+    "windows": WINDOWS,
+    "ensemble": ENSEMBLE,
+    "server_disks": SERVER_DISKS,
+    "transaction_log": TRANSACTION_LOG,
+    "znodes": ZNODES,
     "metadata_log": METADATA_LOG,
     "metadata_offsets": METADATA_OFFSETS,
     "quorum_claims": QUORUM_CLAIMS,

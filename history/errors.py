@@ -18,7 +18,15 @@ from typing import Final
 
 from history.operation import Outcome
 
-__all__ = ["ATTEMPTS_UNBOUNDED", "Definite", "ErrorEntry", "name_of", "outcome_of", "registry"]
+__all__ = [
+    "ATTEMPTS_UNBOUNDED",
+    "Definite",
+    "ErrorEntry",
+    "ErrorSystem",
+    "name_of",
+    "outcome_of",
+    "registry",
+]
 
 ATTEMPTS_UNBOUNDED: Final = 1 << 31
 """For a client that repeats as it likes, such as librdkafka with whatever settings: with
@@ -29,6 +37,13 @@ after the append."""
 _NONE: Final = "NONE"
 
 
+class ErrorSystem(StrEnum):
+    """A system with codes of its own."""
+
+    KAFKA = "kafka"
+    ZOOKEEPER = "zookeeper"
+
+
 class Definite(StrEnum):
     """The condition under which an error proves that the record was not appended."""
 
@@ -37,43 +52,47 @@ class Definite(StrEnum):
     NEVER = "never"
 
 
+_TABLES: Final = {ErrorSystem.KAFKA: "error", ErrorSystem.ZOOKEEPER: "zookeeper"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorEntry:
     """One error that a client can meet."""
 
     name: str
-    """The name: Kafka's for its own, librdkafka's for the negative codes."""
+    """The name: the system's for its own, librdkafka's for the negative codes of Kafka's."""
     code: int
     definite: Definite
     meaning: str
     source: str
 
 
-def outcome_of(code: int, *, attempts_max: int) -> Outcome:
+def outcome_of(code: int, *, attempts_max: int, system: ErrorSystem = ErrorSystem.KAFKA) -> Outcome:
     """Return what the code, 0 for success, says of a record sent at most `attempts_max` times."""
     if code == 0:
         return Outcome.OK
-    entry = registry().get(code)
+    entry = registry(system).get(code)
     definite = Definite.NEVER if entry is None else entry.definite
     if definite is Definite.ALWAYS or (definite is Definite.SINGLE_ATTEMPT and attempts_max == 1):
         return Outcome.FAIL
     return Outcome.INFO
 
 
-def name_of(code: int) -> str:
+def name_of(code: int, *, system: ErrorSystem = ErrorSystem.KAFKA) -> str:
     """Return the error's name; of a code that is not in the list, `ERROR_<code>`."""
     if code == 0:
         return _NONE
-    entry = registry().get(code)
+    entry = registry(system).get(code)
     return f"ERROR_{code}" if entry is None else entry.name
 
 
 @cache
-def registry() -> Mapping[int, ErrorEntry]:
-    """Return every error in the list, by code, in the list's order."""
+def registry(system: ErrorSystem = ErrorSystem.KAFKA) -> Mapping[int, ErrorEntry]:
+    """Return every error of a system in the list, by code, in the list's order."""
     content = tomllib.loads(files("history").joinpath("errors.toml").read_text())
     entries = [
-        ErrorEntry(**item | {"definite": Definite(item["definite"])}) for item in content["error"]
+        ErrorEntry(**item | {"definite": Definite(item["definite"])})
+        for item in content[_TABLES[system]]
     ]
     by_code = {entry.code: entry for entry in entries}
     assert len(by_code) == len(entries), "a code stands twice in errors.toml"

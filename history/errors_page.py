@@ -1,10 +1,11 @@
 """`docs/errors.md`, drawn from the registry: `python -m history.errors_page` writes it anew."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from history.errors import Definite, ErrorEntry, registry
+from history.errors import Definite, ErrorEntry, ErrorSystem, registry
 
 __all__ = ["errors_page"]
 
@@ -34,14 +35,30 @@ _TITLES: Final = {
 
 def errors_page() -> str:
     """Return the page, as Markdown."""
-    return "\n".join([_HEAD, *(_section(definite) for definite in Definite)])
+    return "\n".join([_HEAD, *(_section(definite) for definite in Definite), _of_zookeeper()])
 
 
 def _section(definite: Definite) -> str:
     entries = [entry for entry in registry().values() if entry.definite is definite]
+    return _table(_TITLES[definite], entries)
+
+
+def _of_zookeeper() -> str:
+    entries = registry(ErrorSystem.ZOOKEEPER).values()
+    definite = [entry for entry in entries if entry.definite is Definite.ALWAYS]
+    others = [entry for entry in entries if entry.definite is not Definite.ALWAYS]
+    return "\n".join(
+        [
+            _table("ZooKeeper: the write was refused, and says what was there", definite),
+            _table("ZooKeeper: the write may have been carried out", others),
+        ]
+    )
+
+
+def _table(title: str, entries: Iterable[ErrorEntry]) -> str:
     rows = [_row(entry) for entry in sorted(entries, key=lambda entry: entry.code)]
     head = ["| code | name | meaning | source |", "|---|---|---|---|"]
-    return "\n".join([f"## {_TITLES[definite]}", "", *head, *rows, ""])
+    return "\n".join([f"## {title}", "", *head, *rows, ""])
 
 
 def _row(entry: ErrorEntry) -> str:

@@ -11,8 +11,10 @@ the seal knows when its writer lives; the lock dies with the process.
     wire.jsonl      {"frame": n, "columns": {…}, "items": [{…}, …]}, as a frame arrives, and
                     {"fate": n, "action": …, "forwarded_ns": …}, where that changes later
     describes.jsonl {"read": n, "columns": {…}, "items": [{…}, …]}, as a read ends
-    metadata_writes.jsonl, partition_writes.jsonl, transactions.jsonl, group_offsets.jsonl
+    metadata_writes.jsonl, partition_writes.jsonl, transactions.jsonl, group_offsets.jsonl,
+    znode_operations.jsonl
                     {"begin": n, …} before it is done, then {"note": n, …} and {"end": n, …}
+    windows.jsonl   a row each, written anew whenever more is known of it: the last one counts
     TABLE.jsonl     any other table of `cluster_schema`: a row each, what is null left out
 
 A numbered table (reads, writes, transactions) may have several writers, each with a journal of its
@@ -23,15 +25,15 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
 from history.clock import TellsTime
-from history.cluster_schema import CLUSTER_TABLES
 from history.failure import HarnessError
+from history.schema import TABLES
 
 __all__ = [
     "FAULTS_FILE",
@@ -62,7 +64,7 @@ class FaultJournal:
         self._lock = Lock()
         self._count = 0
 
-    def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
+    def begin(self, fault: str, targets: Iterable[str], *, kind: str | None = None) -> int:
         """Record, before it is done, that `fault` is done to `targets`; return its index.
 
         `kind`: the kind of fault that was asked for; None: `fault` itself.
@@ -138,7 +140,7 @@ class RowJournal:
     """The journal of rows of one of the cluster's tables. Thread-safe; one writer a table."""
 
     def __init__(self, directory: Path, table: str) -> None:
-        self._columns = frozenset(CLUSTER_TABLES[table].names)
+        self._columns = frozenset(TABLES[table].names)
         self._lines = _Lines(journal_path(directory, table))
 
     def add(self, row: Mapping[str, object]) -> None:
@@ -171,7 +173,7 @@ class EventJournal:
     """
 
     def __init__(self, directory: Path, table: str, *, writer: str = "") -> None:
-        self._columns = frozenset(CLUSTER_TABLES[table].names) - {"index"}
+        self._columns = frozenset(TABLES[table].names) - {"index"}
         self._lines = _Lines(journal_path(directory, table, writer=writer))
         self._lock = Lock()
         self._count = 0
@@ -218,7 +220,7 @@ class ReadJournal:
     """The journal of reads of `describes`, numbered in the order of their calls. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime, *, writer: str = "") -> None:
-        self._columns = frozenset(CLUSTER_TABLES["describes"].names) - {"read", "call_ns"}
+        self._columns = frozenset(TABLES["describes"].names) - {"read", "call_ns"}
         self._lines = _Lines(journal_path(directory, "describes", writer=writer))
         self._clock = clock
         self._lock = Lock()
@@ -269,7 +271,7 @@ class TapeJournal:
     """The journal of frames of the wire: each as it arrives, and again if its fate changes."""
 
     def __init__(self, directory: Path) -> None:
-        self._columns = frozenset(CLUSTER_TABLES["wire"].names) - {"frame", "item"}
+        self._columns = frozenset(TABLES["wire"].names) - {"frame", "item"}
         self._lines = _Lines(journal_path(directory, "wire"))
         self._count = 0
 

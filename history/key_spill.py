@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.model_writer import by_bucket
+from history.model_tables import by_bucket
 
 __all__ = ["KeySpill"]
 

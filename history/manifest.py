@@ -119,6 +119,12 @@ class Manifest:
     a step of a play is stated because something rests on it."""
     required_faults: tuple[str, ...] = ()
     """The kinds that the scenario demands: one that never took effect makes the run unknown."""
+    required_windows: tuple[str, ...] = ()
+    """The messages in whose windows the scenario demands a strike, by their APIs' names."""
+    asked_windows: tuple[str, ...] = ()
+    """The kinds of window that its mix may open: a message and its direction."""
+    asked_strikes: tuple[str, ...] = ()
+    """The strikes that its mix may make in them."""
     served_faults: tuple[str, ...] | None = None
     """The kinds during which clients must be served; None: all that took effect."""
     stuck_isr_limit_s: float = 0.0
@@ -195,6 +201,9 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "asked_faults": tuple(content.get("asked_faults", ())),
                 "required_faults": tuple(content.get("required_faults", ())),
+                "required_windows": tuple(content.get("required_windows", ())),
+                "asked_windows": tuple(content.get("asked_windows", ())),
+                "asked_strikes": tuple(content.get("asked_strikes", ())),
                 "served_faults": _optional(content.get("served_faults")),
                 "promises": Promises(**content["promises"]),
                 "changes": tuple(Change(**one) for one in content.get("changes", ())),

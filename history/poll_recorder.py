@@ -1,4 +1,4 @@
-"""The recorder of a consumer or final-reader process. See `history.segment`."""
+"""The recorder of a consumer or final-reader process. See `history.send_recorder`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
-from history.schema import TABLES, with_later_columns
+from history.schema import LATER_TABLES, TABLES, with_later_columns
 
 __all__ = ["load_table", "table_files"]
 
@@ -16,9 +16,11 @@ def load_table(run: RunDirectory, name: str) -> pa.Table:
     """Return the whole table `name` of `history.schema.TABLES`, file after file.
 
     Rows of `operations` and `faults` come in the order of their `index`; those of `records` by
-    bucket, key, operation, position. Raises HarnessError if a file is missing, unreadable or has
-    another schema.
+    bucket, key, operation, position. A table that the run is too old for is empty. Raises
+    HarnessError if a file is missing, unreadable or has another schema.
     """
+    if name in LATER_TABLES and run.history.is_dir() and not run.table_path(name).exists():
+        return TABLES[name].empty_table()
     return pa.concat_tables([_read(path, name) for path in table_files(run, name)])
 
 

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-__all__ = ["BROKER", "CONTROLLER", "role_of"]
+__all__ = ["BROKER", "CONTROLLER", "ZOOKEEPER", "role_of"]
 
 BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
+ZOOKEEPER: Final = "zookeeper"
 
 
 def role_of(node: str) -> str:

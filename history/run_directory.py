@@ -30,6 +30,7 @@ _PARTITIONED = (
     "replica_records",
     "model_operations",
     "micro_operations",
+    "znode_operations",
 )
 
 

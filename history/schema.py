@@ -26,6 +26,7 @@ __all__ = [
     "CUT_SEGMENTS",
     "FAULTS",
     "LATER_COLUMNS",
+    "LATER_TABLES",
     "MICRO_OPERATIONS",
     "MODEL_OPERATIONS",
     "OPEN_TABLES",
@@ -35,6 +36,7 @@ __all__ = [
     "RUN_TABLES",
     "SAMPLES",
     "TABLES",
+    "ZNODE_OPERATIONS",
     "F",
     "Outcome",
     "with_later_columns",
@@ -168,12 +170,47 @@ MICRO_OPERATIONS: Final = pa.schema(
     ]
 )
 
+# Operations on znodes (`history.models`), of a run. Spread and ordered as MODEL_OPERATIONS.
+ZNODE_OPERATIONS: Final = pa.schema(
+    [
+        # Dense from 0 over all keys, in the order of the calls.
+        pa.field("index", pa.int64(), nullable=False),
+        # A logical client; it has one operation open at a time, and ends with its first info.
+        pa.field("process", pa.int64(), nullable=False),
+        # ZooKeeper's session, and the address of the server that it was connected to at the call.
+        # A session carries out its operations in the order of their indices.
+        pa.field("session", pa.int64(), nullable=False),
+        pa.field("server", pa.string(), nullable=False),
+        # The path.
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("f", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        # Null if its end was never seen (then the outcome is info).
+        pa.field("return_ns", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        # A name of the error registry; null when ok, and when refused.
+        pa.field("error", pa.string()),
+        # The version expected, of a cas and some deletes.
+        pa.field("expected", pa.int64()),
+        # Of the state that was made or read, or that a delete ended: czxid, version; and the zxid
+        # of the change, which is mzxid of what was made or read. Null if there was no znode.
+        pa.field("life", pa.int64()),
+        pa.field("version", pa.int64()),
+        pa.field("zxid", pa.int64()),
+        # Written or read; unique a key.
+        pa.field("value", pa.int64()),
+    ]
+)
+
 LATER_COLUMNS: Final = {
     "faults": ("kind",),
     "describes": ("metadata_offset",),
     "wire": ("session_epoch",),
 }
 """The columns that runs of earlier versions lack, by table; nullable, and null there."""
+
+LATER_TABLES: Final = ("windows",)
+"""The tables that runs of earlier versions lack; they are empty there."""
 
 RUN_TABLES: Final = {
     "operations": OPERATIONS,
@@ -187,8 +224,10 @@ RUN_TABLES: Final = {
 OPEN_TABLES: Final = {
     "model_operations": MODEL_OPERATIONS,
     "micro_operations": MICRO_OPERATIONS,
+    "znode_operations": ZNODE_OPERATIONS,
 }
-"""The tables of open histories: each has one of them (`history.models.MODEL_TABLES`)."""
+"""The tables of operations on objects: a run has one of them at most
+(`history.models.MODEL_TABLES`)."""
 
 TABLES: Final = {**RUN_TABLES, **OPEN_TABLES}
 

@@ -15,24 +15,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import file_digest
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from history.cluster_schema import CLUSTER_TABLES
-from history.cluster_tables import write_cluster_tables
+from history.cluster_tables import numbered_rows, write_cluster_tables
 from history.columns import operation_table, record_table
 from history.failure import HarnessError
 from history.journal import FAULTS_FILE, SAMPLES_FILE
 from history.journal_tables import fault_table, sample_tables
+from history.key_spill import KeySpill
 from history.manifest import read_manifest, write_manifest
 from history.merge import merged_operations, operations_of
+from history.model_tables import write_keys
+from history.models import MODEL_TABLES, Model
 from history.polled_rows import PolledRows
 from history.raw import RawHistory, read_raw
 from history.records import records_of
 from history.run_directory import RunDirectory
-from history.schema import CUT_SEGMENTS, RECORD_BUCKET_COUNT, SAMPLES
+from history.schema import CUT_SEGMENTS, OPEN_TABLES, RECORD_BUCKET_COUNT, SAMPLES, TABLES
 from history.segment_format import SegmentKind
 from history.spill import RecordSpill
 from history.table_file import PartFiles, TableFile
@@ -42,11 +46,16 @@ __all__ = ["seal"]
 
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14
+_BATCH_ROWS: Final = 1 << 16
 _OURS: Final = ("*.segment", "*.polled", "*.new")
 _JOURNALS: Final = (
     FAULTS_FILE,
     SAMPLES_FILE,
-    *(f"{table}{writer}.jsonl" for table in CLUSTER_TABLES for writer in ("", ".*")),
+    *(
+        f"{table}{writer}.jsonl"
+        for table in (*CLUSTER_TABLES, *OPEN_TABLES)
+        for writer in ("", ".*")
+    ),
 )
 
 
@@ -72,14 +81,18 @@ def _build(run: RunDirectory) -> None:
     if not run.raw.is_dir():
         raise HarnessError(f"nothing was recorded: {run.raw} does not exist")
     raw = read_raw(run.raw)
+    model = read_manifest(run.manifest_path).model if run.manifest_path.is_file() else ""
     for path in raw.cut:
         _LOG.warning("%s was cut short: operations are missing from the history", path)
-    with new_history(run) as history:
+    objects = (MODEL_TABLES[Model(model)],) if model else ()
+    with new_history(run, tables=("operations", "records", *objects)) as history:
         scratch = history / "scratch"
         scratch.mkdir()
         with RecordSpill(scratch / "records") as spill:
             _write_operations(raw, history / "operations", scratch, spill)
             _write_records(raw.keys, history, spill)
+        if model:
+            _write_objects(run.raw, history, scratch, Model(model))
         shutil.rmtree(scratch)
         with TableFile(history / "faults.parquet", "faults") as file:
             file.add(fault_table(run.raw / FAULTS_FILE))
@@ -123,6 +136,16 @@ def _write_key(number: int, key: str, file: TableFile, spill: RecordSpill) -> No
         file.add(record_table(records, key=key))
     if alone:
         file.end_row_group()
+
+
+def _write_objects(raw: Path, history: Path, scratch: Path, model: Model) -> None:
+    """Write what clients did to objects, from the journals of its table."""
+    name = MODEL_TABLES[model]
+    rows = numbered_rows(raw, name)
+    with KeySpill(scratch / name, TABLES[name]) as spill:
+        while batch := list(islice(rows, _BATCH_ROWS)):
+            spill.add(pa.Table.from_pylist(batch, schema=TABLES[name]))
+        write_keys(history, model, spill.keys())
 
 
 def _write_samples(journal: Path, raw: RawHistory, path: Path) -> None:

@@ -5,7 +5,8 @@ lightly (zstd 1): about 11 bytes an operation, and quick to read. Columns of wor
 dictionary-encoded; a reader finds strings, as the schema says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from history.atomic import sync
 from history.schema import TABLES
 
-__all__ = ["PartFiles", "TableFile"]
+__all__ = ["PartFiles", "TableFile", "whole_table_file"]
 
 _ROW_GROUP_ROWS: Final = 1 << 20
 _PART_ROWS: Final = 1 << 23
@@ -27,7 +28,9 @@ _GROWING: Final[Mapping[str, tuple[str, ...]]] = {
     "faults": ("index", "begin_ns", "effect_ns", "end_ns"),
     "samples": ("time_ns",),
     "replica_records": ("offset", "value", "timestamp_ms"),
+    "transaction_log": ("zxid", "timestamp_ms"),
     "model_operations": ("index", "call_ns", "return_ns", "expected", "version", "value"),
+    "znode_operations": ("index", "call_ns", "return_ns"),
     "micro_operations": ("transaction", "position", "call_ns", "return_ns", "value"),
 }
 
@@ -111,6 +114,22 @@ class TableFile:
 
 def _of_type(field: pa.Field, found: pa.Schema) -> pa.Field:
     return field.with_type(found.field(field.name).type)
+
+
+@contextmanager
+def whole_table_file(path: Path, name: str) -> Iterator[TableFile]:
+    """Write a file that is there whole or not at all: a seal would stumble over half of one.
+
+    Raises OSError if the disk refuses.
+    """
+    beside = path.with_name(f".{path.name}")
+    try:
+        with TableFile(beside, name) as file:
+            yield file
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 class PartFiles:

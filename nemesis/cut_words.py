@@ -67,9 +67,7 @@ def _party(value: object, key: str, stage: Stage) -> Party:
     plain = {roles: f"all {roles}" for roles in _roles(stage)}
     try:
         targets = tuple(
-            parse_target(plain.get(str(item), item), nodes=stage.nodes, keys=stage.keys)
-            for item in items
-            if item != CLIENTS
+            parse_target(plain.get(str(item), item), stage) for item in items if item != CLIENTS
         )
     except SpecError as error:
         raise error.below(key) from None

@@ -18,7 +18,6 @@ from typing import Final
 from clusters.kafka_conditions import Fenced, IsrMember
 from clusters.observation import Condition, Held
 from clusters.port import NodeName
-from nemesis.steps import Play
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.kill import Kill
@@ -26,7 +25,7 @@ from nemesis.verbs.lift import Lift
 from nemesis.verbs.pause import Pause
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
-from nemesis.verbs.step import Parties, Step
+from nemesis.verbs.step import Parties, Play, Step
 from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
 from nemesis.wire.rules import Hold, Match

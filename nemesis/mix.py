@@ -14,6 +14,16 @@ design.
 Demands: the kinds that the scenario demands (`require: {faults: […]}`) come first, each once, in
 an order that is drawn.
 
+Plays: an episode may be a play whose steps wait for the protocol (`nemesis.unfolding`). Its strikes
+are within the same budget. A disk that it takes is one of a replica that other members of the ISR
+outlive (`nemesis.disks`), and nothing else begins while one is lost.
+
+Streams: with `streams`, the n-th turn draws from a stream of its own, and so does what depends on
+the scene. A turn that cannot come about yet waits, and is left out in the end. So the seed alone
+says the kinds, their order, and all that each draws, by the roles of nodes; the cluster says when a
+turn comes, which node has a role, and whether a window opens. Without `streams` (in trials), all of
+it is drawn from one, in the order in which it is asked for.
+
 Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
 controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind
 that cannot begin just now keeps its turn for `_PATIENCE` draws in a row: some kinds never can begin
@@ -22,19 +32,26 @@ that cannot begin just now keeps its turn for `_PATIENCE` draws in a row: some k
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from clusters.observation import Observation
 from clusters.port import NodeName, role_name
-from nemesis.targets import ByRole, Choice, RoleOf, Scene, Share, Target
-from nemesis.verbs.episode import Begun, Opening
-from nemesis.verbs.registry import EPISODES, is_fault
-from nemesis.verbs.step import Breaking, Step
+from clusters.systems import SYSTEMS
+from nemesis.disks import NEXT_LOOK, LostDisks
+from nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
+from nemesis.unfolding import May, MixMoment, Unfolding
+from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.registry import EPISODES, is_fault, verb_of
+from nemesis.verbs.step import Breaking, OnNodes, Step
 
 __all__ = ["Mix", "MixSpec"]
 
 _PATIENCE: Final = 10
+_AGAIN_S: Final = 2.0
+"""The time after which a turn that could not come about is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +60,11 @@ class MixSpec:
 
     faults: tuple[str, ...] = ("kill", "pause", "restart")
     targets: tuple[str, ...] = ("one broker", "leader", "active controller")
-    """The targets, drawn with equal chance: `leader` and `isr follower` of a random partition, the
-    `active controller`, or one|minority|majority|all nodes of a role.
+    """The targets, drawn with equal chance: those that the system describes (`leader` and
+    `isr follower` of a random partition, …), or one|minority|majority|all nodes of a role.
     """
+    system: str = "kafka"
+    """The system whose nodes they are, by its name."""
     gap_s: tuple[float, float] = (2.0, 5.0)
     """The time from the recovery after one fault to the next one (with overlap: from begin to
     begin).
@@ -58,6 +77,8 @@ class MixSpec:
     overlap: bool = False
     rounds: bool = False
     """Each kind of fault comes once before any comes again, and so does each target."""
+    windows: tuple[str, ...] = ()
+    """The messages that faults may wait for (`nemesis.messages`); none stated: any."""
     demanded: tuple[str, ...] = ()
     """The kinds without which the run proves nothing: each comes once before any other."""
 
@@ -68,9 +89,31 @@ class MixSpec:
 
 @dataclass(slots=True, kw_only=True)
 class _Episode:
-    nodes: tuple[NodeName, ...]
+    kind: str
+    reserved: tuple[NodeName, ...]
     due: list[tuple[float, Step]]
     destructive: bool
+    unfolding: Unfolding | None = None
+
+    @property
+    def nodes(self) -> frozenset[NodeName]:
+        """The nodes that it takes away."""
+        played = frozenset[NodeName]() if self.unfolding is None else self.unfolding.nodes
+        return played.union(self.reserved)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.due and (self.unfolding is None or self.unfolding.is_over)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """A kind of fault whose turn it is, and what it draws from."""
+
+    number: int
+    kind: str
+    target: str
+    tried: int = 0
 
 
 @dataclass(slots=True)
@@ -80,9 +123,14 @@ class Mix:
     spec: MixSpec
     draw: random.Random
     keys: tuple[str, ...]
+    streams: Callable[[str], random.Random] | None = None
+    """Returns the stream of a name, anew at each call; None: all is drawn from `draw`."""
+    windows: list[EpisodeWindow] = field(default_factory=list)
+    """The windows of the episodes that began so far."""
     _next_at_s: float | None = None
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
+    _turn_count: int = 0
     _demanded: list[str] = field(init=False)
     """Demanded kinds that have not come yet."""
     _to_come: list[str] = field(default_factory=list)
@@ -90,34 +138,107 @@ class Mix:
     _targets: list[str] = field(default_factory=list)
     """Targets still to come in this round, the next one last."""
     _in_vain: int = 0
+    _turn: _Turn | None = None
+    _disks: LostDisks = field(default_factory=LostDisks)
+    _look_count: int = 0
 
     def __post_init__(self) -> None:
         """Begin with all the kinds that are demanded."""
         self._demanded = list(self.spec.demanded)
 
-    def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Step, ...]:
+    def due(
+        self,
+        now_s: float,
+        *,
+        scene: Scene,
+        impaired: frozenset[NodeName],
+        look: Callable[[], Observation] | None = None,
+    ) -> tuple[Step, ...]:
         """Return the acts that are due at `now_s`.
 
         `impaired` are the nodes that are not whole, whatever the reason; nodes of an episode under
-        way always count.
+        way always count. `look` returns the latest look at the cluster; without it, whatever a play
+        awaits is there at once. An Await among the acts was waited for, and holds.
         """
-        acts = self._take_due(now_s, impaired)
+        moment = MixMoment(now_s=now_s, scene=scene, look=look)
+        acts = self._take_due(moment, impaired)
         if self._may_begin(now_s, impaired):
             self._begin(now_s, scene, impaired)
-            acts += self._take_due(now_s, impaired)
+            acts += self._take_due(moment, impaired)
         return tuple(acts)
 
-    def _take_due(self, now_s: float, impaired: frozenset[NodeName]) -> list[Step]:
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing is broken by it, or about to be healed."""
+        return not self._episodes
+
+    def _take_due(self, moment: MixMoment, impaired: frozenset[NodeName]) -> list[Step]:
         self._give_up_unsafe(impaired)
+        self._look_at_disks(moment, impaired)
         acts: list[Step] = []
         for episode in self._episodes:
-            while episode.due and episode.due[0][0] <= now_s:
+            while episode.due and episode.due[0][0] <= moment.now_s:
                 acts.append(episode.due.pop(0)[1])
+            if episode.unfolding is not None and not episode.unfolding.is_over:
+                acts += self._unfold(episode, episode.unfolding, moment, impaired)
         before = len(self._episodes)
-        self._episodes = [episode for episode in self._episodes if episode.due]
+        self._episodes = [episode for episode in self._episodes if not episode.is_over]
         if len(self._episodes) < before and not self.spec.overlap:
             self._next_at_s = None  # the next gap begins once the cluster has recovered
         return acts
+
+    def _look_at_disks(self, moment: MixMoment, impaired: frozenset[NodeName]) -> None:
+        if self._disks.lost:
+            # Where nothing is looked at, whatever is awaited is there at once.
+            self._look_count += NEXT_LOOK
+            if moment.look is not None:
+                self._look_count = moment.look().look_count
+            self._disks.look(moment.scene, look_count=self._look_count, impaired=impaired)
+
+    def _unfold(
+        self,
+        episode: _Episode,
+        unfolding: Unfolding,
+        moment: MixMoment,
+        impaired: frozenset[NodeName],
+    ) -> list[Step]:
+        """Return the steps of a play that are due."""
+
+        def may(step: OnNodes | Partition, node: NodeName) -> May:
+            return self._may_strike(episode, step, node, moment, impaired)
+
+        found = []
+        for step in unfolding.due(moment, may):
+            if isinstance(step, OnNodes) and _loses_records(step):
+                assert isinstance(step.target, NamedNodes)
+                for node in step.target.nodes:
+                    if moment.look is not None:
+                        self._look_count = moment.look().look_count
+                    self._disks.lose(node, look_count=self._look_count)
+            found.append(_of_kind(step, episode.kind))
+        return found
+
+    def _may_strike(
+        self,
+        episode: _Episode,
+        step: OnNodes | Partition,
+        node: NodeName,
+        moment: MixMoment,
+        impaired: frozenset[NodeName],
+    ) -> May:
+        """Return whether a play may do it: within the budget, so that no record is lost by it."""
+        others = {one for other in self._episodes if other is not episode for one in other.nodes}
+        gone = impaired | episode.nodes | others
+        used = Counter(map(role_name, gone))
+        role = role_name(node)
+        if node in others or (node not in gone and used[role] >= self.spec.down_max(role)):
+            return May.NO
+        if node in moment.scene.broker_ids and set(self._disks.pending) - {node}:
+            return May.NOT_YET
+        if isinstance(step, OnNodes) and _loses_records(step):
+            is_safe = self._disks.may_lose(node, moment.scene, gone=gone)
+            return May.YES if is_safe else May.NO
+        return May.YES
 
     def _give_up_unsafe(self, impaired: frozenset[NodeName]) -> None:
         """Forget a lost disk that is still to come if something else broke meanwhile."""
@@ -127,19 +248,43 @@ class Mix:
                 episode.due.clear()
 
     def _may_begin(self, now_s: float, impaired: frozenset[NodeName]) -> bool:
-        if any(episode.destructive for episode in self._episodes):
+        if self._disks.lost or any(episode.destructive for episode in self._episodes):
             return False
         if not self.spec.overlap and (self._episodes or impaired):
             return False
         if self._next_at_s is None:
-            self._next_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
+            self._next_at_s = now_s + self._gap_s()
         return now_s >= self._next_at_s
 
     def _begin(self, now_s: float, scene: Scene, impaired: frozenset[NodeName]) -> None:
-        self._next_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
+        if self.streams is not None:
+            self._begin_turn(now_s, scene, impaired)
+            return
+        self._next_at_s = now_s + self._gap_s()
         kind, begun = self._drawn_kind(), self._count
         self._begin_one(kind, now_s, scene, impaired)
         self._note_draw(kind, begun=self._count > begun)
+
+    def _gap_s(self) -> float:
+        # Of a stream of its own, as how many are drawn depends on the cluster.
+        named = self.streams is not None and self.streams(f"{self._turn_count}/gap")
+        return (named or self.draw).uniform(*self.spec.gap_s)
+
+    def _begin_turn(self, now_s: float, scene: Scene, impaired: frozenset[NodeName]) -> None:
+        """Begin the episode whose turn it is, or try again later, or leave it out."""
+        if self._turn is None:
+            self._turn_count += 1
+            kind = self._drawn_kind()
+            target = self._drawn_target() if EPISODES[kind].aimed else ""
+            self._turn = _Turn(number=self._turn_count, kind=kind, target=target)
+        turn, begun = self._turn, self._count
+        turn.tried += 1
+        self._next_at_s = now_s + _AGAIN_S
+        self._begin_one(turn.kind, now_s, scene, impaired)
+        if self._count > begun or turn.tried >= _PATIENCE:
+            (self._demanded or self._to_come).remove(turn.kind)
+            self._turn = None
+            self._next_at_s = now_s + self._gap_s()
 
     def _drawn_kind(self) -> str:
         if self._demanded:
@@ -170,30 +315,55 @@ class Mix:
             self._enter(kind, begun, destructive=episode.destructive)
 
     def _draft(self, now_s: float, scene: Scene, busy: frozenset[NodeName]) -> Opening:
+        number = self._count + 1 if self._turn is None else self._turn.number
+        draw = self._stream("draws")
         return Opening(
-            name=f"mix-{self._count + 1}",
+            name=f"mix-{number}",
             now_s=now_s,
             scene=scene,
-            draw=self.draw,
+            draw=draw,
+            aim=self._stream("aims"),
             duration_s=self.spec.duration_s,
             gap_s=self.spec.gap_s,
-            target=self._target,
+            target=lambda: self._target(draw),
             free=lambda wanted: self._within_budget(wanted, busy),
             roles=[role for role in set(map(role_name, scene.nodes)) if self.spec.down_max(role)],
             busy=busy,
+            keys=self.keys,
+            faults=self.spec.faults,
+            messages=self.spec.windows,
         )
+
+    def _stream(self, name: str) -> random.Random:
+        """Return the source of the present turn for these draws."""
+        if self.streams is None or self._turn is None:
+            return self.draw
+        return self.streams(f"{self._turn.number}/{name}")
 
     def _enter(self, kind: str, begun: Begun, *, destructive: bool) -> None:
         """Have an episode begin. Its steps say of which kind they are."""
         due = [(at_s, _of_kind(step, kind)) for at_s, step in begun.due]
-        self._episodes.append(_Episode(nodes=begun.nodes, due=due, destructive=destructive))
+        unfolding = None
+        if begun.play:
+            name = f"mix-{self._count}" if self._turn is None else f"mix-{self._turn.number}"
+            unfolding = Unfolding(prefix=name, play=begun.play, draw=self._stream("plays"))
+        if begun.window is not None:
+            self.windows.append(begun.window)
+        episode = _Episode(
+            kind=kind,
+            reserved=begun.nodes,
+            due=due,
+            destructive=destructive,
+            unfolding=unfolding,
+        )
+        self._episodes.append(episode)
 
-    def _target(self) -> Target:
-        word = self._drawn_target()
-        if word in ("leader", "isr follower"):
-            return ByRole(role=RoleOf(f"{word} of"), key=self.draw.choice(self.keys))
-        if word == RoleOf.ACTIVE_CONTROLLER:
-            return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
+    def _target(self, draw: random.Random) -> Target:
+        word = self._drawn_target() if self._turn is None else self._turn.target
+        for described in SYSTEMS[self.spec.system].targets:
+            if word == described.drawn_as:
+                key = draw.choice(self.keys) if described.of_key else ""
+                return ByRole(role=described, key=key)
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
         return Choice(share=Share(share), role=role)
 
@@ -215,6 +385,11 @@ class Mix:
                 used[role] += 1
                 kept.append(node)
         return tuple(kept)
+
+
+def _loses_records(step: OnNodes) -> bool:
+    deed = verb_of(step).deed
+    return deed is not None and deed.loses_records
 
 
 def _of_kind(step: Step, kind: str) -> Step:

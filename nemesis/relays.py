@@ -17,14 +17,13 @@ from typing import Final
 
 from clusters.kafka_conditions import IsrMember
 from clusters.port import NodeName
-from nemesis.steps import Play
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.pause import Pause, Resume
 from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Parties, Step
+from nemesis.verbs.step import Parties, Play, Step
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Direction, Hold, Match
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from nemesis.verbs.registry import is_fault, kind_of, verb_of
-from nemesis.verbs.step import AWAIT_BOUND_S, Breaking, OnNodes, Step
+from nemesis.verbs.step import AWAIT_BOUND_S, Breaking, OnNodes, Play, Step
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
 
@@ -30,14 +30,14 @@ class Repeat(Step):
     """The same steps again and again."""
 
     times: int
-    steps: "Play"
+    steps: Play
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose(Step):
     """One of several lists of steps, drawn from the seed."""
 
-    options: tuple["Play", ...]
+    options: tuple[Play, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,6 @@ class Gap(Step):
     """A step that cannot be read. Its play is refused, once the other steps have been followed."""
 
     written: object
-
-
-Play = tuple[Step, ...]
 
 
 def dealt(play: Play, draw: random.Random) -> Iterator[tuple[str, Step]]:

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from clusters.kafka_port import ClusterView
 from clusters.port import NodeName, role_name
-from clusters.systems import kind_of_node
-from history.failure import HarnessError, SpecError
+from clusters.stage import Stage
+from clusters.systems import SYSTEMS, kind_of_node
+from clusters.targets import DescribedTarget
+from history.failure import SpecError
 
 __all__ = [
     "ByRole",
     "Choice",
     "NamedNodes",
-    "NotNowError",
-    "RoleOf",
     "Scene",
     "Share",
     "Target",
@@ -38,14 +37,6 @@ class Share(StrEnum):
     MINORITY = "minority"
     MAJORITY = "majority"
     ALL = "all"
-
-
-class RoleOf(StrEnum):
-    """A node by what it is to the cluster at that moment."""
-
-    LEADER = "leader of"
-    ISR_FOLLOWER = "isr follower of"
-    ACTIVE_CONTROLLER = "active controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +56,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByRole:
-    """The node that leads a key, follows it in the ISR, or is the active controller."""
+    """A node by what it is to the system at that moment, in one of the system's own words."""
 
-    role: RoleOf
-    key: str | None = None
+    role: DescribedTarget
+    key: str = ""
 
 
 Target = NamedNodes | Choice | ByRole
@@ -95,26 +86,22 @@ class Scene:
         return [node for node in self.nodes if kind_of_node(node).decides]
 
 
-_FORMS = (
-    "a node ({node}), a list of nodes, 'leader of KEY', 'isr follower of KEY', "
-    "'active controller', or 'one|minority|majority|all {roles}'"
-)
 _CHOICE = re.compile(r"(one|minority|majority|all)(?: of)? (\w+?)s?")
-_BY_KEY = re.compile(r"(leader of|isr follower of) (\S+)")
 
 
-def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str]) -> Target:
+def parse_target(value: object, stage: Stage) -> Target:
     """Return the target that `value` describes; raise SpecError if no such node or key exists."""
     if isinstance(value, list):
-        return NamedNodes(nodes=tuple(_node(item, nodes=nodes) for item in value))
+        return NamedNodes(nodes=tuple(_node(item, stage) for item in value))
     text = str(value).strip()
-    if (found := _CHOICE.fullmatch(text)) and found[2] in map(role_name, nodes):
+    if (found := _CHOICE.fullmatch(text)) and found[2] in map(role_name, stage.nodes):
         return Choice(share=Share(found[1]), role=found[2])
-    if found := _BY_KEY.fullmatch(text):
-        return ByRole(role=RoleOf(found[1]), key=_key(found[2], keys=keys))
-    if text == RoleOf.ACTIVE_CONTROLLER:
-        return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
-    return NamedNodes(nodes=(_node(text, nodes=nodes),))
+    for role in SYSTEMS[stage.system].targets:
+        if role.of_key and (key := text.removeprefix(f"{role.words} ")) != text:
+            return ByRole(role=role, key=_key(key.strip(), keys=stage.keys))
+        if text == role.words and not role.of_key:
+            return ByRole(role=role)
+    return NamedNodes(nodes=(_node(text, stage),))
 
 
 def target_data(target: Target) -> object:
@@ -125,11 +112,7 @@ def target_data(target: Target) -> object:
         case Choice(share=share, role=role):
             return f"{share} {role}" if share == "one" else f"{share} {role}s"
         case ByRole(role=role, key=key):
-            return f"{role} {key}" if key else str(role)
-
-
-class NotNowError(HarnessError):
-    """A step cannot be done at this moment, but could be at another."""
+            return f"{role.words} {key}" if key else role.words
 
 
 def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:
@@ -139,9 +122,7 @@ def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName
     if isinstance(target, Choice):
         peers = [node for node in scene.nodes if role_name(node) == target.role]
         return tuple(sorted(draw.sample(peers, _share_count(target.share, len(peers)))))
-    if target.role is RoleOf.ACTIVE_CONTROLLER:
-        return (_known(scene.active_controller, "no controller says that it is active"),)
-    return (_replica(target, scene, draw),)
+    return (target.role.find(scene, target.key, draw),)
 
 
 def _share_count(share: Share, total: int) -> int:
@@ -154,35 +135,20 @@ def _share_count(share: Share, total: int) -> int:
     return min(total, counts[share])
 
 
-def _replica(target: ByRole, scene: Scene, draw: random.Random) -> NodeName:
-    shown: ClusterView | None = scene.view
-    partition = shown.partitions.get(target.key or "") if shown else None
-    if partition is None:
-        raise NotNowError(f"{target.role} {target.key}: no broker told its metadata just now")
-    if target.role is RoleOf.LEADER:
-        candidates = [partition.leader] if partition.leader is not None else []
-    else:
-        candidates = [broker for broker in partition.isr if broker != partition.leader]
-    by_id = {broker_id: node for node, broker_id in scene.broker_ids.items()}
-    if not candidates:
-        raise NotNowError(f"{target.role} {target.key}: there is none (isr {partition.isr})")
-    return by_id[draw.choice(candidates)]
-
-
-def _known(node: NodeName | None, otherwise: str) -> NodeName:
-    if node is None:
-        raise NotNowError(otherwise)
-    return node
-
-
-def _node(value: object, *, nodes: Sequence[NodeName]) -> NodeName:
-    for node in nodes:
+def _node(value: object, stage: Stage) -> NodeName:
+    for node in stage.nodes:
         if node == value:
             return node
-    roles = "|".join(f"{role}s" for role in sorted(set(map(role_name, nodes))))
-    forms = _FORMS.format(node=nodes[-1], roles=roles)
+    roles = "|".join(f"{role}s" for role in sorted(set(map(role_name, stage.nodes))))
+    described = (
+        f"'{role.words} KEY'" if role.of_key else f"'{role.words}'"
+        for role in SYSTEMS[stage.system].targets
+    )
+    forms = (f"a node ({stage.nodes[-1]})", "a list of nodes", *described)
     raise SpecError(
-        (), f"{value!r} is no target here; nodes: {', '.join(nodes)}; a target is {forms}"
+        (),
+        f"{value!r} is no target here; nodes: {', '.join(stage.nodes)}; a target is "
+        f"{', '.join(forms)}, or 'one|minority|majority|all {roles}'",
     )
 
 

@@ -8,19 +8,22 @@ together is that each waits for what the protocol does, not for a time.
 
 A window is a play like any other: it can be stored, replayed, shrunk, and run on any cluster that
 has a wire. Its awaits are short: a window that does not open is given up, and the next one drawn.
+
+The message may be given. What happens first is then what makes a node send it: a follower is out of
+the ISR and comes back, or is not heard any more; a broker restarts; the active controller falls.
 """
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from clusters.kafka_conditions import Fenced, IsrMember, Registered
 from clusters.kafka_port import Role, role_of
-from clusters.observation import Condition, Held
+from clusters.kafka_targets import ACTIVE_CONTROLLER
+from clusters.observation import Condition, Held, Seen
 from clusters.port import NodeName
-from nemesis.steps import Play
-from nemesis.targets import ByRole, NamedNodes, RoleOf, Target
+from nemesis.cast import Cast, drawn_cast
+from nemesis.targets import ByRole, NamedNodes, Target
 from nemesis.topology import Isolate, Party
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.cut_power import CutPower
@@ -32,17 +35,41 @@ from nemesis.verbs.partition import Partition
 from nemesis.verbs.pause import Pause, Resume
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Parties, Step
+from nemesis.verbs.step import OnNodes, Parties, Play, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
-from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
+from nemesis.wire.rules import (
+    Action,
+    Clause,
+    Direction,
+    Duplicate,
+    Hold,
+    Match,
+    Operator,
+    Reorder,
+    Watch,
+)
 
-__all__ = ["WINDOW_STRIKES", "drawn_window"]
+__all__ = ["WINDOW_STRIKES", "drawn_message_fault", "drawn_window"]
 
 WINDOW_STRIKES: Final = (Kill, Pause, ShutDown, CutPower)
 """The ways to strike a party, besides wiping its disk after a kill."""
 
+_WAYS: Final = ("pause", "pause", "kill", "cut", "stay")
+_WAYS_TO: Final[Mapping[str, tuple[str, ...]]] = {
+    "AlterPartition": ("pause", "pause", "kill", "cut", "deaf", "shrink"),
+    "BrokerRegistration": ("kill",),
+    "BrokerHeartbeat": ("stay", "pause", "kill"),
+    "Fetch": ("stay", "pause", "kill", "cut"),
+}
+"""The ways in which the follower leaves before each message, where that is given."""
+_OF_QUORUM: Final[Mapping[str, tuple[type[OnNodes], ...]]] = {
+    "Vote": (Kill, Pause, ShutDown),
+    "BeginQuorumEpoch": (Kill, Pause, ShutDown),
+    "EndQuorumEpoch": (ShutDown,),
+}
+"""The messages between controllers, and how the active one falls so that they are sent."""
 _WITHIN_S: Final = 6.0
 """A bound of every await: longer than a lease and an election of a quick cluster."""
 _MESSAGES: Final = (
@@ -58,15 +85,6 @@ _MESSAGES: Final = (
 """The messages to draw from: the ISR is where most windows are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cast:
-    key: str
-    leader: NodeName
-    follower: NodeName
-    third: NodeName | None
-    controllers: tuple[NodeName, ...]
-
-
 def drawn_window(
     draw: random.Random,
     *,
@@ -74,23 +92,32 @@ def drawn_window(
     replicas: Sequence[int],
     nodes: Sequence[NodeName],
     strikes: Sequence[type[OnNodes]] = WINDOW_STRIKES,
+    message: str | None = None,
+    passes: bool = False,
 ) -> Play:
-    """Return a window around `key`, whose replicas are these broker numbers, the leader first."""
-    numbers = list(replicas)
-    leader, follower = numbers[0], draw.choice(numbers[1:])
-    others = [n for n in nodes if role_of(n) is Role.BROKER and n not in _names(leader, follower)]
-    cast = _Cast(
-        key=key,
-        leader=NodeName(f"broker-{leader}"),
-        follower=NodeName(f"broker-{follower}"),
-        third=draw.choice(others) if others else None,
-        controllers=tuple(node for node in nodes if role_of(node) is Role.CONTROLLER),
-    )
-    return _Window(draw, cast, strikes, numbers[1:]).play()
+    """Return a window around `key`, whose replicas are these broker numbers, the leader first.
+
+    `message`: the API to hold; None: any. `passes`: an ambush: the message is seen and passed on.
+    """
+    cast, action = drawn_cast(draw, key, replicas, nodes), Watch() if passes else Hold()
+    window = _Window(draw, cast, strikes, replicas[1:], action)
+    if message is not None and message in _OF_QUORUM:
+        return window.of_quorum(message)
+    return window.play(message)
 
 
-def _names(*numbers: int) -> tuple[NodeName, ...]:
-    return tuple(NodeName(f"broker-{number}") for number in numbers)
+def drawn_message_fault(
+    draw: random.Random,
+    *,
+    key: str,
+    replicas: Sequence[int],
+    nodes: Sequence[NodeName],
+    message: str,
+    action: Action,
+) -> Play:
+    """Return a play that does this to messages of one kind around `key`, and strikes nothing."""
+    cast = drawn_cast(draw, key, replicas, nodes)
+    return _Window(draw, cast, (), replicas[1:], action).single(message)
 
 
 class _Window:
@@ -99,10 +126,12 @@ class _Window:
     def __init__(
         self,
         draw: random.Random,
-        cast: _Cast,
+        cast: Cast,
         strikes: Sequence[type[OnNodes]],
         others: Sequence[int],
+        action: Action,
     ) -> None:
+        self._action = action
         self._draw = draw
         self._cast = cast
         self._strikes = strikes
@@ -112,12 +141,9 @@ class _Window:
         self._down: list[NodeName] = []
         self._laid: list[str] = []
 
-    def play(self) -> Play:
+    def play(self, message: str | None) -> Play:
         """Draw the whole play."""
-        back = self._leave()
-        self._hold("window", draw_api=self._draw.choice(_MESSAGES))
-        self._steps += back
-        self._await(Held(name="window"))
+        self._open(message, _WAYS if message is None else _WAYS_TO[message])
         if self._others and self._chance(0.15):
             to = self._draw.choice(self._others)
             self._steps.append(MoveLeader(leaders={self._cast.key: to}, within_s=_WITHIN_S))
@@ -132,12 +158,56 @@ class _Window:
         self._aftermath()
         return tuple(self._steps)
 
-    def _leave(self) -> list[Step]:
+    def of_quorum(self, message: str) -> Play:
+        """Draw the whole play around a message between controllers."""
+        self._open_quorum(message)
+        if self._chance(0.5):
+            self._strike(self._party())
+        if self._chance(0.5):
+            self._steps.append(Wait(for_s=self._draw.choice((0.5, 2.0, 4.0))))
+        if self._chance(0.7):
+            self._lift("window")  # where nobody is elected, nobody comes back
+        self._second_act()
+        self._aftermath()
+        return tuple(self._steps)
+
+    def single(self, message: str) -> Play:
+        """Draw the whole play in which nothing is struck."""
+        if message in _OF_QUORUM:
+            self._open_quorum(message)
+        else:
+            # What is sent all the time needs nobody to leave.
+            often = "stay" in _WAYS_TO[message]
+            self._open(message, ("stay",) if often else _WAYS_TO[message])
+        self._steps.append(Wait(for_s=self._draw.choice((0.5, 2.0, 4.0))))
+        for name in list(self._laid):
+            self._lift(name)
+        return tuple(self._steps)
+
+    def _open(self, message: str | None, ways: Sequence[str]) -> None:
+        """Have the message sent, and met by the rule."""
+        way = self._draw.choice(ways)
+        back = self._leave(way)
+        self._hold("window", message or self._draw.choice(_MESSAGES), joins=way != "shrink")
+        self._steps += back
+        if way == "shrink":
+            self._deafen(self._cast.follower, "deaf")
+        if "deaf" in self._laid and way != "shrink":
+            self._lift("deaf")
+        self._await_message()
+
+    def _open_quorum(self, message: str) -> None:
+        times = 1 if self._chance(0.5) else None
+        self._lay("window", Match(api=message, direction=self._direction(0.3), times=times))
+        fall = self._draw.choice(_OF_QUORUM[message])
+        self._steps.append(fall(target=ByRole(role=ACTIVE_CONTROLLER)))
+        self._await_message()
+
+    def _leave(self, way: str) -> list[Step]:
         """Have the follower leave the ISR; return the steps that bring it back."""
         follower, key = self._cast.follower, self._cast.key
         number = int(follower.rpartition("-")[2])
-        way = self._draw.choice(("pause", "pause", "kill", "cut", "stay"))
-        if way == "stay":
+        if way in ("stay", "shrink"):
             return []
         back: list[Step]
         if way == "pause":
@@ -146,6 +216,9 @@ class _Window:
         elif way == "kill":
             self._act(Kill, follower)
             back = [_act(Start, follower)]
+        elif way == "deaf":
+            self._deafen(follower, "deaf")
+            back = []
         else:
             party = Party(targets=(NamedNodes(nodes=(follower,)),))
             self._steps.append(Partition(name="cut", cut=Isolate(party=party)))
@@ -155,7 +228,8 @@ class _Window:
             self._laid.append("cut")
         return back
 
-    def _hold(self, name: str, *, draw_api: str) -> None:
+    def _hold(self, name: str, draw_api: str, *, joins: bool) -> None:
+        """Hold a message; `joins`: an AlterPartition may be one that the follower joins by."""
         cast = self._cast
         number = int(cast.follower.rpartition("-")[2])
         where: tuple[Clause, ...] = ()
@@ -165,30 +239,49 @@ class _Window:
             source = NamedNodes(nodes=(cast.leader,))
             where = (Clause(field="key", operator=Operator.IS, value=cast.key),)
             if self._chance(0.7):
-                where += (Clause(field="isr", operator=Operator.INCLUDES, value=number),)
+                operator = Operator.INCLUDES if joins else Operator.EXCLUDES
+                where += (Clause(field="isr", operator=operator, value=number),)
         elif draw_api == "Fetch":
             target = NamedNodes(nodes=(cast.leader,))
-        answers = 0.6 if draw_api == "Fetch" else 0.2
-        direction = Direction.RESPONSE if self._chance(answers) else Direction.REQUEST
-        times = 1 if self._chance(0.5) else None
+        direction = self._direction(0.6 if draw_api == "Fetch" else 0.2)
+        match = Match(
+            api=draw_api,
+            direction=direction,
+            # An answer says nothing of its subject: only the API is known of it.
+            where=where if direction is Direction.REQUEST else (),
+            times=1 if self._chance(0.5) else None,
+        )
+        self._lay(name, match, source=source, target=target)
+        if "cut" in self._laid:
+            self._heal_cut()
+
+    def _direction(self, answers: float) -> Direction:
+        if isinstance(self._action, Duplicate | Reorder):
+            return Direction.REQUEST
+        return Direction.RESPONSE if self._chance(answers) else Direction.REQUEST
+
+    def _lay(
+        self, name: str, match: Match, *, source: Target | None = None, target: Target | None = None
+    ) -> None:
         self._steps.append(
             Lay(
                 name=name,
-                action=Hold(),
-                match=Match(
-                    api=draw_api,
-                    direction=direction,
-                    # An answer says nothing of its subject: only the API is known of it.
-                    where=where if direction is Direction.REQUEST else (),
-                    times=times,
-                ),
+                action=self._action if name == "window" else Hold(),
+                match=match,
                 source=Parties(target=source),
-                target=Parties() if target is None else Parties(target=target),
+                target=Parties(target=target),
             )
         )
         self._laid.append(name)
-        if "cut" in self._laid:
-            self._heal_cut()
+
+    def _deafen(self, node: NodeName, name: str) -> None:
+        """Hold what the node asks the leader for."""
+        ends = [NamedNodes(nodes=(one,)) for one in (node, self._cast.leader)]
+        self._lay(name, Match(api="Fetch"), source=ends[0], target=ends[1])
+
+    def _await_message(self) -> None:
+        is_held = isinstance(self._action, Hold)
+        self._await(Held(name="window") if is_held else Seen(name="window"))
 
     def _heal_cut(self) -> None:
         self._laid.remove("cut")
@@ -226,7 +319,7 @@ class _Window:
 
     def _strike_controller(self) -> None:
         step = self._draw.choice((Kill, Pause))
-        self._steps.append(step(target=ByRole(role=RoleOf.ACTIVE_CONTROLLER)))
+        self._steps.append(step(target=ByRole(role=ACTIVE_CONTROLLER)))
 
     def _second_act(self) -> None:
         """Upon an event, the one that was struck comes back, perhaps without catching up."""
@@ -237,16 +330,7 @@ class _Window:
         if self._chance(0.7):
             self._await(Fenced(node=node, fenced=True))
         if node != self._cast.leader and self._chance(0.6):
-            self._steps.append(
-                Lay(
-                    name="catch-up",
-                    action=Hold(),
-                    match=Match(api="Fetch"),
-                    source=Parties(target=NamedNodes(nodes=(node,))),
-                    target=Parties(target=NamedNodes(nodes=(self._cast.leader,))),
-                )
-            )
-            self._laid.append("catch-up")
+            self._deafen(node, "catch-up")
         self._mend(node)
         event: Condition = Fenced(node=node, fenced=False)
         if self._chance(0.2):

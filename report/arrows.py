@@ -75,7 +75,7 @@ class Arrow:
 
 def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple[Arrow, ...]:
     """Return the arrows in the order in which they were sent; `proven`: frames that proofs name."""
-    answers = {frame.exchange: frame for frame in frames if not frame.is_request}
+    answers = {frame.exchange: frame for frame in frames if frame.is_answer}
     merged: set[int] = set()
     found = []
     for frame in frames:
@@ -144,7 +144,7 @@ def _without_repeats(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
 
 
 def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
-    errors = (answer or frame).errors if answer or not frame.is_request else ()
+    errors = (answer or frame).errors if answer or frame.is_answer else ()
     return Arrow(
         frame=frame.number,
         frames=(frame.number, *((answer.number,) if answer else ())),
@@ -157,7 +157,7 @@ def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
         fate=_fate(frame),
         action=frame.action,
         rule=frame.rule if frame.touched else None,
-        is_answer=not frame.is_request,
+        is_answer=frame.is_answer,
         words=words_of(frame),
         answer=None if answer is None else answer_of(answer),
         refused=bool(errors),

@@ -1,6 +1,6 @@
-"""The curves of a page: rates of sends and polls, latencies, samples of nodes."""
+"""The curves of a page: rates of operations, latencies, samples of nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -8,14 +8,16 @@ from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from history.schema import F, Outcome
+from history.schema import Outcome
 from report.canvas import Canvas, Drawing, LegendEntry, width
+from report.functions import OF_RECORDS, OF_ZNODES
+from report.latencies import Latencies
 from report.notation import printable
 from report.painting import paint, tag
 from report.samples import SampleSeries
 from report.timeline import Timeline
 
-__all__ = ["draw_latencies", "draw_polls", "draw_samples", "draw_sends"]
+__all__ = ["draw_operations", "draw_samples"]
 
 _MIB: Final = float(1 << 20)
 
@@ -25,41 +27,78 @@ _SCALES: Final = {
     "cpu_fraction": (1.0, "cores", "Processor", "cores that each process kept busy, mean a bin"),
 }
 
-_RATE_ROWS: Final = [
-    (outcome.value, f"@{outcome}{{0,0.[0]}} / s")
-    for outcome in (Outcome.OK, Outcome.INFO, Outcome.FAIL)
-]
-_LATENCIES: Final = ("max", "p99", "p50")
+_QUANTILES: Final = ("max", "p99", "p50")
+
+# The outcomes that there can be, and what each means.
+_OF_SENDS: Final = {
+    "ok": "acknowledged",
+    "info": "fate unknown",
+    "fail": "surely not written",
+}
+_OF_WRITES: Final = {
+    "ok": "acknowledged",
+    "refused": "what it asked for did not hold",
+    "info": "fate unknown",
+    "fail": "surely not done",
+}
+_OF_READS: Final = {"ok": "answered", "info": "end not seen", "fail": "no answer"}
 
 
-def draw_sends(canvas: Canvas, timeline: Timeline) -> Drawing:
-    """Draw the sends a second by outcome."""
-    rates = {outcome.value: timeline.rate(F.SEND, outcome) for outcome in Outcome}
-    drawing = canvas.plot(unit="sends / s", extent=_from_zero(*rates.values()))
+def draw_operations(canvas: Canvas, timeline: Timeline) -> Iterator[Drawing]:
+    """Draw the rates and latencies of a run on records, or of one on znodes."""
+    writes, reads = timeline.functions.writes, timeline.functions.reads
+    if timeline.functions == OF_RECORDS:
+        yield _outcomes(canvas, _rates(timeline, writes), noun="sends", meanings=_OF_SENDS)
+        yield _latencies(canvas, timeline.latencies[writes], noun="acknowledged sends")
+        yield _polls(canvas, timeline)
+    if timeline.functions == OF_ZNODES:
+        rates = _rates(timeline, writes)
+        refused = timeline.refused_writes / timeline.bins.width_s
+        apart = {**rates, "fail": rates["fail"] - refused, "refused": refused}
+        yield _outcomes(canvas, apart, noun="writes", meanings=_OF_WRITES)
+        yield _latencies(canvas, timeline.latencies[writes], noun="acknowledged writes")
+        yield _outcomes(canvas, _rates(timeline, reads), noun="reads", meanings=_OF_READS)
+        yield _latencies(canvas, timeline.latencies[reads], noun="answered reads")
+
+
+def _rates(timeline: Timeline, fs: frozenset[str]) -> dict[str, NDArray[np.float64]]:
+    return {outcome.value: timeline.rate(fs, outcome) for outcome in Outcome}
+
+
+def _outcomes(
+    canvas: Canvas,
+    rates: Mapping[str, NDArray[np.float64]],
+    *,
+    noun: str,
+    meanings: Mapping[str, str],
+) -> Drawing:
+    """Draw the operations a second by outcome, refusals apart. `meanings`: of each in `rates`."""
+    drawing = canvas.plot(unit=f"{noun} / s", extent=_from_zero(*rates.values()))
     _area(canvas, drawing, rates["ok"], colour="--ok", entry="ok")
+    if "refused" in rates:
+        _step(canvas, drawing, rates["refused"], colour="--refused", entry="refused")
     _bars(canvas, drawing, rates)
-    canvas.strips(drawing, rates, rows=_RATE_ROWS)
+    canvas.strips(drawing, rates, rows=[(one, _rate_field(one)) for one in meanings])
     return Drawing(
         figure=drawing,
-        title="Sends",
-        caption=f"sends ended a second, bins of {width(canvas.bins)}",
-        legend=(
-            LegendEntry(label="ok: acknowledged", colour="--ok", name="ok"),
-            LegendEntry(label="info: fate unknown", colour="--info", name="info"),
-            LegendEntry(label="fail: surely not written", colour="--fail", name="fail"),
+        title=noun.capitalize(),
+        caption=f"{noun} ended a second, bins of {width(canvas.bins)}",
+        legend=tuple(
+            LegendEntry(label=f"{one}: {meaning}", colour=f"--{one}", name=one)
+            for one, meaning in meanings.items()
         ),
     )
 
 
-def draw_polls(canvas: Canvas, timeline: Timeline) -> Drawing:
+def _polls(canvas: Canvas, timeline: Timeline) -> Drawing:
     """Draw polls a second by outcome, and the records they returned: empty polls are ok, too."""
-    rates = {outcome.value: timeline.rate(F.POLL, outcome) for outcome in Outcome}
+    rates = _rates(timeline, timeline.functions.reads)
     records = timeline.polled_records / timeline.bins.width_s
     drawing = canvas.plot(unit="per second", extent=_from_zero(records, *rates.values()))
     _area(canvas, drawing, records, colour="--records", entry="records")
     _step(canvas, drawing, rates["ok"], colour="--ok", entry="ok")
     _bars(canvas, drawing, rates)
-    rows = [("records", "@records{0,0.[0]} / s"), *_RATE_ROWS]
+    rows = [(one, _rate_field(one)) for one in ("records", "ok", "info", "fail")]
     canvas.strips(drawing, {**rates, "records": records}, rows=rows)
     return Drawing(
         figure=drawing,
@@ -74,21 +113,19 @@ def draw_polls(canvas: Canvas, timeline: Timeline) -> Drawing:
     )
 
 
-def draw_latencies(canvas: Canvas, timeline: Timeline) -> Drawing:
-    """Draw quantiles of the latency of acknowledged sends."""
-    found = timeline.latencies
+def _latencies(canvas: Canvas, found: Latencies, *, noun: str) -> Drawing:
+    """Draw quantiles of the latency of ok operations."""
     lines = {"max": found.max_ms, "p99": found.p99_ms, "p50": found.p50_ms}
     drawing = canvas.plot(unit="ms (log)", extent=_decades(*lines.values()), logarithmic=True)
-    for name in _LATENCIES:
+    for name in _QUANTILES:
         _step(canvas, drawing, lines[name], colour=f"--{name}", entry=name)
-    rows = [(name, f"@{name}{{0,0.[00]}} ms") for name in _LATENCIES]
+    rows = [(name, f"@{name}{{0,0.[00]}} ms") for name in _QUANTILES]
     canvas.strips(drawing, lines, rows=rows)
     return Drawing(
         figure=drawing,
-        title="Latency of acknowledged sends",
-        caption="from call to acknowledgement, by the time of the call, "
-        f"bins of {width(canvas.bins)}",
-        legend=tuple(LegendEntry(label=name, colour=f"--{name}", name=name) for name in _LATENCIES),
+        title=f"Latency of {noun}",
+        caption=f"from call to answer, by the time of the call, bins of {width(canvas.bins)}",
+        legend=tuple(LegendEntry(label=name, colour=f"--{name}", name=name) for name in _QUANTILES),
     )
 
 
@@ -115,6 +152,10 @@ def draw_samples(canvas: Canvas, series: SampleSeries, colours: Mapping[str, str
             for source in lines
         ),
     )
+
+
+def _rate_field(name: str) -> str:
+    return f"@{name}{{0,0.[0]}} / s"
 
 
 def _source_entry(source: str) -> str:

@@ -7,13 +7,29 @@ nothing may be claimed to have survived it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["FaultLane", "FaultSpan", "faults_open", "lanes_of", "spans_of"]
+__all__ = ["FaultLane", "FaultSpan", "faults_open", "first_fit", "lanes_of", "spans_of"]
 
 RUN_LANE = "run"
 """The lane of a fault that names no target."""
+
+
+class _Spanning(Protocol):
+    """Anything that lasts: a fault, a window."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def begin_ns(self) -> int: ...
+
+    def until_ns(self, run_end_ns: int) -> int: ...
+
+
+S = TypeVar("S", bound=_Spanning)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,24 +105,24 @@ def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[FaultLane,
         for target in dict.fromkeys(span.targets or (RUN_LANE,)):
             by_target.setdefault(target, []).append(span)
     return tuple(
-        lane
+        FaultLane(target=target, span=span, row=row, rows=rows)
         for target in sorted(by_target, key=_natural)
-        for lane in _rows(target, by_target[target], run_end_ns=run_end_ns)
+        for span, row, rows in first_fit(by_target[target], run_end_ns=run_end_ns)
     )
 
 
-def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterable[FaultLane]:
-    """Return the lanes by first fit.
+def first_fit(spans: Iterable[S], *, run_end_ns: int) -> list[tuple[S, int, int]]:
+    """Return each span with its row and the number of rows, by first fit.
 
-    A fault takes the first row whose last fault is over when it begins.
+    A span takes the first row whose last span is over when it begins.
     """
     free_from: list[int] = []
-    placed: list[tuple[FaultSpan, int]] = []
+    placed: list[tuple[S, int]] = []
     for span in sorted(spans, key=lambda span: (span.begin_ns, span.index)):
         row = next((r for r, free in enumerate(free_from) if free <= span.begin_ns), len(free_from))
         free_from[row : row + 1] = [span.until_ns(run_end_ns)]
         placed.append((span, row))
-    return [FaultLane(target=target, span=s, row=row, rows=len(free_from)) for s, row in placed]
+    return [(span, row, len(free_from)) for span, row in placed]
 
 
 def _natural(target: str) -> tuple[int, str, int, str]:

@@ -53,7 +53,7 @@ class Moment:
     fault: int | None = None
     """The index of a fault."""
     evidence: str = ""
-    """The evidence in words, where it is none of these."""
+    """Other evidence, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

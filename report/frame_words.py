@@ -13,7 +13,7 @@ _ITEMS_NAMED: Final = 2
 
 def words_of(frame: Frame) -> str:
     """Return the content of the frame, short enough for the arrow."""
-    if frame.is_request:
+    if not frame.is_answer:
         # The topics of the run before Kafka's own.
         items = sorted(frame.items, key=lambda item: str(item.get("topic", "")).startswith("__"))
         said = ", ".join(filter(None, map(_item, items[:_ITEMS_NAMED])))
@@ -64,15 +64,19 @@ def _quorum(item: Mapping[str, Any]) -> str:
 _SAYINGS: Final = (
     _key,
     lambda item: f"isr {item['isr']}" if "isr" in item else "",
+    lambda item: "delete" if item.get("delete") else "",
     _transaction,
     lambda item: f"producer epoch {item['producer_epoch']}" if "producer_epoch" in item else "",
     _quorum,
+    lambda item: item.get("path", ""),
+    lambda item: f"zxid {item['zxid']:#x}" if item.get("zxid", -1) >= 0 else "",
 )
 
 
 def details_of(frame: Frame, answer: Frame | None) -> Iterator[str]:
     """Yield lines for readers who look closer: all fields of the first items."""
-    yield f"{frame.api} v{frame.api_version} {frame.sender} → {frame.receiver}"
+    version = f" v{frame.api_version}" if frame.api_version >= 0 else ""
+    yield f"{frame.api}{version} {frame.sender} → {frame.receiver}"
     yield f"sent {moment(frame.time_ns)}" + _arrival(frame)
     for item in frame.items[:_ITEMS_NAMED]:
         yield _fields(item)
@@ -103,7 +107,7 @@ _TOLD_ELSEWHERE: Final = frozenset(
 
 def _fields(item: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{name.replace('_', ' ')} {value}"
+        f"{name.replace('_', ' ')} {f'{value:#x}' if name == 'zxid' else value}"
         for name, value in item.items()
         if name not in _TOLD_ELSEWHERE
     )

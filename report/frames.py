@@ -50,14 +50,23 @@ DECIDING: Final = frozenset(
         "EndQuorumEpoch",
         "EndTxn",
         "InitProducerId",
+        "LeaderAndIsr",
         "RemoveRaftVoter",
+        "StopReplica",
         "UnregisterBroker",
         "UpdateFeatures",
         "Vote",
         "WriteTxnMarkers",
+        # The packets by which a leader of ZooKeeper takes a follower in.
+        *("FOLLOWERINFO", "OBSERVERINFO", "LEADERINFO", "ACKEPOCH", "DIFF", "TRUNC", "SNAP"),
+        *("NEWLEADER", "UPTODATE"),
     )
 )
 """The APIs that are drawn though nothing was done to them; of others only what was disturbed."""
+
+_ANSWERING_NOTHING: Final = frozenset(("Notification", "WatcherEvent"))
+"""Messages of ZooKeeper's that no request asks for. So are the packets of its quorums, which are
+named in capitals."""
 
 DISTURBING: Final = frozenset(
     (
@@ -98,6 +107,12 @@ class Frame:
     def receiver(self) -> str:
         """The party that it was for."""
         return self.target if self.is_request else self.source
+
+    @property
+    def is_answer(self) -> bool:
+        """True if a request asked for it."""
+        spontaneous = self.api.isupper() or self.api in _ANSWERING_NOTHING
+        return not (self.is_request or spontaneous)
 
     @property
     def touched(self) -> bool:

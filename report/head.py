@@ -2,15 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.schema import F, Outcome
+from report.functions import OF_ZNODES
 from report.headline import Headline, headline_of
 from report.notation import counted, integer, length, utc
 from report.reading import Reading
+from report.tally import RunTally
 
 __all__ = ["Head", "HeadFact", "head_of", "release_of"]
+
+_NAMED: Final = "_release"
+"""The end of the word for the name that the user gave a release, in `versions`."""
+
+_FINAL: Final = ("final-read",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +64,10 @@ def release_of(manifest: Manifest) -> str:
 
     Where nodes came to run others, these follow, in the order in which they came.
     """
-    version = manifest.versions.get("kafka", "not recorded")
-    name = manifest.versions.get("kafka_release", version)
+    versions = manifest.versions
+    system = next((key.removesuffix(_NAMED) for key in versions if key.endswith(_NAMED)), "kafka")
+    version = versions.get(system, "not recorded")
+    name = versions.get(f"{system}{_NAMED}", version)
     first = version if name == version else f"{version} ({name})"
     later = (one.version for one in manifest.changes if one.subject in manifest.node_ids)
     return ", ".join(dict.fromkeys((first, *later)))
@@ -78,11 +88,23 @@ def _figures(reading: Reading) -> Iterator[HeadFact]:
     tally = reading.tally
     if not tally.operation_count:
         return
-    sends = tally.counts[F.SEND, Outcome.OK]
+    if reading.functions == OF_ZNODES:
+        yield from _of_znodes(tally)
+    else:
+        yield from _of_records(tally)
+    idle = sum(span.effect_ns is None for span in reading.spans)
+    yield HeadFact(
+        label="faults with effect",
+        value=integer(len(reading.spans) - idle),
+        remark=f"{integer(idle)} without effect" if idle else "",
+    )
+
+
+def _of_records(tally: RunTally) -> Iterator[HeadFact]:
     lost_sight = tally.counts[F.SEND, Outcome.INFO]
     yield HeadFact(
         label="sends acknowledged",
-        value=integer(sends),
+        value=integer(tally.counts[F.SEND, Outcome.OK]),
         remark=f"{integer(lost_sight)} of unknown fate" if lost_sight else "",
     )
     yield HeadFact(
@@ -97,9 +119,19 @@ def _figures(reading: Reading) -> Iterator[HeadFact]:
         value=integer(reads),
         remark=f"{integer(incomplete)} not to the end" if incomplete else "",
     )
-    idle = sum(span.effect_ns is None for span in reading.spans)
+
+
+def _of_znodes(tally: RunTally) -> Iterator[HeadFact]:
+    lost_sight = tally.count(OF_ZNODES.writes, Outcome.INFO)
     yield HeadFact(
-        label="faults with effect",
-        value=integer(len(reading.spans) - idle),
-        remark=f"{integer(idle)} without effect" if idle else "",
+        label="writes acknowledged",
+        value=integer(tally.count(OF_ZNODES.writes, Outcome.OK)),
+        remark=f"{integer(lost_sight)} of unknown fate" if lost_sight else "",
     )
+    for label, fs in (("reads answered", OF_ZNODES.reads), ("final reads answered", _FINAL)):
+        silent = sum(tally.count(fs, outcome) for outcome in (Outcome.FAIL, Outcome.INFO))
+        yield HeadFact(
+            label=label,
+            value=integer(tally.count(fs, Outcome.OK)),
+            remark=f"{integer(silent)} not answered" if silent else "",
+        )

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from checkers.grounds.windows import window_kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, RunState
 from report.kinds import without_effect
 from report.notation import counted, integer, one_line, shortened
 
-__all__ = ["Headline", "Standing", "headline_of"]
+__all__ = ["Headline", "Standing", "headline_of", "not_judged"]
 
 
 _FIRST_REASON_MAX: Final = 240
@@ -62,12 +63,22 @@ def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headli
     )
 
 
+def not_judged(checks: Sequence[CheckResult]) -> tuple[list[str], list[str]]:
+    """Return the checks that were not judged: names, and `name: reason` of those that give one."""
+    found = [check for check in checks if check.validity is Validity.NOT_JUDGED]
+    return (
+        [one_line(check.check) for check in found if not check.reason],
+        [f"{one_line(check.check)}: {one_line(check.reason)}" for check in found if check.reason],
+    )
+
+
 def _held(checks: Sequence[CheckResult]) -> Iterator[str]:
     holding = _named(checks, Validity.VALID)
     yield f"{counted(len(holding), 'check')} {'holds' if len(holding) == 1 else 'hold'}"
-    unjudged = _named(checks, Validity.NOT_JUDGED)
+    unjudged, reasons = not_judged(checks)
     if unjudged:
         yield f"{integer(len(unjudged))} had nothing to judge: {', '.join(unjudged)}"
+    yield from reasons
     figures = _named(checks, Validity.FIGURE)
     if figures:
         yield f"{integer(len(figures))} cannot fail on this cluster: {', '.join(figures)}"
@@ -77,6 +88,10 @@ def _idle(verdict: Verdict) -> Iterator[str]:
     if kinds := without_effect(verdict):
         words = counted(len(kinds), "kind of fault", plural="kinds of fault")
         yield f"{words} never took effect: {', '.join(kinds)}"
+    windows = window_kinds_in(verdict) or ()
+    if unstruck := sum(not one.struck_count for one in windows):
+        words = counted(len(windows), "kind of window", plural="kinds of window")
+        yield f"{integer(unstruck)} of {words} had no strike"
 
 
 def _named(checks: Sequence[CheckResult], validity: Validity) -> list[str]:

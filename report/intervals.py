@@ -21,6 +21,7 @@ from checkers.anomaly import Anomaly
 from checkers.linearizability.operations import Effect, Operation, columns_of, operations_of
 from checkers.linearizability.words import in_words
 from checkers.rows import OPEN_NS
+from checkers.znodes.operations import did, znodes_of
 from history.models import Model
 from report.notation import counted, length, moment
 from report.svg import CHARACTER, event_group, line, text
@@ -87,7 +88,7 @@ def picture_of(files: Sequence[Path], anomaly: Anomaly, model: Model) -> Markup 
 
 
 def model_rows_at(files: Sequence[Path], *, key: str, indices: Sequence[int]) -> pa.Table:
-    """Return the rows of MODEL_OPERATIONS of a key with these indices, in their order."""
+    """Return the rows of a key with these indices, in their order, from a table of objects."""
     index = ds.field("index")
     # The bounds skip row groups by their statistics; `isin` alone reads them all.
     near = (ds.field("key") == key) & (index >= min(indices)) & (index <= max(indices))
@@ -96,21 +97,16 @@ def model_rows_at(files: Sequence[Path], *, key: str, indices: Sequence[int]) ->
 
 
 def draw_intervals(rows: pa.Table, model: Model) -> Markup:
-    """Return the picture of rows of MODEL_OPERATIONS.
+    """Return the picture of rows of MODEL_OPERATIONS or ZNODE_OPERATIONS.
 
     Raise ValueError if they are not of the model.
     """
-    columns = columns_of(rows, model)
-    processes = rows.column("process").take(pa.array(columns.row)).to_pylist()
-    bars = [
-        _Bar(operation=one, process=process, words=f"{one.index}: {in_words(one, model)}")
-        for one, process in zip(operations_of(columns, model), processes, strict=True)
-    ]
+    bars = _bars_of_znodes(rows) if model is Model.ZNODE else _bars(rows, model)
     layout = _layout(bars)
     parts = [
         *_processes(layout),
         *_clocks(bars, layout),
-        *(_drawn(bar, layout, model) for bar in bars),
+        *(_drawn(bar, layout) for bar in bars),
     ]
     return Markup(
         '<svg class="intervals" role="group" aria-label="{label}" '
@@ -122,6 +118,36 @@ def draw_intervals(rows: pa.Table, model: Model) -> Markup:
         h=layout.height,
         parts=Markup("\n").join(parts),
     )
+
+
+def _bars(rows: pa.Table, model: Model) -> list[_Bar]:
+    columns = columns_of(rows, model)
+    processes = rows.column("process").take(pa.array(columns.row)).to_pylist()
+    return [
+        _Bar(operation=one, process=process, words=f"{one.index}: {in_words(one, model)}")
+        for one, process in zip(operations_of(columns, model), processes, strict=True)
+    ]
+
+
+def _bars_of_znodes(rows: pa.Table) -> list[_Bar]:
+    return [
+        _Bar(
+            operation=Operation(
+                index=one.index,
+                f=one.f,
+                effect=Effect.MUST
+                if one.is_ok
+                else Effect.REFUSED
+                if one.is_refused
+                else Effect.MAY,
+                call=one.call,
+                end=one.end,
+            ),
+            process=one.process,
+            words=f"{one.index}: {one.f} {did(one)}",
+        )
+        for one in znodes_of(rows)
+    ]
 
 
 def _layout(bars: Sequence[_Bar]) -> _Layout:
@@ -183,7 +209,7 @@ def _clocks(bars: Sequence[_Bar], layout: _Layout) -> Iterator[Markup]:
             written = x
 
 
-def _drawn(bar: _Bar, layout: _Layout, model: Model) -> Markup:
+def _drawn(bar: _Bar, layout: _Layout) -> Markup:
     operation, y = bar.operation, layout.y[bar.process]
     start = layout.x[operation.call]
     end = layout.right if bar.is_open else layout.x[operation.end]
@@ -197,7 +223,7 @@ def _drawn(bar: _Bar, layout: _Layout, model: Model) -> Markup:
         ending=_open_end(end, y) if bar.is_open else "",
         words=text("words", bar.words, x=start, y=y - _BAR),
     )
-    return event_group(_LOOKS[operation.effect], _details(bar, model), body)
+    return event_group(_LOOKS[operation.effect], _details(bar), body)
 
 
 def _open_end(x: float, y: float) -> Markup:
@@ -205,9 +231,9 @@ def _open_end(x: float, y: float) -> Markup:
     return Markup('<path class="open" d="M{x:.1f} {y:.1f}l-7 -7v14z"/>').format(x=x + 9, y=y)
 
 
-def _details(bar: _Bar, model: Model) -> Iterator[str]:
+def _details(bar: _Bar) -> Iterator[str]:
     operation = bar.operation
-    yield f"operation {operation.index} of {_name(bar.process)}: {in_words(operation, model)}"
+    yield f"operation of {_name(bar.process)}, {bar.words}"
     yield f"called at {operation.call} ns"
     if bar.is_open:
         yield "it may have taken effect at any time after that"

@@ -1,25 +1,28 @@
 """The verdict for a build server: one test suite a run, one test case a check.
 
-Invalid is a failure, with the details of the first anomalies; unknown is an error, for a build must
-not pass on it; a check that had nothing to judge, or that cannot fail on this cluster, is skipped.
-A run that failed or was not checked is one test case in error. The properties count the cases that
-each check judged. The shape is the one that Jenkins' and GitLab's readers accept (the Apache Ant
-JUnit schema with properties).
+Invalid is a failure, with the first anomalies and the facts that prove them; unknown is an error,
+for a build must not pass on it; a check that had nothing to judge, or that cannot fail on this
+cluster, is skipped. A run that failed or was not checked is one test case in error. The properties
+count the cases that each check judged. The shape is the one that Jenkins' and GitLab's readers
+accept (the Apache Ant JUnit schema with properties).
 """
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Final
 
+from checkers.anomaly import Anomaly
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.atomic import write_atomically
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
+from report.evidence import evidence_lines
 from report.head import release_of
 from report.headline import Headline, headline_of
 from report.kinds import kind_properties
 from report.notation import printable
 from report.reading import RunAnswers, read_answers
+from report.windows import window_properties
 
 __all__ = ["write_junit"]
 
@@ -87,6 +90,7 @@ def _properties(
             f"cases.{check.check}": str(check.case_count) for check in answers.verdict.checks
         }
         values |= kind_properties(answers.verdict)
+        values |= window_properties(answers.verdict)
     for name, value in values.items():
         properties.append(_element("property", name=name, value=value))
 
@@ -108,17 +112,26 @@ def _case(suite: ET.Element, result: CheckResult) -> None:
     )
     if result.validity is Validity.INVALID:
         failure = _element("failure", type="invalid", message=result.reason)
-        details = [example.detail for example in result.examples if not example.allowed]
-        failure.text = printable("\n".join(details[:_DETAILS_MAX]))
+        illegal = [example for example in result.examples if not example.allowed]
+        failure.text = printable("\n".join(map(_told, illegal[:_DETAILS_MAX])))
         case.append(failure)
     elif result.validity is Validity.UNKNOWN:
         case.append(_element("error", type="unknown", message=result.reason))
     elif result.validity in _SKIPPED:
-        case.append(_element("skipped", message=_SKIPPED[result.validity]))
+        message = _SKIPPED[result.validity]
+        if result.reason:
+            message = f"{result.validity.value}: {result.reason}"
+        case.append(_element("skipped", message=message))
     if result.figures:
         output = ET.SubElement(case, "system-out")
         output.text = printable("\n".join(f"{k}={v:g}" for k, v in result.figures.items()))
     suite.append(case)
+
+
+def _told(anomaly: Anomaly) -> str:
+    """Return the sentence, and below it the facts, a line each."""
+    facts = (f"  {line}" for line in evidence_lines(anomaly.proof))
+    return "\n".join((anomaly.detail, *facts))
 
 
 def _element(tag: str, **attributes: str) -> ET.Element:

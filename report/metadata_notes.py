@@ -241,7 +241,7 @@ def _voters(_: _Log, row: Mapping[str, Any]) -> _Said:
 
 
 def _who(leader: int | None) -> str:
-    return "nobody" if leader in (None, -1) else str(leader)
+    return "none" if leader in (None, -1) else str(leader)
 
 
 _READERS: Final = {

@@ -95,7 +95,7 @@ def figure(name: str, value: float) -> tuple[str, str]:
 
 
 def utc(iso: str) -> str:
-    """Return `2026-03-01 08:00:00 UTC` of an ISO time; the text itself if it is none."""
+    """Return `2026-03-01 08:00:00 UTC` of an ISO time; any other text as it is."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:

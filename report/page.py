@@ -101,8 +101,10 @@ def _render(
         if scene.is_empty
         else draw_scene(scene, fault_colours=colours.faults, looks=looks),
         plots_json=_script_safe(plots.document_json) if plots else None,
+        functions=reading.functions,
         kinds=kind_rows(reading.verdict, reading.manifest),
         faults=tables.faults_of(reading),
+        windows=tables.windows_of(reading),
         operations=tables.operations_of(reading),
         is_open_history=bool(reading.manifest and reading.manifest.model),
         errors=tables.errors_of(reading),
@@ -199,7 +201,8 @@ def _plots(
     )
     return plots_of(
         canvas,
-        reading.timeline,
+        reading.timeline if reading.has_counts else None,
+        windows=reading.windows or (),
         samples=series,
         marks=[proof.mark for group in proofs for proof in group.proofs if proof.mark],
         source_colours=colours.sources,

@@ -44,6 +44,7 @@ ROLES: Final[Mapping[str, Shade]] = {
     "max": Shade(light="#7b8794", dark="#8693a0"),
     "disturbed": Shade(light="#b8481a", dark="#f39a5e"),
     "records": Shade(light="#0f7f78", dark="#43c0b5"),
+    "refused": Shade(light="#0f7f78", dark="#43c0b5"),
 }
 
 

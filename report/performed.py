@@ -96,7 +96,7 @@ def _flat(value: Any) -> str:
     if isinstance(value, list):
         whole = all(isinstance(item, str) for item in value)
         return ", ".join(value) if whole else f"[{', '.join(map(_flat, value))}]"
-    return "nobody" if value is None else str(value)
+    return "none" if value is None else str(value)
 
 
 def _seconds(at: object) -> float | None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from bokeh.document import Document
 
 from report.canvas import Canvas, Drawing
-from report.curves import draw_latencies, draw_polls, draw_samples, draw_sends
+from report.curves import draw_operations, draw_samples
 from report.lanes import Mark, draw_faults
 from report.samples import SampleSeries
 from report.timeline import Timeline
+from report.window_lanes import draw_windows
+from report.windows import WindowSpan
 
 __all__ = ["PlotSet", "plots_of"]
 
@@ -26,18 +28,21 @@ class PlotSet:
 
 def plots_of(
     canvas: Canvas,
-    timeline: Timeline,
+    timeline: Timeline | None,
     *,
+    windows: Sequence[WindowSpan],
     samples: Sequence[SampleSeries],
     marks: Sequence[Mark],
     source_colours: Mapping[str, str],
 ) -> PlotSet:
-    """Draw everything. `source_colours`: the CSS variable of each source of samples."""
+    """Draw everything. `timeline`: None for an open history.
+
+    `source_colours`: the CSS variable of each source of samples.
+    """
     drawings = (
         *([draw_faults(canvas, marks)] if canvas.spans or marks else []),
-        draw_sends(canvas, timeline),
-        draw_latencies(canvas, timeline),
-        draw_polls(canvas, timeline),
+        *([draw_windows(canvas, windows)] if windows else []),
+        *(draw_operations(canvas, timeline) if timeline is not None else ()),
         *(draw_samples(canvas, series, source_colours) for series in samples),
     )
     document = Document()

@@ -11,6 +11,7 @@ from checkers.anomaly import Anomaly
 from checkers.catalogue import Entry, entry_of
 from history.models import Model
 from report.anomalies import Record, ShownOperation, operations_at, records_of
+from report.evidence import Evidence, evidence_of
 from report.faults import FaultSpan, faults_open
 from report.intervals import OPERATIONS_MAX, picture_of
 from report.lanes import Mark
@@ -42,6 +43,8 @@ class ShownProof:
     to_ns: int
     left_out: int
     """The number of operations that are not shown."""
+    evidence: tuple[Evidence, ...]
+    """The facts that the proof rests on."""
     intervals: Markup | None = None
     """The picture of the times of operations on an object; None of any other anomaly."""
 
@@ -123,6 +126,7 @@ def _proof(
         from_ns=min((operation.call_ns for operation in shown), default=None),
         to_ns=max((operation.return_ns or operation.call_ns for operation in shown), default=0),
         left_out=max(0, len(anomaly.operations) - drawn_count),
+        evidence=evidence_of(anomaly.proof),
         intervals=intervals,
     )
 

@@ -21,13 +21,14 @@ from history.run_directory import RunDirectory
 from history.schema import FAULTS, SAMPLES
 from report.anomalies import AnomalyGroup, groups_in, groups_of
 from report.faults import FaultSpan, spans_of
+from report.functions import OF_ZNODES, Functions, functions_of
 from report.tally import RunTally, TallyFold
 from report.timeline import Timeline, TimelineFold, bins_for, block_of
+from report.windows import WindowSpan, window_spans_of
 
 __all__ = ["Attempts", "Reading", "RunAnswers", "read_answers", "read_run"]
 
 _BATCH_ROWS: Final = 1 << 18
-_COUNTED: Final = ("f", "outcome", "call_ns", "return_ns", "record_count", "error")
 _WORDS: Final = ("f", "outcome", "error")
 _CLIENT_TABLES: Final = frozenset(("operations", "records"))
 """The tables of a run whose manifest cannot be read."""
@@ -55,7 +56,11 @@ class Reading:
     end_ns: int
     """The time when the recording ended, or the last time that any table names."""
     spans: tuple[FaultSpan, ...]
+    windows: tuple[WindowSpan, ...] | None
+    """None: the run did not record them."""
     samples: pa.Table
+    functions: Functions
+    """The functions of the operations that the timeline and the tally count."""
     timeline: Timeline
     tally: RunTally
     operation_files: tuple[Path, ...]
@@ -64,6 +69,11 @@ class Reading:
     """The files of an open history on objects with keys of their own."""
     troubles: tuple[str, ...]
     """The parts that could not be read, a sentence each."""
+
+    @property
+    def has_counts(self) -> bool:
+        """True if the timeline and the tally are of the operations: not of an open history."""
+        return self.functions == OF_ZNODES or self.manifest is None or not self.manifest.model
 
 
 def read_answers(run: RunDirectory) -> RunAnswers:
@@ -86,23 +96,27 @@ def read_run(run: RunDirectory) -> Reading:
     """Read all of a run in any state, passing once over its operations in bounded memory."""
     attempts = Attempts()
     faults, samples = FAULTS.empty_table(), SAMPLES.empty_table()
+    windows: tuple[WindowSpan, ...] | None = ()
     operation_files: tuple[Path, ...] = ()
     record_files: tuple[Path, ...] = ()
     model_files: tuple[Path, ...] = ()
     # A run that failed early left nothing to read, which is no trouble either.
     if run.history.is_dir() or any(run.raw.glob("*")):
         faults = attempts.read(lambda: load_table(run, "faults"), faults)
+        windows = attempts.read(lambda: _windows(run), windows)
         samples = attempts.read(lambda: load_table(run, "samples"), samples)
         operation_files = _files(run, "operations", attempts)
         record_files = _files(run, "records", attempts)
-        model_files = _files(run, "model_operations", attempts)
+        model_files = tuple(file for name in _DRAWN_TABLES for file in _files(run, name, attempts))
     answers = read_answers(run)
     spelled_out: tuple[AnomalyGroup, ...] = attempts.read(lambda: groups_in(run.anomalies), ())
     spans = spans_of(faults)
-    end_ns = attempts.read(lambda: _end_ns(answers.manifest, operation_files, spans, samples), 1)
+    functions = functions_of(answers.manifest)
+    counted = model_files if functions == OF_ZNODES else operation_files
+    end_ns = attempts.read(lambda: _end_ns(answers.manifest, counted, spans, samples), 1)
     timeline, tally = attempts.read(
-        lambda: _fold(operation_files, spans=spans, end_ns=end_ns),
-        _fold((), spans=spans, end_ns=end_ns),
+        lambda: _fold(counted, functions, spans=spans, end_ns=end_ns),
+        _fold((), functions, spans=spans, end_ns=end_ns),
     )
     return Reading(
         manifest=answers.manifest,
@@ -110,7 +124,9 @@ def read_run(run: RunDirectory) -> Reading:
         anomalies=groups_of(spelled_out, answers.verdict or Verdict.of(())),
         end_ns=end_ns,
         spans=spans,
+        windows=windows,
         samples=samples,
+        functions=functions,
         timeline=timeline,
         tally=tally,
         operation_files=operation_files,
@@ -118,6 +134,10 @@ def read_run(run: RunDirectory) -> Reading:
         model_files=model_files,
         troubles=(*answers.troubles, *dict.fromkeys(attempts.troubles)),
     )
+
+
+_DRAWN_TABLES: Final = ("model_operations", "znode_operations")
+"""The tables of objects whose operations are drawn as intervals; a run has one of them at most."""
 
 
 def _is_open(run: RunDirectory) -> bool:
@@ -149,13 +169,19 @@ def _files(run: RunDirectory, name: str, attempts: Attempts) -> tuple[Path, ...]
     return attempts.read(lambda: table_files(run, name), ()) if name in recorded else ()
 
 
+def _windows(run: RunDirectory) -> tuple[WindowSpan, ...] | None:
+    if "windows" not in read_manifest(run.manifest_path).recorded:
+        return None
+    return window_spans_of(load_table(run, "windows"))
+
+
 def _fold(
-    files: Sequence[Path], *, spans: Sequence[FaultSpan], end_ns: int
+    files: Sequence[Path], functions: Functions, *, spans: Sequence[FaultSpan], end_ns: int
 ) -> tuple[Timeline, RunTally]:
-    timeline = TimelineFold(bins_for(end_ns))
-    tally = TallyFold(spans, run_end_ns=end_ns)
-    for batch in _batches(files, _COUNTED):
-        block = block_of(batch)
+    timeline = TimelineFold(bins_for(end_ns), functions)
+    tally = TallyFold(spans, functions, run_end_ns=end_ns)
+    for batch in _batches(files, functions.columns):
+        block = block_of(batch, functions)
         timeline.add(block)
         tally.add(block)
     return timeline.done(), tally.done()

@@ -45,7 +45,7 @@ def cross(x: float, y: float) -> Markup:
 
 def pill(words: str, *, x: float, y: float) -> Markup:
     """Return a small label with a frame, centred at (x, y)."""
-    width = len(words) * 5.9 + 16
+    width = len(words) * 6.4 + 16
     return Markup(
         '<g class="pill"><rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="16" '
         'rx="8"/>{words}</g>'

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkers.catalogue import Entry, Kind
+from checkers.grounds.windows import WindowKind, strikes_in, window_kinds_in
 from checkers.verdict import CheckResult
 from history.errors import registry
-from history.schema import F, Outcome
+from history.schema import Outcome
 from report.faults import FaultSpan
 from report.head import HeadFact
 from report.notation import figure, length
 from report.proofs import known_entry
 from report.reading import Reading
 from report.tally import ErrorCount, Grounds
+from report.windows import WindowSpan
 
 __all__ = [
     "CheckPart",
@@ -22,14 +24,20 @@ __all__ = [
     "FaultRow",
     "FaultTable",
     "OperationRow",
+    "WindowRow",
+    "WindowTable",
     "checks_of",
     "errors_of",
     "faults_of",
     "operations_of",
+    "windows_of",
 ]
 
 _FAULTS_MAX: Final = 500
 """The bound on rows of faults; hours of them are better read from the table itself."""
+
+_WINDOWS_MAX: Final = 500
+"""The bound on rows of windows, likewise."""
 
 _ERRORS_MAX: Final = 100
 
@@ -39,6 +47,16 @@ _PARTS: Final = {
     Kind.ASSUMPTION: "Assumptions that the checks rest on",
 }
 _OTHERS: Final = "Not in this catalogue"
+
+
+_REFUSED: Final = (
+    "refused",
+    "An answer: what it asked for did not hold at some moment between its call and its return.",
+)
+_UNANSWERED: Final = (
+    "no answer",
+    "No answer came before the recording ended or its client died.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +98,33 @@ class FaultTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRow:
-    """One kind of operation, by outcome."""
+class WindowRow:
+    """One window: when it opened after it was laid, when it was struck after that, how long."""
 
-    f: F
+    span: WindowSpan
+    opened_after: str
+    """Empty: it never opened."""
+    struck_after: str
+    """The time from its opening to the first strike; empty: none took effect."""
+    lasted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTable:
+    """The windows of a run: counts by kind, and the first `_WINDOWS_MAX` of them."""
+
+    kinds: tuple[WindowKind, ...]
+    strikes: tuple[str, ...]
+    """The kinds of strike, which are the columns of the counts."""
+    rows: tuple[WindowRow, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRow:
+    """The operations of one function, by outcome."""
+
+    f: str
     ok: int
     info: int
     fail: int
@@ -132,8 +173,21 @@ def faults_of(reading: Reading) -> FaultTable:
     )
 
 
+def windows_of(reading: Reading) -> WindowTable | None:
+    """Return the windows in the order in which they were laid; None if they were not recorded."""
+    if reading.windows is None:
+        return None
+    kinds = (reading.verdict and window_kinds_in(reading.verdict)) or ()
+    return WindowTable(
+        kinds=kinds,
+        strikes=strikes_in(kinds),
+        rows=tuple(_window(span, reading.end_ns) for span in reading.windows[:_WINDOWS_MAX]),
+        left_out=max(0, len(reading.windows) - _WINDOWS_MAX),
+    )
+
+
 def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
-    """Return each kind of operation that occurred."""
+    """Return each function whose operations occurred."""
     counts = reading.tally.counts
     rows = (
         OperationRow(
@@ -142,7 +196,7 @@ def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
             info=counts.get((f, Outcome.INFO), 0),
             fail=counts.get((f, Outcome.FAIL), 0),
         )
-        for f in F
+        for f in reading.functions.names
     )
     return tuple(row for row in rows if row.total)
 
@@ -150,6 +204,19 @@ def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
 def errors_of(reading: Reading) -> tuple[ErrorRow, ...]:
     """Return the errors, the most frequent first."""
     return tuple(_errors(reading))
+
+
+def _window(span: WindowSpan, run_end_ns: int) -> WindowRow:
+    held_ns = span.held_ns
+    return WindowRow(
+        span=span,
+        opened_after="" if held_ns is None else length(held_ns - span.begin_ns),
+        struck_after=(
+            "" if held_ns is None or span.strike_ns is None else length(span.strike_ns - held_ns)
+        ),
+        lasted=("≥ " if span.end_ns is None else "")
+        + length(span.until_ns(run_end_ns) - (span.begin_ns if held_ns is None else held_ns)),
+    )
 
 
 def _check(result: CheckResult, entry: Entry | None) -> CheckRow:
@@ -164,7 +231,12 @@ def _check(result: CheckResult, entry: Entry | None) -> CheckRow:
 
 def _errors(reading: Reading) -> Iterator[ErrorRow]:
     meanings = {entry.name: entry.meaning for entry in registry().values()}
-    meanings[""] = "No answer came before the recording ended or its client died."
     for count in reading.tally.errors[:_ERRORS_MAX]:
-        meaning = meanings.get(count.error, "Not in the registry of errors.")
-        yield ErrorRow(count=count, name=count.error or "no answer", meaning=meaning)
+        if count.error:
+            name = count.error
+            meaning = meanings.get(name, "Not in the registry of errors.")
+        elif reading.functions.have_refusals and count.outcome is Outcome.FAIL:
+            name, meaning = _REFUSED
+        else:
+            name, meaning = _UNANSWERED
+        yield ErrorRow(count=count, name=name, meaning=meaning)

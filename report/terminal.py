@@ -12,13 +12,15 @@ from typing import Final
 
 from rich.text import Text
 
+from checkers.grounds.windows import window_kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
-from report.headline import Standing, headline_of
+from report.headline import Standing, headline_of, not_judged
 from report.kinds import kinds_line
 from report.notation import counted, figure, integer, one_line
 from report.proofs import known_entry
 from report.reading import RunAnswers, read_answers
+from report.windows import window_line
 
 __all__ = ["verdict_text"]
 
@@ -71,6 +73,7 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> I
         yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
     else:
         yield from _checks(verdict)
+        yield from _windows(verdict, answers)
     yield from _whereabouts(run, answers)
 
 
@@ -91,6 +94,17 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
     yield from (
         _Line(text=f"  judged  {_sums(result)}") for result in verdict.checks if _sums(result)
     )
+
+
+def _windows(verdict: Verdict, answers: RunAnswers) -> Iterator[_Line]:
+    """Yield a line a kind of window; open histories have none."""
+    kinds = window_kinds_in(verdict)
+    if kinds is None and answers.manifest is not None and not answers.manifest.model:
+        yield _Line(text="  windows not recorded", tone=_Tone.QUIET)
+    laid = [kind for kind in kinds or () if kind.laid_count]
+    yield from (_Line(text=f"  windows {window_line(kind)}") for kind in laid)
+    if others := [one_line(kind.kind) for kind in kinds or () if not kind.laid_count]:
+        yield _Line(text=f"  windows never laid: {', '.join(others)}", tone=_Tone.QUIET)
 
 
 def _sound(verdict: Verdict) -> Mapping[str, list[CheckResult]]:
@@ -117,12 +131,15 @@ def _extent(sound: Sequence[CheckResult]) -> str:
 
 def _unjudged(verdict: Verdict) -> Iterator[_Line]:
     """Yield the checks that prove nothing; of a valid run they stand in its first line."""
-    words = {Validity.NOT_JUDGED: "had nothing to judge", Validity.FIGURE: "cannot fail here"}
-    for validity, why in words.items():
-        names = [one_line(one.check) for one in verdict.checks if one.validity is validity]
-        if names:
-            text = f"  {validity.value}: {len(names)} {why}: {', '.join(names)}"
-            yield _Line(text=text, tone=_Tone.QUIET)
+    names, reasons = not_judged(verdict.checks)
+    figures = [one_line(one.check) for one in verdict.checks if one.validity is Validity.FIGURE]
+    said = [f"{Validity.NOT_JUDGED}: {reason}" for reason in reasons]
+    if names:
+        listed = f"{len(names)} had nothing to judge: {', '.join(names)}"
+        said = [f"{Validity.NOT_JUDGED}: {listed}", *said]
+    if figures:
+        said.append(f"{Validity.FIGURE}: {len(figures)} cannot fail here: {', '.join(figures)}")
+    yield from (_Line(text=f"  {text}", tone=_Tone.QUIET) for text in said)
 
 
 def _outcome(verdict: Verdict | None, *, as_expected: bool | None) -> Iterator[_Line]:

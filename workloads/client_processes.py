@@ -16,9 +16,9 @@ from typing import Any, Final
 import workloads
 from clusters.hosts.warden import Warden
 from clusters.port import NodeState
+from history.counts import ClientCounts, Counts, live_counts
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
-from history.segment import ClientCounts, Counts, live_counts
 
 __all__ = ["ClientProcesses"]
 
@@ -31,9 +31,13 @@ _TAIL_LINES: Final = 5
 class ClientProcesses:
     """The clients of one run, by name (`producer-0`)."""
 
-    def __init__(self, *, warden: Warden, run: RunDirectory) -> None:
+    def __init__(
+        self, *, warden: Warden, run: RunDirectory, counts: Callable[[], Counts] | None = None
+    ) -> None:
+        """`counts` of all clients; None: they record into segments."""
         self._warden = warden
         self._run = run
+        self._counts = counts or (lambda: live_counts(run.raw))
         self._pids: dict[str, int] = {}
         self._programs: dict[str, str] = {}
         self._overstayed: list[str] = []
@@ -169,7 +173,7 @@ class ClientProcesses:
 
     def counts(self) -> Counts:
         """Return the counts of the clients' operations so far."""
-        return live_counts(self._run.raw)
+        return self._counts()
 
     def failures(self) -> tuple[str, ...]:
         """Return a sentence and a log tail for each client that ended unasked, or would not end."""

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import Address
 from clusters.kafka_port import BrokerCluster, Role, role_of
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
+from history.counts import ClientCounts, Counts
 from history.failure import HarnessError
 from history.journal import journal_path
 from history.manifest import Promises
 from history.run_directory import RunDirectory
-from history.segment import ClientCounts, Counts
 from workloads.client_processes import ClientProcesses
 
 __all__ = ["JournalTally", "JournalledWorkload", "clients_way"]

@@ -10,11 +10,12 @@ from importlib import import_module
 from typing import Any
 
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec, TopicSpec
 from clusters.port import ClusterSpec
 from clusters.system import Prepared
 from history.clock import Clock
 from history.manifest import Promises
+from history.models import Model
 from history.run_directory import RunDirectory
 from workloads.port import Workload
 
@@ -66,8 +67,10 @@ class WorkloadKind:
     """It has `build(spec, Setup)`, and is imported when a run of it is set up."""
     simulated: str | None = None
     """A module with `build(spec, SimulatedSetup)`; None: it has no clients in virtual time."""
-    for_clusters: type[ClusterSpec] = KafkaSpec
+    for_clusters: type[ClusterSpec] = BrokersSpec
     """The clusters that its clients can talk to."""
+    since: str = "0"
+    """The first release of the system that understands what its clients ask."""
     beside: bool = False
     """It accompanies a workload that writes and reads records, and has nothing to read back."""
     first_process: int = 0
@@ -82,6 +85,9 @@ class WorkloadKind:
     """(the workload's spec, the promises without it) → the promises to clients with it."""
     settling_s: Callable[[Any], float] = lambda _spec: 0.0
     """The time for which clients have to go on when everything is healed."""
+    model: Model | None = None
+    """The model of the objects that its clients use, if they record operations on objects instead
+    of records of topics."""
     moves_replicas: bool = False
     """True if any broker may become a replica of a key."""
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import Address
 from clusters.kafka_port import keys_of
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.clients.membership_config import MembershipConfig, write_membership_config

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec, TopicSpec
 from history.failure import Mistakes
 from workloads.kind import WorkloadKind
 
@@ -64,7 +64,7 @@ class MembershipSpec:
         return len(range(mover, self.moves, self.movers))
 
 
-def _check(spec: MembershipSpec, cluster: KafkaSpec, topics: Sequence[TopicSpec]) -> None:
+def _check(spec: MembershipSpec, cluster: BrokersSpec, topics: Sequence[TopicSpec]) -> None:
     mistakes, brokers = Mistakes(), cluster.brokers
     if spec.replicas_min >= brokers:
         found = f"{spec.replicas_min} replicas on {brokers} brokers have nowhere to go"
@@ -82,6 +82,7 @@ KIND: Final = WorkloadKind(
     word="membership",
     spec=MembershipSpec,
     module="workloads.membership",
+    since="3.1",
     beside=True,
     first_process=200_000,
     tables=lambda _spec: ("partition_writes",),

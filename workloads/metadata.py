@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import Address
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.clients.metadata_config import MetadataConfig, write_metadata_config

@@ -92,6 +92,7 @@ KIND: Final = WorkloadKind(
     spec=MetadataSpec,
     module="workloads.metadata",
     simulated="workloads.simulated.metadata",
+    since="3.1",
     beside=True,
     first_process=100_000,
     tables=lambda _spec: ("describes", "metadata_writes", "partition_writes"),

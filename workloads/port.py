@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from history.counts import Counts
 from history.manifest import Promises
-from history.segment import Counts
 from workloads.client_processes import ClientProcesses
 
 __all__ = ["HasProcesses", "Workload"]

@@ -14,9 +14,9 @@ from typing import Final
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import TopicSpec, keys_of
 from history.clock import Clock
+from history.counts import Counts
 from history.manifest import Promises
 from history.run_directory import RunDirectory
-from history.segment import Counts
 from workloads.client_plan import ClientPlan
 from workloads.client_processes import ClientProcesses
 from workloads.clients.config import (

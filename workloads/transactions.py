@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import KafkaPrepared
+from clusters.kafka.prepared import PreparedKafka
 from clusters.kafka.releases import fetch_release
 from clusters.kafka_port import TopicSpec, keys_of
 from history.clock import Clock
+from history.counts import Counts
 from history.manifest import Promises
 from history.run_directory import RunDirectory
-from history.segment import Counts
 from workloads.client_processes import ClientProcesses
 from workloads.clients.config import ConsumerConfig, FinalReaderConfig, write_config
 from workloads.clients.java_consumer import JavaConsumerConfig
@@ -55,7 +55,7 @@ class Transactions:
         run: RunDirectory,
         clock: Clock,
         seed: int,
-        prepared: KafkaPrepared,
+        prepared: PreparedKafka,
     ) -> None:
         self._spec = spec
         self._clock = clock
@@ -167,7 +167,7 @@ class Transactions:
 
 
 def _java_program(
-    spec: TransactionsSpec, prepared: KafkaPrepared, warden: Warden
+    spec: TransactionsSpec, prepared: PreparedKafka, warden: Warden
 ) -> JavaProgram | None:
     if not spec.needs_java:
         return None
@@ -189,7 +189,7 @@ def _listed(result: str, name: str) -> tuple[str, ...]:
 
 def build(spec: TransactionsSpec, setup: Setup) -> Transactions:
     """Return the workload of a run."""
-    assert isinstance(setup.prepared, KafkaPrepared), "transactions are for Kafka"
+    assert isinstance(setup.prepared, PreparedKafka), "transactions are for Kafka"
     return Transactions(
         spec,
         warden=setup.warden,

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import MetadataState
+from checkers.proof import Proof
 
 __all__ = ["Breach", "Rule"]
 
@@ -15,9 +17,13 @@ class Breach:
 
     key: str
     """The topic-partition or broker ("broker 2") it concerns; "" for neither."""
-    words: str
-    """The description of the breach, to follow "at metadata offset 7 "."""
-    values: tuple[int, ...] = ()
+    clause: Proof
+    """The mistake, to follow "at metadata offset 7 "; facts of the state before are `had_…`."""
+
+    @staticmethod
+    def of(key: str, rule: str, /, **facts: Any) -> "Breach":
+        """Return the breach by its key and what `Proof.of` takes."""
+        return Breach(key=key, clause=Proof.of(rule, **facts))
 
 
 Rule = Callable[[MetadataRecord, MetadataState], Iterator[Breach]]

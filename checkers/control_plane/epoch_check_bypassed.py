@@ -18,9 +18,9 @@ Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterParti
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
@@ -42,8 +42,10 @@ class _Claim(NamedTuple):
 
     named: int
     in_force: int
-    words: str
-    """The words for both."""
+    rule: str
+    """The rule for both; names `named`, `in_force`, `offset` and `broker_id`."""
+    broker_id: int | None
+    """The broker that it is about."""
     offset: int
     """The metadata offset from which on it was in force."""
     refusal: str
@@ -79,24 +81,25 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
         (
             leader_epoch,
             before.leader_epoch,
-            f"named leader epoch {leader_epoch}, and that was {before.leader_epoch}",
+            "named leader epoch {named}, and that was {in_force}",
             "FENCED_LEADER_EPOCH",
         ),
         (
             expected,
             before.partition_epoch,
-            f"expected partition epoch {expected}, and it was at {before.partition_epoch}",
+            "expected partition epoch {named}, and it was at {in_force}",
             "INVALID_UPDATE_VERSION",
         ),
     ]
     if sender is not None and before.leader != NO_LEADER:
-        words = f"came from broker {sender}, and broker {before.leader} led"
+        words = "came from broker {named}, and broker {in_force} led"
         claims.insert(0, (sender, before.leader, words, "INVALID_REQUEST"))
-    for named, in_force, words, refusal in claims:
+    for named, in_force, rule, refusal in claims:
         yield _Claim(
             named=named,
             in_force=in_force,
-            words=f"{words} since metadata offset {before.metadata_offset}",
+            rule=rule + " since metadata offset {offset}",
+            broker_id=sender,
             offset=before.metadata_offset,
             refusal=refusal,
         )
@@ -105,9 +108,9 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
 def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
     """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
-    of_sender = (sender, request.of("broker_epoch"), f"its sender, broker {sender},", _STALE)
+    of_sender = (sender, request.of("broker_epoch"), "its sender, broker {broker_id},", _STALE)
     members = zip(request.of("isr") or (), request.of("isr_epochs") or (), strict=False)
-    of_members = ((one, epoch, f"broker {one}", _INELIGIBLE) for one, epoch in members)
+    of_members = ((one, epoch, "broker {broker_id}", _INELIGIBLE) for one, epoch in members)
     for broker_id, epoch, words, refusal in (of_sender, *of_members):
         broker = seen.broker_before(broker_id, version.metadata_offset)
         if epoch is None or epoch == _UNCHECKED or broker is None:
@@ -115,8 +118,9 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
         yield _Claim(
             named=epoch,
             in_force=broker.broker_epoch,
-            words=f"named {words} with broker epoch {epoch}; it had registered with "
-            f"{broker.broker_epoch} at metadata offset {broker.registration_offset}",
+            rule=f"named {words} with broker epoch {{named}}; it had registered with {{in_force}} "
+            "at metadata offset {offset}",
+            broker_id=broker_id,
             offset=broker.registration_offset,
             refusal=refusal,
         )
@@ -125,17 +129,18 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
 def _proof(
     history: PartitionHistory, version: PartitionVersion, request: Rpc, claim: _Claim
 ) -> Proof:
+    about: dict[str, Any] = {} if claim.broker_id is None else {"broker_id": claim.broker_id}
     return Proof.of(
-        "the AlterPartition of {key} sent at {asked} (frame {frame}) {words}, and "
+        f"the AlterPartition of {{key}} sent at {{asked}} (frame {{frame}}) {claim.rule}, and "
         "{target} made the change at metadata offset {metadata_offset} instead of "
         "answering {refusal}",
         metadata_offsets={"offset": claim.offset, "metadata_offset": version.metadata_offset},
         values={"named": claim.named, "in_force": claim.in_force},
-        frames=tuple(one for one in (request.frame, request.answer_frame) if one is not None),
+        frames={"frame": request.frame, "answer_frame": request.answer_frame},
         times={"asked": request.asked_ns},
+        sources={"named": "frame", "in_force": "offset", "broker_id": "frame"},
         key=history.key,
-        frame=request.frame,
-        words=claim.words,
+        **about,
         target=request.target,
         refusal=claim.refusal,
     )
@@ -147,7 +152,6 @@ CHECKS: Final = (
             id="C13",
             name=NAME,
             title="The controller changed an ISR on a proposal that it had to refuse",
-            kind=Kind.ANOMALY,
             rule="An AlterPartition made a version of its partition, and what it names is not "
             "what was in force before: the partition epoch that it expects, the leader epoch, its "
             "sender as the leader, its sender's broker epoch, or the broker epoch of a member "
@@ -157,7 +161,6 @@ CHECKS: Final = (
             "dead or deposed leader decides, or a broker without its data comes to be in sync.",
             case="an epoch, or the sender, that a successful AlterPartition names",
             source="KIP-497, KIP-631, KIP-903",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=bypassed_epoch_checks,

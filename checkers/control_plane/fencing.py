@@ -32,10 +32,9 @@ from typing import Final
 
 import numpy as np
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import (
     Contacts,
     Term,
@@ -44,7 +43,7 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -138,13 +137,18 @@ def _fencing(
     if silent_ns >= timeout_ns:
         yield None
         return
-    yield _proof(
-        version,
-        last,
-        f"broker {broker.broker_id} was fenced at metadata offset {version.metadata_offset}, "
-        f"at most {_seconds(silent_ns)} after {term.node} had been given its heartbeat at "
-        f"{clock(last.reached_ns)} (frame {last.frame}), which it accepted; the session "
-        f"time-out is {_seconds(timeout_ns)}",
+    yield Proof.of(
+        "broker {broker_id} was fenced at metadata offset {metadata_offset}, at most {silent} "
+        "after {node} had been given its heartbeat at {reached} (frame {frame}), which it "
+        "accepted; the session time-out is {timeout}",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"broker_epoch": version.broker_epoch},
+        frames={"frame": last.frame, "answer_frame": last.answer_frame},
+        times={"reached": last.reached_ns},
+        durations={"silent": silent_ns, "timeout": timeout_ns},
+        sources={"broker_epoch": "frame", "reached": "frame"},
+        broker_id=broker.broker_id,
+        node=term.node,
     )
 
 
@@ -203,14 +207,18 @@ def _silences(
         if silence.end_ns <= end_ns:
             yield None
         elif _wrote(stay.term, sessions.seen.facts, from_ns=due_ns, until_ns=end_ns):
-            yield _proof(
-                stay.version,
-                silence.last,
-                f"broker {broker.broker_id} was unfenced (metadata offset "
-                f"{stay.version.metadata_offset}) and {stay.term.node} cannot have heard of it "
-                f"from {clock(silence.begin_ns)} (last heartbeat: frame {silence.last.frame}) to "
-                f"{clock(silence.end_ns)}, {_seconds(silence.length_ns)}, and went on writing "
-                f"records; the session time-out is {_seconds(timeout_ns)}",
+            yield Proof.of(
+                "broker {broker_id} was unfenced (metadata offset {metadata_offset}) and {node} "
+                "cannot have heard of it from {begin} (last heartbeat: frame {frame}) to {end}, "
+                "{silent}, and went on writing records; the session time-out is {timeout}",
+                metadata_offsets={"metadata_offset": stay.version.metadata_offset},
+                values={"broker_epoch": stay.version.broker_epoch},
+                frames={"frame": silence.last.frame, "answer_frame": silence.last.answer_frame},
+                times={"begin": silence.begin_ns, "end": silence.end_ns},
+                durations={"silent": silence.length_ns, "timeout": timeout_ns},
+                sources={"broker_epoch": "frame", "begin": "frame"},
+                broker_id=broker.broker_id,
+                node=stay.term.node,
             )
 
 
@@ -224,35 +232,18 @@ def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
     return bool(np.all(steps_ns <= _ALIVE_GAP_NS))
 
 
-def _proof(version: BrokerVersion, last: Rpc, words: str) -> Proof:
-    frames = (last.frame,) if last.answer_frame is None else (last.frame, last.answer_frame)
-    return Proof.of(
-        "{words}",
-        metadata_offsets={"metadata_offset": version.metadata_offset},
-        values={"broker_epoch": version.broker_epoch},
-        frames=frames,
-        words=words,
-    )
-
-
-def _seconds(time_ns: int) -> str:
-    return f"{time_ns / 1_000_000_000:.3f} s"
-
-
 CHECKS: Final = (
     TableCheck(
         entry=Entry(
             id="C8a",
             name=EARLY,
             title="A broker was fenced whose session had not ended",
-            kind=Kind.ANOMALY,
             rule="A broker that neither left nor asked for it was fenced, and the latest that "
             "this can have been decided is less than the session time-out after the earliest that "
             "the same controller can have taken the last heartbeat that it had accepted.",
             meaning="A living broker loses its leaderships, and partitions move for nothing.",
             case="a fencing of a broker whose last heartbeat is on the tape",
             source="KIP-631",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=fenced_too_early,
@@ -262,14 +253,12 @@ CHECKS: Final = (
             id="C8b",
             name=LATE,
             title="A broker was not fenced though its session had ended",
-            kind=Kind.ANOMALY,
             rule="A broker stayed unfenced for 5 s longer than the session time-out after the "
             "latest that its controller can have heard of it, while that controller wrote records "
             "at least every 2 s.",
             meaning="Partitions led by a broker that is gone stay without a leader.",
             case="a broker's silence that may have been longer than its session time-out",
             source="KIP-631",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=fenced_too_late,

@@ -12,9 +12,9 @@ Source: KIP-631, KIP-966.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition
@@ -46,8 +46,8 @@ def empty_isrs(_: Tables, seen: View) -> Judged:
         for version in history.versions:
             early = since is None or version.metadata_offset < since
             wrong = not version.isr and (version.leader != NO_LEADER or early)
-            leader = f"and its leader is {version.leader}"
-            yield _proof(history, version, leader) if wrong else None
+            rule = "and its leader is {leader}"
+            yield _proof(history, version, rule, leader=version.leader) if wrong else None
 
     return by_partition(EMPTY, seen, judged)
 
@@ -58,8 +58,9 @@ def strange_isrs(_: Tables, seen: View) -> Judged:
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in history.versions:
             strange = sorted(set(version.isr) - set(version.replicas))
-            words = f"and {strange} are not among its replicas {list(version.replicas)}"
-            yield _proof(history, version, words) if strange else None
+            named = {"strange": strange, "replicas": list(version.replicas)}
+            rule = "and {strange} are not among its replicas {replicas}"
+            yield _proof(history, version, rule, **named) if strange else None
 
     return by_partition(NOT_IN_REPLICAS, seen, judged)
 
@@ -70,8 +71,9 @@ def elr_overlaps(_: Tables, seen: View) -> Judged:
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in (one for one in history.versions if one.elr):
             both = sorted(set(version.isr) & set(version.elr))
-            words = f"and {both} are in its ELR {list(version.elr)}, too"
-            yield _proof(history, version, words) if both else None
+            named = {"both": both, "elr": list(version.elr)}
+            rule = "and {both} are in its ELR {elr}, too"
+            yield _proof(history, version, rule, **named) if both else None
 
     return by_partition(ELR_OVERLAPS, seen, judged)
 
@@ -92,15 +94,16 @@ def _elr_since(seen: View) -> int | None:
     return min((*stated, *found), default=None)
 
 
-def _proof(history: PartitionHistory, version: PartitionVersion, what: str) -> Proof:
+def _proof(history: PartitionHistory, version: PartitionVersion, rule: str, **named: Any) -> Proof:
     return Proof.of(
         "at metadata offset {metadata_offset} (partition epoch {partition_epoch}) "
-        "the ISR of {key} is {isr_text}, {what}",
+        "the ISR of {key} is {isr}, " + rule,
         metadata_offsets={"metadata_offset": version.metadata_offset},
         values={"partition_epoch": version.partition_epoch},
+        sources=dict.fromkeys(("partition_epoch", "isr", *named), "metadata_offset"),
         key=history.key,
-        isr_text=version.isr_text,
-        what=what,
+        isr=version.isr_text,
+        **named,
     )
 
 
@@ -110,13 +113,11 @@ CHECKS: Final = (
             id="C9a",
             name=EMPTY,
             title="A partition has no ISR",
-            kind=Kind.ANOMALY,
             rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
             "replicas. With them (KIP-966) it may be empty while there is no leader.",
             meaning="No replica is known to have the committed records.",
             case="a version of a partition's ISR",
             source="KIP-631, KIP-966; KAFKA-15353",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=empty_isrs,
@@ -126,12 +127,10 @@ CHECKS: Final = (
             id="C9b",
             name=NOT_IN_REPLICAS,
             title="An ISR has a member that is no replica",
-            kind=Kind.ANOMALY,
             rule="Each member of an ISR is among the partition's replicas.",
             meaning="A broker that holds no copy counts as having one.",
             case="a version of a partition's ISR",
             source="KIP-631",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=strange_isrs,
@@ -141,12 +140,10 @@ CHECKS: Final = (
             id="C9c",
             name=ELR_OVERLAPS,
             title="A replica is in the ISR and among the eligible leaders outside it",
-            kind=Kind.ANOMALY,
             rule="ISR and ELR of a partition have no member in common.",
             meaning="The controller's records of who has what contradict themselves.",
             case="a version of a partition with an ELR",
             source="KIP-966",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=elr_overlaps,

@@ -1,8 +1,11 @@
 """C11 illegal-transition: the log of record, replayed through a model of the controller's rules.
 
-The model (`checkers.metadata.state`, `checkers.control_plane.metadata_rules`) is given one record
-after the other; each is judged as a step from the state that the records before it add up to, and
-then applied, wrong or not, so that a wrong step is told once.
+The model (`checkers.metadata.state`) is given one record after the other; each is judged by the
+rules of its type as a step from the state that the records before it add up to, and then applied,
+wrong or not, so that a wrong step is told once. All rules hold for what the controllers of Kafka
+3.3 to 4.3 decide. A controller decides on exactly that state, since it applies its own records as
+it appends them. The records of *one* decision may not have been applied while it was made, and have
+one timestamp: where that matters, a rule says so.
 
 Sound because only what the quorum decided is judged (`checkers.metadata.log_of_record`), because
 records of an aborted transaction are not in it, and because a snapshot's records are the state that
@@ -14,22 +17,41 @@ same decision writes first (4.x takes a broker that went down uncleanly out of i
 between, with the same timestamp; so does, in 3.4.1, the control record that began its term, which
 it does not count.
 
+Where ZooKeeper has the metadata, the end of a broker's session is one transaction, and the
+controller moves its leaderships in later ones: that a fenced broker leads nothing is no rule there.
+
+The rules leave out, with reasons:
+
+- leader epoch and partition epoch are not in the records of changes: each change adds one to the
+  partition epoch, and each that names a leader one to the leader epoch, whatever it says (C1 and C5
+  hold the epochs that were *told* against that);
+- who may join an ISR (C3), a leader outside of it (C4), its being empty, outside the replicas or in
+  the ELR (C9), which have checks of their own;
+- a broker that is fenced twice, or unfenced twice: 4.3.1 does so, and it changes nothing.
+
 It cannot see what a step was asked for, only what it did: that is C1's, C2's and C13's.
 
-Source: see the rules.
+Source: KIP-584 (features), KIP-631, KIP-730 (producer ids), KIP-841, KIP-868; `MetadataVersion` for
+the levels.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from checkers.control_plane.breach import Breach
-from checkers.control_plane.metadata_rules import breaches
-from checkers.entry import Entry, Kind, Strength
+from checkers.control_plane.breach import Breach, Rule
+from checkers.control_plane.partition_rules import (
+    CHANGE,
+    leader_registered,
+    new_partition,
+    partition_exists,
+)
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.state import MetadataState
+from checkers.metadata.state import Broker, MetadataState
 from checkers.metadata.view import METADATA, View, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -37,6 +59,17 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "illegal_transitions"]
 
 NAME: Final = "illegal-transition"
+_METADATA_VERSION: Final = "metadata.version"
+_SUPPORTED: Final = re.compile(r"(?:^|,)metadata\.version=(\d+)\.\.(\d+)")
+
+_LEVEL_NEEDED: Final[Mapping[str, int]] = {
+    "BrokerRegistrationChangeRecord": 6,  # 3.3-IV2
+    "BeginTransactionRecord": 13,  # 3.6-IV1
+    "RegisterControllerRecord": 15,  # 3.7-IV0
+}
+"""The metadata.version from which on a type of record may be written."""
+_LEVEL_OF_SHUTDOWN: Final = 7
+"""3.3-IV3: controlled shutdown is recorded."""
 
 
 def illegal_transitions(_: Tables, seen: View) -> Judged:
@@ -44,7 +77,7 @@ def illegal_transitions(_: Tables, seen: View) -> Judged:
     log = seen.log
     found: dict[str, list[Proof]] = {METADATA: []}
     case_counts: Counter[str] = Counter()
-    for breaches_of_step in _judged(log):
+    for breaches_of_step in _judged(log, on_zookeeper=seen.facts.on_zookeeper):
         case_counts[breaches_of_step[0][0] if breaches_of_step else METADATA] += 1
         for key, proof in breaches_of_step:
             found.setdefault(key, []).append(proof)
@@ -53,13 +86,15 @@ def illegal_transitions(_: Tables, seen: View) -> Judged:
         yield key, spelled(NAME, key, found[key], cases=case_counts[key], doubt=doubt)
 
 
-def _judged(log: LogOfRecord) -> Iterator[list[tuple[str, Proof]]]:
+def _judged(log: LogOfRecord, *, on_zookeeper: bool) -> Iterator[list[tuple[str, Proof]]]:
     """Yield for each step, in order, the breaches: (key, proof)."""
     state, earlier = MetadataState(), _last_of_earlier_batches(log)
     for record in log.records:
         if not record.snapshot and not record.control:
             wrong = [
-                *breaches(record, state, whole=not log.begins_with_snapshot),
+                *_breaches(
+                    record, state, whole=not log.begins_with_snapshot, on_zookeeper=on_zookeeper
+                ),
                 *_old_epochs(record, state, earlier),
             ]
             yield [(breach.key or METADATA, _proof(record, breach)) for breach in wrong]
@@ -94,22 +129,230 @@ def _old_epochs(
     before = state.brokers.get(record.broker_id)
     new = before is None or epoch > before.broker_epoch
     if new and epoch <= earlier.get(record.metadata_offset, -1):
-        yield Breach(
-            key=f"broker {record.broker_id}",
-            words=f"broker {record.broker_id} registers with broker epoch {epoch}, which is the "
-            "offset of an earlier decision",
-            values=(epoch,),
+        yield Breach.of(
+            f"broker {record.broker_id}",
+            "broker {broker_id} registers with broker epoch {broker_epoch}, which is the offset of "
+            "an earlier decision",
+            values={"broker_epoch": epoch},
+            broker_id=record.broker_id,
         )
 
 
 def _proof(record: MetadataRecord, breach: Breach) -> Proof:
+    named = (fact.name for fact in breach.clause.facts if not fact.name.startswith("had_"))
     return Proof.of(
-        "at metadata offset {metadata_offset} {words}",
+        "at metadata offset {metadata_offset} {breach}",
         metadata_offsets={"metadata_offset": record.metadata_offset},
-        values=breach.values,
-        words=breach.words,
+        sources=dict.fromkeys(named, "metadata_offset"),
+        breach=breach.clause,
     )
 
+
+def _breaches(
+    record: MetadataRecord, state: MetadataState, *, whole: bool, on_zookeeper: bool
+) -> Iterator[Breach]:
+    """Yield what is wrong with a record, as the step after `state`.
+
+    `whole`: the log begins with its first record; otherwise what `state` does not have may have
+    been there all the same.
+    """
+    for rule in _RULES.get(record.type, ()):
+        if not (on_zookeeper and rule is _leads_nothing):
+            yield from rule(record, state)
+    for rule in _ABSENCE.get(record.type, ()) if whole else ():
+        yield from rule(record, state)
+    yield from _level(record, state)
+
+
+def _broker_key(record: MetadataRecord) -> str:
+    return f"broker {record.broker_id}"
+
+
+def _broker_before(record: MetadataRecord, state: MetadataState) -> Broker | None:
+    return None if record.broker_id is None else state.brokers.get(record.broker_id)
+
+
+def _registration(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """A new incarnation starts fenced and serving; one that amends its registration goes on."""
+    before = _broker_before(record, state)
+    key, epoch = _broker_key(record), record.broker_epoch
+    amended = before is not None and epoch is not None and epoch == before.broker_epoch
+    if amended and before is not None and record.incarnation_id == before.incarnation_id:
+        if record.fenced is not before.fenced:
+            yield Breach.of(
+                key,
+                "broker {broker_id} amends its registration (broker epoch {broker_epoch}), and is "
+                "{state} though it was {had_state}",
+                values={"broker_epoch": epoch or 0},
+                broker_id=record.broker_id,
+                state="fenced" if record.fenced else "unfenced",
+                had_state="fenced" if before.fenced else "unfenced",
+            )
+        return
+    if record.fenced is False and not state.migrated:
+        yield Breach.of(key, "broker {broker_id} registers unfenced", broker_id=record.broker_id)
+    if epoch is not None and before is not None and epoch <= before.broker_epoch:
+        yield Breach.of(
+            key,
+            "broker {broker_id} registers anew with broker epoch {broker_epoch}, which is not "
+            "above {had_broker_epoch}, the one that it had",
+            values={"had_broker_epoch": before.broker_epoch, "broker_epoch": epoch},
+            broker_id=record.broker_id,
+        )
+    elif epoch is not None and epoch > record.metadata_offset:
+        yield Breach.of(
+            key,
+            "broker {broker_id} registers with broker epoch {broker_epoch}, a later offset",
+            values={"broker_epoch": epoch},
+            broker_id=record.broker_id,
+        )
+
+
+def _knows_the_level(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """A broker is registered only if it supports the metadata.version in force."""
+    level, supported = state.level(_METADATA_VERSION), _SUPPORTED.search(record.value or "")
+    if level is None or supported is None:
+        return
+    least, most = map(int, supported.groups())
+    if not least <= level <= most:
+        yield Breach.of(
+            _broker_key(record),
+            "broker {broker_id} registers (broker epoch {broker_epoch}), which supports "
+            "metadata.version levels {least} to {most}, and the level in force is {had_level}",
+            values={"least": least, "most": most, "had_level": level},
+            broker_id=record.broker_id,
+            broker_epoch=record.broker_epoch,
+        )
+
+
+def _same_epoch(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """A change of a registration names the one in force."""
+    before = _broker_before(record, state)
+    epoch = record.broker_epoch
+    if before is not None and epoch is not None and epoch != before.broker_epoch:
+        yield Breach.of(
+            _broker_key(record),
+            "a {type} names broker {broker_id} with broker epoch {broker_epoch}, which has "
+            "{had_broker_epoch}",
+            values={"had_broker_epoch": before.broker_epoch, "broker_epoch": epoch},
+            type=record.type,
+            broker_id=record.broker_id,
+        )
+
+
+def _registered(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    if _broker_before(record, state) is None:
+        yield Breach.of(
+            _broker_key(record),
+            "a {type} concerns broker {broker_id}, which is not registered",
+            type=record.type,
+            broker_id=record.broker_id,
+        )
+
+
+def _leads_nothing(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """The same decision takes the leaderships first, then fences."""
+    if record.fenced is not True:
+        return
+    for partition in state.partitions.values():
+        if partition.leader == record.broker_id:
+            yield Breach.of(
+                partition.key,
+                "broker {broker_id} is fenced, and still leads {had_key}",
+                values={"broker_id": partition.leader},
+                had_key=partition.key,
+            )
+
+
+def _new_topic(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    if record.topic_id in state.topics or record.topic_id in state.removed:
+        yield Breach.of("", "topic id {topic_id} is given a second time", topic_id=record.topic_id)
+    elif record.topic in state.topics.values():
+        words = "topic {topic} is created, and there is one of that name"
+        yield Breach.of("", words, topic=record.topic)
+
+
+def _topic_exists(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    if record.topic_id not in state.topics:
+        words = "a {type} concerns topic id {topic_id}, which does not exist"
+        key = state.key_of(record) if record.partition is not None else ""
+        yield Breach.of(key, words, type=record.type, topic_id=record.topic_id)
+
+
+def _level(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """Nothing is written that the metadata.version in force does not know."""
+    level = state.level(_METADATA_VERSION)
+    needed = _LEVEL_NEEDED.get(record.type, 0)
+    if record.in_controlled_shutdown:
+        needed = max(needed, _LEVEL_OF_SHUTDOWN)
+    if level is not None and level < needed:
+        words = "a {type} is written at metadata.version level {had_level}, below {needed}"
+        values = {"had_level": level, "needed": needed}
+        yield Breach.of("", words, values=values, type=record.type)
+
+
+def _level_moves(record: MetadataRecord, _: MetadataState) -> Iterator[Breach]:
+    """A level is a number from 0 on, and metadata.version is never taken away."""
+    least = 1 if record.name == _METADATA_VERSION else 0
+    if record.value is not None and int(record.value) < least:
+        words = "the level of {name} becomes {level}"
+        yield Breach.of("", words, name=record.name, level=int(record.value))
+
+
+def _quorum_level_grows(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """kraft.version cannot be taken back (KIP-853)."""
+    before = state.level(record.name or "")
+    if record.value is not None and before is not None and int(record.value) < before:
+        words = "the level of {name} goes back from {had_level} to {level}"
+        values = {"had_level": before, "level": int(record.value)}
+        yield Breach.of("", words, values=values, name=record.name)
+
+
+def _producer_ids_grow(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """No block of producer ids is given out twice."""
+    before = state.next_producer_id
+    if record.value is not None and before is not None and int(record.value) <= before:
+        words = "the next producer id becomes {producer_id}, and was {had_producer_id}"
+        values = {"had_producer_id": before, "producer_id": int(record.value)}
+        yield Breach.of("", words, values=values)
+
+
+def _not_nested(_: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    if state.in_transaction:
+        yield Breach.of("", "a transaction of the log begins inside another one")
+
+
+def _begun(_: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    if not state.in_transaction:
+        yield Breach.of("", "a transaction of the log ends that had not begun")
+
+
+_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "RegisterBrokerRecord": (_registration, _knows_the_level),
+    "BrokerRegistrationChangeRecord": (_same_epoch, _leads_nothing),
+    "FenceBrokerRecord": (_same_epoch, _leads_nothing),
+    "UnfenceBrokerRecord": (_same_epoch,),
+    "UnregisterBrokerRecord": (_same_epoch,),
+    "TopicRecord": (_new_topic,),
+    "PartitionRecord": (new_partition,),
+    "PartitionChangeRecord": CHANGE,
+    "FeatureLevelRecord": (_level_moves,),
+    "KRaftVersionRecord": (_quorum_level_grows,),
+    "ProducerIdsRecord": (_same_epoch, _producer_ids_grow),
+    "BeginTransactionRecord": (_not_nested,),
+}
+_ABSENCE: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "BrokerRegistrationChangeRecord": (_registered,),
+    "FenceBrokerRecord": (_registered,),
+    "UnfenceBrokerRecord": (_registered,),
+    "UnregisterBrokerRecord": (_registered,),
+    "ProducerIdsRecord": (_registered,),
+    "RemoveTopicRecord": (_topic_exists,),
+    "PartitionRecord": (_topic_exists, leader_registered),
+    "PartitionChangeRecord": (partition_exists, leader_registered),
+    "EndTransactionRecord": (_begun,),
+}
+"""Rules that rest on something's not being there."""
 
 CHECKS: Final = (
     TableCheck(
@@ -117,7 +360,6 @@ CHECKS: Final = (
             id="C11",
             name=NAME,
             title="The metadata log makes a step that no rule allows",
-            kind=Kind.ANOMALY,
             rule="The log of record is replayed, record by record, through a model of the "
             "controller's rules: who is registered, at which level, fenced, unfenced or amended, "
             "and under which broker epoch; who may be elected, how an unclean election is "
@@ -129,7 +371,6 @@ CHECKS: Final = (
             "follows it.",
             case="a record of the metadata log that says anything",
             source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=illegal_transitions,

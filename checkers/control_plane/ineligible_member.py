@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
@@ -65,23 +65,23 @@ def _join(
 ) -> Proof:
     return Proof.of(
         "broker {broker_id} joined the ISR of {key} at metadata offset "
-        "{metadata_offset} (ISR {isr_text}), when it {state}",
-        metadata_offsets=(
-            *(() if broker is None else (broker.metadata_offset,)),
-            version.metadata_offset,
-        ),
+        f"{{metadata_offset}} (ISR {{isr}}), when it {_state(broker)}",
+        metadata_offsets={
+            "since": None if broker is None else broker.metadata_offset,
+            "metadata_offset": version.metadata_offset,
+        },
         values={"broker_id": broker_id},
+        sources=dict.fromkeys(("broker_id", "isr"), "metadata_offset"),
         key=history.key,
-        metadata_offset=version.metadata_offset,
-        isr_text=version.isr_text,
-        state=_state(broker),
+        isr=version.isr_text,
     )
 
 
 def _state(broker: BrokerVersion | None) -> str:
+    """Return the end of the rule."""
     if broker is None:
         return "had never registered"
-    where = f" since metadata offset {broker.metadata_offset}"
+    where = " since metadata offset {since}"
     if not broker.registered:
         return "was unregistered" + where
     return ("was fenced" if broker.fenced else "was in controlled shutdown") + where
@@ -146,15 +146,16 @@ def _stay(
     return Proof.of(
         "broker {broker_id} was fenced at metadata offset {metadata_offset} and a "
         "member of the ISR of {key} since metadata offset {version_metadata_offset} "
-        "(ISR {isr_text}), both for {stayed_ms} s, though it was not the last member",
+        "(ISR {isr}), both for {stayed}, though it was not the last member",
         metadata_offsets={
             "metadata_offset": fenced.metadata_offset,
             "version_metadata_offset": version.metadata_offset,
         },
         values={"broker_id": broker.broker_id},
+        durations={"stayed": stayed_ms * 1_000_000},
+        sources={"isr": "version_metadata_offset"},
         key=history.key,
-        isr_text=version.isr_text,
-        stayed_ms=f"{stayed_ms / 1000:.1f}",
+        isr=version.isr_text,
     )
 
 
@@ -164,7 +165,6 @@ CHECKS: Final = (
             id="C3",
             name=NAME,
             title="A broker that may not be in an ISR is in one",
-            kind=Kind.ANOMALY,
             rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
             "change, while the metadata log before it has its broker unregistered, fenced or in "
             "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
@@ -173,7 +173,6 @@ CHECKS: Final = (
             "office may be elected.",
             case="a replica that joined an ISR, or a member of one whose broker was fenced",
             source="KIP-631, KIP-841, KIP-903",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=ineligible_members,

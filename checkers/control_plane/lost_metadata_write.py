@@ -7,7 +7,9 @@ every write that was acknowledged, a record that was appended between its call a
 - of a deletion, a RemoveTopicRecord of a topic of that name;
 - of a change of a setting, a ConfigRecord of that topic with the value that was written.
 
-The times of the log are the wall clock of its controller, widened by what clocks may differ. A log
+The times of the log are the wall clock of its controller, widened by what clocks may differ. All
+records of a batch have the time at which the batch was begun, and a slow controller adds to a batch
+for a while: a record was appended between the time of its batch and that of the next one. A log
 that begins with a snapshot has forgotten records, and one that ends before the write returned may
 have been cut off on the disks: nothing is judged there. Nor is a write without a clear end, which
 may be in the log or not.
@@ -18,7 +20,7 @@ Source: KIP-631, the controller; KIP-595: a committed record stays.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import View, counted, doubtful
@@ -66,9 +68,9 @@ def _judged(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof | None
         if place is None or write["return_ns"] >= until_ns:
             continue
         in_the_log = any(
-            seen.facts.latest_ns(time_ms) >= write["call_ns"]
-            and seen.facts.earliest_ns(time_ms) <= write["return_ns"]
-            for time_ms in appended.get(place, ())
+            seen.facts.latest_ns(closed_ms) >= write["call_ns"]
+            and seen.facts.earliest_ns(begun_ms) <= write["return_ns"]
+            for begun_ms, closed_ms in appended.get(place, ())
         )
         yield write, None if in_the_log else _proof(write, until_ns)
 
@@ -84,12 +86,15 @@ def _place_of(write: _Row) -> _Place | None:
     return None
 
 
-def _appended_ms(seen: View) -> Mapping[_Place, list[int]]:
-    """Return the times at which the log of record got each thing that writes ask for."""
-    found: dict[_Place, list[int]] = {}
-    for record in seen.log.records:
+def _appended_ms(seen: View) -> Mapping[_Place, list[tuple[int, int]]]:
+    """Return the times between which the log of record got each thing that writes ask for."""
+    found: dict[_Place, list[tuple[int, int]]] = {}
+    begun_ms = closed_ms = seen.log.end_timestamp_ms
+    for record in reversed(seen.log.records):
+        if record.timestamp_ms != begun_ms:
+            begun_ms, closed_ms = record.timestamp_ms, begun_ms
         if (place := _place_in_log(record)) is not None:
-            found.setdefault(place, []).append(record.timestamp_ms)
+            found.setdefault(place, []).append((begun_ms, closed_ms))
     return found
 
 
@@ -106,20 +111,18 @@ def _place_in_log(record: MetadataRecord) -> _Place | None:
 
 def _proof(write: _Row, until_ns: int) -> Proof:
     of_what = {
-        _CREATE: f" ({write['topic_id']})",
-        _ALTER: f" (to {write['config_value']})",
-    }.get(write["f"], "")
+        _CREATE: Proof.of(" ({topic_id})", topic_id=write["topic_id"]),
+        _ALTER: Proof.of(" (to {config_value})", config_value=write["config_value"]),
+    }.get(write["f"], Proof.of(""))
     return Proof.of(
-        "{words} of topic {topic}{of_what}, called at {call}, was acknowledged by "
-        "{node} at {return_} (write {write_index}), and the metadata log, which goes "
+        _WORDS[write["f"]] + " of topic {topic}{of_what}, called at {call}, was acknowledged by "
+        "{node} at {return_} (write {write}), and the metadata log, which goes "
         "on until {until}, has no record of it from that time",
-        values={"index": write["index"]},
+        values={"write": write["index"]},
         times={"call": write["call_ns"], "return_": write["return_ns"], "until": until_ns},
-        words=_WORDS[write["f"]],
         topic=write["topic"],
         of_what=of_what,
         node=write["node"],
-        write_index=write["index"],
     )
 
 
@@ -129,7 +132,6 @@ CHECKS: Final = (
             id="C15",
             name=NAME,
             title="A write to the metadata was acknowledged and is not in the log",
-            kind=Kind.ANOMALY,
             rule="A topic was created or deleted, or a setting of it changed, and that was "
             "acknowledged. The log of record, which goes on beyond that, has no such record (the "
             "topic id, a removal of the topic, the value) that can have been appended between the "
@@ -137,7 +139,6 @@ CHECKS: Final = (
             meaning="An administrator was told that it is done, and it is not.",
             case="an acknowledged write that the metadata log goes on beyond",
             source="KIP-631; KIP-595",
-            strength=Strength.NEVER,
             needs=("metadata_log", "metadata_writes"),
         ),
         kernel=lost_metadata_writes,

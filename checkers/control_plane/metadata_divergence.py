@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
@@ -87,6 +87,7 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
             "{record}, and {other_node} has {other_record}",
             metadata_offsets={"offset": offset},
             values={"epoch": epoch},
+            sources=dict.fromkeys(("epoch", "record", "other_record"), "offset"),
             node=one["node"],
             record=_named(one),
             other_node=other["node"],
@@ -125,16 +126,16 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
             continue
         told.add(row["node"])
         yield Proof.of(
-            "{node} had applied metadata offset {row_metadata_offset} when its heartbeat "
-            "arrived at {time}, and the record that the quorum has at offset {offsets_} "
+            "{node} had applied metadata offset {applied} when its heartbeat "
+            "arrived at {time}, and the record that the quorum has at offset {decided} "
             "was appended no earlier than {appended}",
             metadata_offsets={
-                "metadata_offset": row["metadata_offset"],
-                "offsets_": int(offsets[place]),
+                "applied": row["metadata_offset"],
+                "decided": int(offsets[place]),
             },
             times={"time": row["time_ns"], "appended": appended_ns},
+            sources={"appended": "decided"},
             node=row["node"],
-            row_metadata_offset=row["metadata_offset"],
         )
 
 
@@ -173,9 +174,8 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
 def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
     return Proof.of(
         "{node} had applied metadata offset {applied_offset} at {time}; at offset "
-        "{found_metadata_offset} it has a {type} of controller epoch "
-        "{found_controller_epoch}, and the quorum a {type_decided} of controller "
-        "epoch {found_controller_epoch_decided}",
+        "{metadata_offset} it has a {type} of controller epoch {controller_epoch}, and the quorum "
+        "a {type_decided} of controller epoch {controller_epoch_decided}",
         metadata_offsets={
             "metadata_offset": found["metadata_offset"],
             "applied_offset": applied_offset,
@@ -185,12 +185,13 @@ def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
             "controller_epoch_decided": found["controller_epoch_decided"],
         },
         times={"time": time_ns},
+        sources=dict.fromkeys(
+            ("controller_epoch", "controller_epoch_decided", "type", "type_decided"),
+            "metadata_offset",
+        ),
         node=node,
-        found_metadata_offset=found["metadata_offset"],
         type=found["type"],
-        found_controller_epoch=found["controller_epoch"],
         type_decided=found["type_decided"],
-        found_controller_epoch_decided=found["controller_epoch_decided"],
     )
 
 
@@ -209,14 +210,13 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
             continue
         yield Proof.of(
             "the creation of topic {topic} ({topic_id}) was acknowledged by {node} at "
-            "{return_} (write {row_index}), and the metadata log, which goes on until "
+            "{return_} (write {write}), and the metadata log, which goes on until "
             "{until}, does not have it",
-            values={"index": row["index"]},
+            values={"write": row["index"]},
             times={"return_": row["return_ns"], "until": until_ns},
             topic=row["topic"],
             topic_id=row["topic_id"],
             node=row["node"],
-            row_index=row["index"],
         )
 
 
@@ -226,7 +226,6 @@ CHECKS: Final = (
             id="C7",
             name=NAME,
             title="Nodes hold different metadata, or committed metadata is gone",
-            kind=Kind.ANOMALY,
             rule="Two nodes hold different records at one metadata offset of one controller "
             "epoch; or the record that a majority of the controllers has at an offset that a "
             "broker had applied was appended after the broker's heartbeat said so; or such a "
@@ -237,7 +236,6 @@ CHECKS: Final = (
             case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
             "applied, or an acknowledged creation of a topic",
             source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=metadata_divergences,

@@ -28,8 +28,9 @@ Source: KIP-497, KIP-903; `ReplicationControlManager.alterPartition`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from checkers.control_plane.versioned_register import (
@@ -40,7 +41,7 @@ from checkers.control_plane.versioned_register import (
     RegisterOperation,
     contradiction,
 )
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
     NO_REQUESTS,
@@ -51,7 +52,7 @@ from checkers.metadata.isr_changes import (
 )
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -66,11 +67,11 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """An operation, in words, and the frames that it is known by."""
+    """An operation, and how it is known."""
 
     operation: RegisterOperation
-    words: str
-    frames: tuple[int, ...] = ()
+    clause: Callable[[], Proof]
+    """The operation as a clause of a proof; few of them are ever asked for."""
 
 
 def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
@@ -133,8 +134,14 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
         earliest = facts.earliest_ns(version.timestamp_ms)
         yield _Told(
             operation=RegisterOperation(kind=OperationKind.WRITE, version=place, call=earliest),
-            words=f"the controller appended it at metadata offset {version.metadata_offset}, not "
-            f"before {clock(earliest)}",
+            clause=partial(
+                Proof.of,
+                "the controller appended it at metadata offset {appended_offset}, not before "
+                "{appended}",
+                metadata_offsets={"appended_offset": version.metadata_offset},
+                times={"appended": earliest},
+                sources={"appended": "appended_offset"},
+            ),
         )
 
 
@@ -143,15 +150,23 @@ def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> I
     for rpc in requests:
         operation = _operation(rpc, places, until_ns=until_ns)
         if operation is not None and rpc.reached_ns is not None:
-            frames = (rpc.frame, *(() if rpc.answer_frame is None else (rpc.answer_frame,)))
-            end = "" if operation.end == NEVER else f" and was answered {rpc.error} at "
-            yield _Told(
-                operation=operation,
-                words=f"{rpc.source} asked for ISR {list(rpc.of('isr') or ())} expecting partition "
-                f"epoch {rpc.of('partition_epoch')} at {clock(rpc.asked_ns)} (frame {rpc.frame})"
-                f"{end}{clock(operation.end) if end else ''}",
-                frames=frames,
-            )
+            yield _Told(operation=operation, clause=partial(_asked_clause, rpc, operation))
+
+
+def _asked_clause(rpc: Rpc, operation: RegisterOperation) -> Proof:
+    is_answered = operation.end != NEVER
+    return Proof.of(
+        "{source} asked for ISR {isr} expecting partition epoch {expected} at {asked} (frame "
+        "{frame})" + (" and was answered {error} at {answered}" if is_answered else ""),
+        frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
+        times={"asked": rpc.asked_ns, "answered": operation.end if is_answered else None},
+        sources=dict.fromkeys(("isr", "expected", "asked", "source"), "frame")
+        | dict.fromkeys(("answered", "error"), "answer_frame"),
+        source=rpc.source,
+        isr=list(rpc.of("isr") or ()),
+        expected=rpc.of("partition_epoch"),
+        error=rpc.error,
+    )
 
 
 def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> RegisterOperation | None:
@@ -229,8 +244,16 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
                 operation=RegisterOperation(
                     kind=OperationKind.READ, version=place, call=ALWAYS, end=row["return_ns"]
                 ),
-                words=f"{row['node']} showed leader {row['leader']} and ISR {row['isr']} in a "
-                f"describe that returned at {clock(row['return_ns'])} (read {row['read']})",
+                clause=partial(
+                    Proof.of,
+                    "{node} showed leader {leader} and ISR {isr} in a describe that returned at "
+                    "{returned} (read {read})",
+                    times={"returned": row["return_ns"]},
+                    node=row["node"],
+                    leader=row["leader"],
+                    isr=row["isr"],
+                    read=row["read"],
+                ),
             )
 
 
@@ -243,15 +266,14 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
             by_epoch.setdefault(epoch, []).append(rpc)
     for epoch, makers in by_epoch.items():
         if len(makers) > 1:
-            frames = tuple(rpc.frame for rpc in makers)
+            frames = [Proof.of("{frame}", frames={"frame": rpc.frame}) for rpc in makers]
             yield Proof.of(
                 "partition epoch {epoch} of {key} was the answer to {makers_count} "
-                "AlterPartition requests that each expected an earlier one: frames {listed}",
+                "AlterPartition requests that each expected an earlier one: frames {frames_of_all}",
                 values={"epoch": epoch},
-                frames=frames,
                 key=history.key,
                 makers_count=len(makers),
-                listed=", ".join(map(str, frames)),
+                frames_of_all=Proof.joined(", ", frames),
             )
 
 
@@ -270,21 +292,23 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
             continue
         if version is not None and (isr is None or set(isr) == set(version.isr)):
             continue
-        found = "has no such version" if version is None else f"has ISR {version.isr_text} there"
+        found = "has no such version" if version is None else "has ISR {isr} there"
+        there: dict[str, Any] = {} if version is None else {"isr": version.isr_text}
         yield Proof.of(
-            "{target} acknowledged ISR {list} at partition epoch {epoch} of {key} to "
+            "{target} acknowledged ISR {acknowledged_isr} at partition epoch {epoch} of {key} to "
             "{source} at {answered} (frame {answer_frame}), and the metadata log, which "
-            "goes on until {until}, {found}",
-            metadata_offsets=() if version is None else (version.metadata_offset,),
+            "goes on until {until}, " + found,
+            metadata_offsets={"metadata_offset": version.metadata_offset if version else None},
             values={"epoch": epoch},
-            frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
+            frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
             times={"answered": answered_ns, "until": until_ns},
+            sources=dict.fromkeys(("answered", "acknowledged_isr", "epoch"), "answer_frame")
+            | {"isr": "metadata_offset"},
             target=rpc.target,
-            list=list(isr or ()),
+            acknowledged_isr=list(isr or ()),
             key=history.key,
             source=rpc.source,
-            answer_frame=rpc.answer_frame,
-            found=found,
+            **there,
         )
 
 
@@ -298,7 +322,7 @@ def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> 
             continue
         yield Proof.of(
             "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "
-            "ISR {isr} in a describe that returned at {return_} (read {row_read}), and "
+            "ISR {isr} in a describe that returned at {return_} (read {read}), and "
             "no version in the metadata log was that",
             values={"read": row["read"]},
             times={"return_": row["return_ns"]},
@@ -307,7 +331,6 @@ def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> 
             leader=row["leader"],
             leader_epoch=row["leader_epoch"],
             isr=row["isr"],
-            row_read=row["read"],
         )
 
 
@@ -317,17 +340,17 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
     last = history.versions[found.late_version]
     return Proof.of(
         "partition epoch {partition_epoch} of {key} cannot have appeared before "
-        "{bound} ({words}), and partition epoch {last_partition_epoch} had appeared "
-        "before that ({late_words})",
+        "{bound} ({early}), and partition epoch {last_partition_epoch} had appeared "
+        "before that ({late})",
         metadata_offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
-        values=tuple(dict.fromkeys((first.partition_epoch, last.partition_epoch))),
-        frames=(*early.frames, *late.frames),
+        values={
+            "partition_epoch": first.partition_epoch,
+            "last_partition_epoch": last.partition_epoch,
+        },
         times={"bound": found.bound},
-        partition_epoch=first.partition_epoch,
         key=history.key,
-        words=early.words,
-        last_partition_epoch=last.partition_epoch,
-        late_words=late.words,
+        early=early.clause(),
+        late=late.clause(),
     )
 
 
@@ -337,7 +360,6 @@ CHECKS: Final = (
             id="C1",
             name=NAME,
             title="Changes of the ISR have no order that explains them",
-            kind=Kind.ANOMALY,
             rule="The leader and ISR of a partition are a register whose versions are its "
             "partition epochs in the metadata log. An AlterPartition is a compare-and-set (call: "
             "its request at the proxy; return: its answer passed on), changes of the controller's "
@@ -350,7 +372,6 @@ CHECKS: Final = (
             "count as committed that are not.",
             case="an AlterPartition that tells anything of its partition's ISR",
             source="Herlihy and Wing 1990; KIP-497, KIP-903",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=nonlinearizable_isrs,

@@ -1,12 +1,12 @@
 """The changes that a record may make to a partition: C11's rules about leaders and replicas.
 
 Each rule compares the partition before a change with what the change makes of it, and the new
-leader with its registration. `metadata_rules` says what all rules have in common.
+leader with its registration. `illegal_transition` says what all rules have in common.
 
 Source: KIP-455 (reassignments), KIP-704 (recovery), KIP-841, KIP-966 (ELR).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from checkers.control_plane.breach import Breach, Rule
@@ -25,7 +25,7 @@ def partition_exists(record: MetadataRecord, state: MetadataState) -> Iterator[B
     """Check that the changed partition exists."""
     if state.partition_of(record) is None:
         key = state.key_of(record)
-        yield Breach(key=key, words=f"{key} is changed, and there is no such partition")
+        yield Breach.of(key, "{key} is changed, and there is no such partition", key=key)
 
 
 def new_partition(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
@@ -34,17 +34,26 @@ def new_partition(record: MetadataRecord, state: MetadataState) -> Iterator[Brea
         return
     key = state.key_of(record)
     if state.partition_of(record) is not None:
-        yield Breach(key=key, words=f"{key} is created, and there is such a partition")
+        yield Breach.of(key, "{key} is created, and there is such a partition", key=key)
         return
     epochs = (record.leader_epoch or 0, record.partition_epoch or 0)
     if epochs != (0, 0):
-        words = f"{key} begins with leader epoch {epochs[0]} and partition epoch {epochs[1]}"
-        yield Breach(key=key, words=words, values=epochs)
+        yield Breach.of(
+            key,
+            "{key} begins with leader epoch {leader_epoch} and partition epoch {partition_epoch}",
+            values=dict(zip(("leader_epoch", "partition_epoch"), epochs, strict=True)),
+            key=key,
+        )
     for member in record.isr or ():
         broker = state.brokers.get(member)
         if broker is not None and not broker.active:
-            words = f"{key} begins with {member} in its ISR, which is {_inactive(broker)}"
-            yield Breach(key=key, words=words, values=(member,))
+            yield Breach.of(
+                key,
+                "{key} begins with {member} in its ISR, which is {had_state}",
+                values={"member": member},
+                key=key,
+                had_state=_inactive(broker),
+            )
 
 
 def _inactive(broker: Broker) -> str:
@@ -55,8 +64,8 @@ def leader_registered(record: MetadataRecord, state: MetadataState) -> Iterator[
     """Check that the elected broker is registered."""
     if record.leader not in (None, _NO_LEADER) and record.leader not in state.brokers:
         key = state.key_of(record)
-        words = f"{record.leader} is made the leader of {key}, and is not registered"
-        yield Breach(key=key, words=words)
+        words = "{leader} is made the leader of {key}, and is not registered"
+        yield Breach.of(key, words, leader=record.leader, key=key)
 
 
 def _of_change(
@@ -89,17 +98,22 @@ def _elected(
     key, leader = before.key, after.leader
     broker = state.brokers.get(leader)
     if broker is not None and not broker.active:
-        words = f"{leader} is elected the leader of {key}, and is {_inactive(broker)}"
-        yield Breach(key=key, words=words, values=(leader,))
+        words = "{leader} is elected the leader of {key}, and is {had_state}"
+        values = {"leader": leader}
+        yield Breach.of(key, words, values=values, key=key, had_state=_inactive(broker))
     candidates = {*before.isr, *before.elr}
     level = state.level("metadata.version")
     recorded = level is not None and level >= _LEVEL_OF_RECOVERY
     if leader not in candidates and recorded and not after.recovering and record.replicas is None:
-        words = (
-            f"{leader} is elected the leader of {key}, whose ISR was {list(before.isr)} and ELR "
-            f"{list(before.elr)}, and the election is not recorded as unclean"
+        yield Breach.of(
+            key,
+            "{leader} is elected the leader of {key}, whose ISR was {had_isr} and ELR {had_elr}, "
+            "and the election is not recorded as unclean",
+            values={"leader": leader},
+            key=key,
+            had_isr=list(before.isr),
+            had_elr=list(before.elr),
         )
-        yield Breach(key=key, words=words, values=(leader,))
 
 
 def _recovery(
@@ -108,10 +122,10 @@ def _recovery(
     """Recovery begins with an election, and the leader is alone in the ISR until it ends."""
     key = before.key
     if after.recovering and not before.recovering and record.leader is None:
-        yield Breach(key=key, words=f"{key} begins to recover without an election")
+        yield Breach.of(key, "{key} begins to recover without an election", key=key)
     if after.recovering and len(after.isr) > 1:
-        words = f"{key} recovers from an unclean election with the ISR {list(after.isr)}"
-        yield Breach(key=key, words=words, values=after.isr)
+        words = "{key} recovers from an unclean election with the ISR {isr}"
+        yield Breach.of(key, words, values=after.isr, key=key, isr=list(after.isr))
 
 
 def _eligible_leaders(
@@ -124,15 +138,19 @@ def _eligible_leaders(
     if not record.elr:
         return
     if state.level(_ELR) in (None, 0) and not before.elr:
-        words = f"{before.key} is given the ELR {list(record.elr)}, and {_ELR} is off"
-        yield Breach(key=before.key, words=words, values=record.elr)
+        words = f"{{key}} is given the ELR {{elr}}, and {_ELR} is off"
+        yield Breach.of(before.key, words, values=record.elr, key=before.key, elr=list(record.elr))
     strangers = sorted(set(after.elr) - {*before.isr, *before.elr})
     if strangers and record.replicas is None:
-        words = (
-            f"{strangers} come into the ELR of {before.key}, whose ISR was {list(before.isr)} and "
-            f"ELR {list(before.elr)}"
+        yield Breach.of(
+            before.key,
+            "{strangers} come into the ELR of {key}, whose ISR was {had_isr} and ELR {had_elr}",
+            values=strangers,
+            strangers=strangers,
+            key=before.key,
+            had_isr=list(before.isr),
+            had_elr=list(before.elr),
         )
-        yield Breach(key=before.key, words=words, values=tuple(strangers))
 
 
 def _reassigned(
@@ -143,20 +161,22 @@ def _reassigned(
     if all(one is None for one in named):
         return
     moved = {*after.adding, *after.removing}
-    for words in (
-        f"{sorted(moved - set(after.replicas))} are added or removed, and no replicas"
-        if moved - set(after.replicas)
-        else "",
-        f"{sorted(set(after.adding) & set(after.removing))} are both added and removed"
-        if set(after.adding) & set(after.removing)
-        else "",
-        f"its replicas {list(after.replicas)} or its ISR {list(after.isr)} name one twice"
-        if _repeats(after.replicas) or _repeats(after.isr)
-        else "",
-        "" if after.replicas else "it is left without replicas",
-    ):
-        if words:
-            yield Breach(key=before.key, words=f"of {before.key}, {words}")
+    strange = sorted(moved - set(after.replicas))
+    both = sorted(set(after.adding) & set(after.removing))
+    repeats = _repeats(after.replicas) or _repeats(after.isr)
+    rules: tuple[tuple[bool, str, Mapping[str, object]], ...] = (
+        (bool(strange), "{strange} are added or removed, and no replicas", {"strange": strange}),
+        (bool(both), "{both} are both added and removed", {"both": both}),
+        (
+            repeats,
+            "its replicas {replicas} or its ISR {isr} name one twice",
+            {"replicas": list(after.replicas), "isr": list(after.isr)},
+        ),
+        (not after.replicas, "it is left without replicas", {}),
+    )
+    for broken, words, facts in rules:
+        if broken:
+            yield Breach.of(before.key, "of {key}, " + words, key=before.key, **facts)
 
 
 def _repeats(ids: tuple[int, ...]) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted
@@ -73,6 +73,12 @@ def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
             "reached": heartbeat.reached_ns or heartbeat.asked_ns,
             "answered": registration.answered_ns or 0,
         },
+        sources={
+            "old": "heartbeat_frame",
+            "reached": "heartbeat_frame",
+            "target": "heartbeat_frame",
+        }
+        | dict.fromkeys(("new", "answered", "registration_target"), "frame"),
         target=heartbeat.target,
         broker_id=heartbeat.of("broker_id"),
         registration_target=registration.target,
@@ -85,14 +91,12 @@ CHECKS: Final = (
             id="C6",
             name=NAME,
             title="Two live incarnations hold one broker id",
-            kind=Kind.ANOMALY,
             rule="A heartbeat that was passed on after a newer registration of its broker id had "
             "been answered, with the broker epoch of an older one, was answered without an error.",
             meaning="The controller takes two processes for one broker; each hides that the other "
             "is gone.",
             case="an answered heartbeat of an older broker epoch than one that had been given out",
             source="KIP-631, Broker registration",
-            strength=Strength.NEVER,
             needs=("wire",),
         ),
         kernel=shared_identities,

@@ -21,7 +21,7 @@ Source: KAFKA-15489.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import METADATA, View, spelled
 from checkers.proof import Proof
@@ -89,7 +89,6 @@ CHECKS: Final = (
             id="C14",
             name=NAME,
             title="A controller out of office goes on as if it were in",
-            kind=Kind.ANOMALY,
             rule="A controller called itself the leader of the quorum in an epoch, 10 s or more "
             "after another one had done so in a later epoch, and after it was last silent for 5 "
             "s, as one that is paused is.",
@@ -97,7 +96,6 @@ CHECKS: Final = (
             "long as it is cut off.",
             case="a change of office that claims were recorded for 10 s after",
             source="KAFKA-15489",
-            strength=Strength.NEVER,
             needs=("quorum_claims",),
         ),
         kernel=stale_controllers,

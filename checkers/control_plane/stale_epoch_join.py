@@ -20,7 +20,11 @@ Fetches are judged where the link is on the tape. What it cannot see is a leader
 right epoch from elsewhere than from a fetch: that is unfetched-epoch's.
 
 A registration that the same incarnation repeats takes nothing from its disk: below version 3 the
-first registration of an incarnation counts.
+first registration of an incarnation counts. Where ZooKeeper has the metadata, a broker registers
+anew with each session, and goes on with the connections that it has; nothing tells a new process
+from an old one. So there only requests that were sent before the registration are found. And the
+active controller is a broker, whose own requests cross no link: joins that are not on the tape are
+left out there.
 
 Only joins by AlterPartition are judged. Elections bring a leader into the ISR, too (uncleanly, or
 out of the ELR); those change the leader. A join under an unchanged leader whose request is not on
@@ -35,13 +39,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, accepted_registrations
 from checkers.metadata.view import View, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -110,8 +114,8 @@ def stale_joins(
 ) -> Iterator[JudgedJoins]:
     """Yield the judged joins of each of these partitions."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
-    told = _Told(_answers(tables), follower_fetches(tables["wire"]))
-    taped = bool(len(tables["wire"]))
+    told = _Told(accepted_registrations(tables["wire"]), follower_fetches(tables["wire"]))
+    taped = bool(len(tables["wire"])) and not seen.facts.on_zookeeper
     for history in histories:
         mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         joins: list[StaleJoin] = []
@@ -157,6 +161,8 @@ def _stale(
     if epoch == _UNCHECKED:
         link = (seen.facts.nodes().get(broker_id, ""), request.source)
         word = None if first.snapshot else told.word(request, link, registered_ns)
+        if word is Word.UNHEARD and seen.facts.on_zookeeper:
+            return None
     if word is None:
         return None
     earlier = [
@@ -208,48 +214,33 @@ def _named_epoch(request: Rpc, broker_id: int) -> int:
     return int(epochs[list(members).index(broker_id)])
 
 
-def _answers(tables: Tables) -> _Answers:
-    found: dict[tuple[int, int], Rpc] = {}
-    for rpc in rpcs(tables["wire"], "BrokerRegistration"):
-        epoch = rpc.answered("broker_epoch")
-        if rpc.ok and epoch is not None:
-            found.setdefault((rpc.of("broker_id"), epoch), rpc)
-    return found
-
-
 def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
     request, version, registration = join.request, join.version, join.registration
-    judged = (
-        "an epoch that is no longer in the log"
-        if join.judged_epoch is None
-        else (f"broker epoch {join.judged_epoch}")
-    )
-    unheard = f", as {request.source} had heard no fetch of a later one"
+    judged = "an epoch that is no longer in the log"
+    if join.judged_epoch is not None:
+        judged = "broker epoch {judged_epoch}"
     how = {
         Word.NAMED: f"under {judged}",
         Word.SENT_BEFORE: f"when it had {judged}",
-        Word.UNHEARD: f"on the word of {judged}{unheard}",
+        Word.UNHEARD: f"on the word of {judged}, as {{source}} had heard no fetch of a later one",
     }[join.word]
     return Proof.of(
         "broker {broker_id} joined the ISR of {key} at metadata offset "
         "{metadata_offset} by an AlterPartition sent at {asked} (frame {frame}) "
-        "{how}; at offset {registration_offset} ({registered}) it had registered "
+        f"{how}; at offset {{registration_offset}} ({{registered}}) it had registered "
         "with {broker_epoch}",
         metadata_offsets={
             "registration_offset": registration.registration_offset,
             "metadata_offset": version.metadata_offset,
         },
-        values=(
-            *(() if join.judged_epoch is None else (join.judged_epoch,)),
-            registration.broker_epoch,
-        ),
-        frames=tuple(frame for frame in (request.frame, request.answer_frame) if frame is not None),
+        values={"judged_epoch": join.judged_epoch, "broker_epoch": registration.broker_epoch},
+        frames={"frame": request.frame, "answer_frame": request.answer_frame},
         times={"asked": request.asked_ns, "registered": join.registered_ns},
+        sources={"asked": "frame", "source": "frame", "broker_epoch": "registration_offset"}
+        | ({"judged_epoch": "frame"} if join.word is Word.NAMED else {}),
         broker_id=join.broker_id,
         key=history.key,
-        frame=request.frame,
-        how=how,
-        broker_epoch=registration.broker_epoch,
+        source=request.source,
     )
 
 
@@ -266,18 +257,17 @@ CHECKS: Final = (
             id="C2",
             name=NAME,
             title="A replica joined the ISR on the word of an earlier incarnation",
-            kind=Kind.ANOMALY,
             rule="A replica joins the ISR at metadata offset m by an AlterPartition. The broker "
             "epoch that the request names for it (version 3), if it names one, is not the one "
             "that it registered with last before m; or, if it names none, the registration in "
             "force at m was answered only after the request had been sent, or by then no Fetch of "
             "a connection that began to fetch after that answer had been passed on to the "
-            "leader. A join whose request alone is not on the tape is unknown.",
+            "leader. A join whose request alone is not on the tape is unknown. Where ZooKeeper "
+            "has the metadata, neither fetches nor what is not on the tape are asked about.",
             meaning="A broker that came back without its data counts as in sync. When it is "
             "elected, acknowledged records are gone, and the other replicas truncate theirs.",
             case="a replica that joined an ISR by an AlterPartition that is on the tape",
             source="KIP-903; KAFKA-14139, KAFKA-14617",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=stale_epoch_joins,

@@ -25,11 +25,11 @@ from itertools import takewhile
 from typing import Any, Final
 
 from checkers.control_plane.absences import LEAVING_NS
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -108,26 +108,28 @@ def _judged(
 ) -> Proof | str | None:
     limit_ns = course.seen.facts.stuck_isr_limit_ns
     behind = _behind(history, last, broker_id, course)
-    out = (
-        f"broker {broker_id} is unfenced and out of the ISR of {history.key} ({last.isr_text}, "
-        f"metadata offset {last.metadata_offset}) from {clock(since_ns)} until "
-        f"{clock(course.end_ns)}"
-    )
-    if course.end_ns - course.healed_ns <= limit_ns or course.end_ns - since_ns <= SETTLED_NS:
-        return f"{out}, and the bound has not passed"
-    if behind is None:
-        return f"{out}, and the disks do not tell whether it has caught up"
-    if behind:
-        return None
-    return Proof.of(
-        "{out}, though its log ends where that of leader {leader} does; the last "
-        "fault was healed at {healed}, and the bound is {limit} s",
+    out = Proof.of(
+        "broker {broker_id} is unfenced and out of the ISR of {key} ({isr}, metadata offset "
+        "{metadata_offset}) from {since} until {until}",
         metadata_offsets={"metadata_offset": last.metadata_offset},
         values={"broker_id": broker_id},
+        times={"since": since_ns, "until": course.end_ns},
+        sources={"isr": "metadata_offset"},
+        key=history.key,
+        isr=last.isr_text,
+    )
+    if course.end_ns - course.healed_ns <= limit_ns or course.end_ns - since_ns <= SETTLED_NS:
+        return f"{out.sentence}, and the bound has not passed"
+    if behind is None:
+        return f"{out.sentence}, and the disks do not tell whether it has caught up"
+    if behind:
+        return None
+    return out.further(
+        ", though its log ends where that of leader {leader} does; the last fault was healed at "
+        "{healed}, and the bound is {limit}",
         times={"healed": course.healed_ns},
-        out=out,
+        durations={"limit": limit_ns},
         leader=last.leader,
-        limit=f"{limit_ns / 1e9:g}",
     )
 
 
@@ -186,7 +188,6 @@ CHECKS: Final = (
             id="C12",
             name=NAME,
             title="A replica that has caught up is left out of the ISR",
-            kind=Kind.ANOMALY,
             rule="At the end of the run, with the scenario's bound since the last heal passed, a "
             "replica is out of the ISR that has been unfenced and led by another for 10 s, and "
             "whose log ends where its leader's does. Unknown if the bound had not passed, or if "
@@ -195,7 +196,6 @@ CHECKS: Final = (
             "notices.",
             case="a replica that was out of its ISR, at the end of the run",
             source="KIP-497; KAFKA-15353",
-            strength=Strength.NEVER,
             needs=("metadata_log", "replicas"),
         ),
         kernel=stuck_isrs,

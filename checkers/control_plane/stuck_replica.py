@@ -21,10 +21,10 @@ from typing import Any, Final
 
 from checkers.control_plane.absences import Absence, absences, calm, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -70,43 +70,49 @@ def stuck_replicas(tables: Tables, seen: View) -> Judged:
 def _doubts(history: PartitionHistory, judged: list[Absence]) -> Iterator[str]:
     for one in judged:
         if one.at_the_end and one.span.length_ns > SETTLED_NS:
-            yield f"{_out(history, one)}, where the run ended before the bound had passed"
+            yield f"{_out(history, one).sentence}, where the run ended before the bound had passed"
 
 
 def _proof(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
-    return Proof.of(
-        "{out}; all that time nothing was broken, and the bound is {stuck_isr_limit} s{log_ends}",
-        metadata_offsets={"metadata_offset": absence.last.metadata_offset},
-        values={"broker_id": absence.broker_id},
-        out=_out(history, absence),
-        stuck_isr_limit=f"{facts.stuck_isr_limit_ns / 1e9:g}",
+    return _out(history, absence).further(
+        "; all that time nothing was broken, and the bound is {limit}{log_ends}",
+        durations={"limit": facts.stuck_isr_limit_ns},
         log_ends=_log_ends(history, absence, rows, facts),
     )
 
 
-def _out(history: PartitionHistory, absence: Absence) -> str:
+def _out(history: PartitionHistory, absence: Absence) -> Proof:
     last, span = absence.last, absence.span
-    return (
-        f"broker {absence.broker_id} is unfenced and out of the ISR of {history.key} "
-        f"({last.isr_text} of {list(last.replicas)}, leader {last.leader}, metadata offset "
-        f"{last.metadata_offset}) from {clock(span.from_ns)} until {clock(span.until_ns)}"
+    return Proof.of(
+        "broker {broker_id} is unfenced and out of the ISR of {key} ({isr} of {replicas}, leader "
+        "{leader}, metadata offset {metadata_offset}) from {since} until {until}",
+        metadata_offsets={"metadata_offset": last.metadata_offset},
+        values={"broker_id": absence.broker_id},
+        times={"since": span.from_ns, "until": span.until_ns},
+        sources=dict.fromkeys(("isr", "replicas", "leader"), "metadata_offset"),
+        key=history.key,
+        isr=last.isr_text,
+        replicas=list(last.replicas),
+        leader=last.leader,
     )
 
 
-def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> str:
-    """Return in words where the logs ended on the disks; "" if that says nothing of that time."""
+def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
+    """Return where the logs ended on the disks; an empty clause if it says nothing of that time."""
     nodes = facts.nodes()
     mine, leaders = (
         rows.get((history.key, nodes.get(one, "")))
         for one in (absence.broker_id, absence.last.leader)
     )
     if mine is None or leaders is None or not absence.at_the_end:
-        return ""
+        return Proof.of("")
     if {mine["topic_id"], leaders["topic_id"]} != {history.topic_id}:
-        return ""
-    return (
-        f"; on the disks its log ends at {mine['log_end_offset']}, and that of its leader at "
-        f"{leaders['log_end_offset']}"
+        return Proof.of("")
+    return Proof.of(
+        "; on the disks its log ends at {log_end_offset}, and that of its leader at "
+        "{leaders_log_end_offset}",
+        log_end_offset=mine["log_end_offset"],
+        leaders_log_end_offset=leaders["log_end_offset"],
     )
 
 
@@ -116,7 +122,6 @@ CHECKS: Final = (
             id="C12b",
             name=NAME,
             title="A replica stays out of the ISR though nothing keeps it out",
-            kind=Kind.ANOMALY,
             rule="For longer than the scenario's bound a replica of any topic, at any time of the "
             "run, is assigned and out of the ISR, whatever its log holds; all that time no fault "
             "is in effect, both its broker and the leader are registered, unfenced and not in "
@@ -128,7 +133,6 @@ CHECKS: Final = (
             case="an absence of a replica from its ISR, until it was let in or the bound had "
             "passed",
             source="Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=stuck_replicas,

@@ -12,20 +12,21 @@ recorded as unclean.
 Source: KIP-101 (leader epochs), KIP-595 (a vote is given once an epoch), KIP-631.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import METADATA, View, clock, counted
+from checkers.metadata.view import METADATA, View, counted
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -45,9 +46,8 @@ class _Claim:
     leader: int
     source: str
     """The source of the statement: two statements of one source do not confirm each other."""
-    words: str
-    offsets: tuple[int, ...] = ()
-    frames: tuple[int, ...] = ()
+    clause: Callable[[], Proof]
+    """The statement as a clause of a proof; few of them are ever asked for."""
 
 
 def two_leaders(tables: Tables, seen: View) -> Judged:
@@ -79,7 +79,7 @@ class _Epoch:
     """The first that names another leader."""
 
 
-def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[Proof | None]:
+def _compared(claims: Iterable[_Claim], key: str, epoch_name: str) -> Iterator[Proof | None]:
     """Judge each epoch on which several sources speak, or one contradicts itself."""
     epochs: dict[int, _Epoch] = {}
     for claim in claims:
@@ -89,22 +89,19 @@ def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[
             known.other = claim
     for known in epochs.values():
         if known.other is not None:
-            yield _two(known.first, known.other, what, epoch_name)
+            yield _two(known.first, known.other, key, epoch_name)
         elif len(known.sources) > 1:
             yield None
 
 
-def _two(one: _Claim, other: _Claim, what: str, epoch_name: str) -> Proof:
+def _two(one: _Claim, other: _Claim, key: str, epoch_name: str) -> Proof:
     return Proof.of(
-        "in {epoch_name} {epoch} of {what}, {leader} leads ({words}), and "
-        "{other_leader} does ({other_words})",
-        metadata_offsets=(*one.offsets, *other.offsets),
+        f"in {epoch_name} {{epoch}} of {{key}}, {{leader}} leads ({{one}}), and "
+        "{other_leader} does ({other})",
         values={"epoch": one.epoch, "leader": one.leader, "other_leader": other.leader},
-        frames=(*one.frames, *other.frames),
-        epoch_name=epoch_name,
-        what=what,
-        words=one.words,
-        other_words=other.words,
+        key=key,
+        one=one.clause(),
+        other=other.clause(),
     )
 
 
@@ -115,8 +112,11 @@ def _logged(history: PartitionHistory) -> Iterator[_Claim]:
                 epoch=version.leader_epoch,
                 leader=version.leader,
                 source="the metadata log",
-                words=f"metadata offset {version.metadata_offset}",
-                offsets=(version.metadata_offset,),
+                clause=partial(
+                    Proof.of,
+                    "metadata offset {metadata_offset}",
+                    metadata_offsets={"metadata_offset": version.metadata_offset},
+                ),
             )
 
 
@@ -127,8 +127,13 @@ def _asked(requests: Iterable[Rpc]) -> Iterator[_Claim]:
                 epoch=rpc.of("leader_epoch"),
                 leader=rpc.of("broker_id"),
                 source=rpc.source,
-                words=f"it sent an AlterPartition at {clock(rpc.asked_ns)}, frame {rpc.frame}",
-                frames=(rpc.frame,),
+                clause=partial(
+                    Proof.of,
+                    "it sent an AlterPartition at {asked}, frame {frame}",
+                    frames={"frame": rpc.frame},
+                    times={"asked": rpc.asked_ns},
+                    sources={"asked": "frame"},
+                ),
             )
 
 
@@ -142,7 +147,13 @@ def _shown(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Claim]]
                 epoch=row["leader_epoch"],
                 leader=row["leader"],
                 source=f"what {row['node']} shows",
-                words=f"{row['node']} showed it at {clock(row['return_ns'])}, read {row['read']}",
+                clause=partial(
+                    Proof.of,
+                    "{node} showed it at {returned}, read {read}",
+                    times={"returned": row["return_ns"]},
+                    node=row["node"],
+                    read=row["read"],
+                ),
             )
             found.setdefault(place, []).append(claim)
     return found
@@ -154,18 +165,19 @@ def _places(history: PartitionHistory) -> Iterator[Proof | None]:
         stranger = version.leader not in version.replicas
         behind = version.leader not in version.isr and not version.recovering
         if version.leader != NO_LEADER:
-            among = f"replicas {list(version.replicas)}" if stranger else f"ISR {version.isr_text}"
-            yield _outside(history, version, among) if stranger or behind else None
+            yield _outside(history, version, stranger=stranger) if stranger or behind else None
 
 
-def _outside(history: PartitionHistory, version: PartitionVersion, among: str) -> Proof:
+def _outside(history: PartitionHistory, version: PartitionVersion, *, stranger: bool) -> Proof:
+    among, ids = ("replicas", version.replicas) if stranger else ("ISR", version.isr)
     return Proof.of(
         "at metadata offset {metadata_offset} the leader of {key} is {leader}, which "
-        "is not among its {among}",
+        f"is not among its {among} {{ids}}",
         metadata_offsets={"metadata_offset": version.metadata_offset},
         values={"leader": version.leader},
+        sources={"leader": "metadata_offset", "ids": "metadata_offset"},
         key=history.key,
-        among=among,
+        ids=list(ids),
     )
 
 
@@ -177,7 +189,12 @@ def _quorum_claims(tables: Tables, facts: Facts) -> Iterator[_Claim]:
             epoch=row["controller_epoch"],
             leader=facts.node_ids.get(row["node"], -1),
             source=f"what {row['node']} claims",
-            words=f"{row['node']} called itself the leader at {clock(row['time_ns'])}",
+            clause=partial(
+                Proof.of,
+                "{node} called itself the leader at {time}",
+                times={"time": row["time_ns"]},
+                node=row["node"],
+            ),
         )
 
 
@@ -191,8 +208,12 @@ def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
                 epoch=row["controller_epoch"],
                 leader=row["leader"],
                 source=f"the disk of {row['node']}",
-                words=f"metadata offset {row['metadata_offset']} on {row['node']}",
-                offsets=(row["metadata_offset"],),
+                clause=partial(
+                    Proof.of,
+                    "metadata offset {metadata_offset} on {node}",
+                    metadata_offsets={"metadata_offset": row["metadata_offset"]},
+                    node=row["node"],
+                ),
             )
 
 
@@ -215,9 +236,16 @@ def _named(wire: pa.Table) -> Iterator[_Claim]:
                 epoch=row["leader_epoch"],
                 leader=row["leader_id"],
                 source=f"what {teller} sends",
-                words=f"{row['api']} {row['direction']} of {teller} at {clock(row['time_ns'])}, "
-                f"frame {row['frame']}",
-                frames=(row["frame"],),
+                clause=partial(
+                    Proof.of,
+                    "{api} {direction} of {node} at {time}, frame {frame}",
+                    frames={"frame": row["frame"]},
+                    times={"time": row["time_ns"]},
+                    sources=dict.fromkeys(("api", "direction", "node", "time"), "frame"),
+                    api=row["api"],
+                    direction=row["direction"],
+                    node=teller,
+                ),
             )
 
 
@@ -232,7 +260,6 @@ CHECKS: Final = (
             id="C4",
             name=NAME,
             title="Two leaders in one epoch, or a leader who may not lead",
-            kind=Kind.ANOMALY,
             rule="By the metadata logs, AlterPartition requests, quorum RPCs, describes and the "
             "controllers' own claims, an epoch of a partition or of the quorum has one leader. A "
             "leader of a partition is one of its replicas, and a member of its ISR unless its "
@@ -242,7 +269,6 @@ CHECKS: Final = (
             case="an epoch whose leader two sources name, or a version of a partition with a "
             "leader",
             source="KIP-101, KIP-595, KIP-631",
-            strength=Strength.NEVER,
             needs=("metadata_log",),
         ),
         kernel=two_leaders,

@@ -26,13 +26,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.follower_fetches import FollowerFetches, Told, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, by_partition, clock
+from checkers.metadata.view import View, by_partition
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -118,44 +118,39 @@ def _named(history: PartitionHistory, requests: Requests) -> Iterator[tuple[Rpc,
 
 def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
     request, first = join.request, join.first
-    frames = (
-        *(one.frame for one in join.before[-1:]),
-        request.frame,
-        *((first.frame,) if first else ()),
-    )
-    fetched = () if join.fetched_epoch is None else (join.fetched_epoch,)
+    last = join.before[-1] if join.before else None
+    known = "it had no Fetch of that replica at all"
+    if last is not None:
+        known = (
+            "the Fetches that it had from that replica named broker epoch {fetched_epoch} "
+            "(since {fetched}, frame {fetch_frame})"
+        )
+    then = "none under {broker_epoch} was ever passed on to it"
+    if first is not None:
+        then = (
+            "the first one under {broker_epoch} was passed on to it at {first} "
+            "(frame {first_frame})"
+        )
     return Proof.of(
         "{source} proposed broker {broker_id} for the ISR of {key} under broker "
-        "epoch {broker_epoch} at {asked} (frame {frame}); {known}, and {first}",
-        values=(*fetched, join.broker_epoch),
-        frames=frames,
-        times={"asked": request.asked_ns},
+        f"epoch {{broker_epoch}} at {{asked}} (frame {{frame}}); {known}, and {then}",
+        values={"fetched_epoch": join.fetched_epoch, "broker_epoch": join.broker_epoch},
+        frames={
+            "fetch_frame": last.frame if last else None,
+            "frame": request.frame,
+            "first_frame": first.frame if first else None,
+        },
+        times={
+            "asked": request.asked_ns,
+            "fetched": last.reached_ns if last else None,
+            "first": first.reached_ns if first else None,
+        },
+        sources=dict.fromkeys(("source", "broker_id", "broker_epoch", "asked"), "frame")
+        | dict.fromkeys(("fetched_epoch", "fetched"), "fetch_frame")
+        | {"first": "first_frame"},
         source=request.source,
         broker_id=join.broker_id,
         key=history.key,
-        broker_epoch=join.broker_epoch,
-        frame=request.frame,
-        known=_known(join),
-        first=_first(join),
-    )
-
-
-def _known(join: ProposedJoin) -> str:
-    if not join.before:
-        return "it had no Fetch of that replica at all"
-    last = join.before[-1]
-    return (
-        f"the Fetches that it had from that replica named broker epoch {last.broker_epoch} "
-        f"(since {clock(last.reached_ns)}, frame {last.frame})"
-    )
-
-
-def _first(join: ProposedJoin) -> str:
-    if join.first is None:
-        return f"none under {join.broker_epoch} was ever passed on to it"
-    return (
-        f"the first one under {join.broker_epoch} was passed on to it at "
-        f"{clock(join.first.reached_ns)} (frame {join.first.frame})"
     )
 
 
@@ -165,7 +160,6 @@ CHECKS: Final = (
             id="C2b",
             name=NAME,
             title="A replica was proposed under a broker epoch under which it had not fetched",
-            kind=Kind.ANOMALY,
             rule="An AlterPartition asks for an ISR with a follower that the ISR of the partition "
             "epoch it expects does not have, and names a broker epoch for it. When the request "
             "had arrived at the proxy, a Fetch of that partition by that follower under that "
@@ -176,7 +170,6 @@ CHECKS: Final = (
             "it in.",
             case="a follower that an AlterPartition proposes to let in under a broker epoch",
             source="KIP-903; KAFKA-14139",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=unfetched_epochs,

@@ -6,10 +6,8 @@ from time import perf_counter
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.cycles.answers import CheckTally, answered
 from checkers.cycles.cycles import Cycles, cycles_of
@@ -18,9 +16,8 @@ from checkers.cycles.graph import graph_of
 from checkers.cycles.judgement import spelled_cycle, taking_part
 from checkers.cycles.levels import promised
 from checkers.cycles.scan import Part, Summary, reasons_of, segment_parts, summaries_of
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.runner.tables import SealedFile, row_count
-from checkers.verdict import CheckResult
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
 
@@ -35,7 +32,6 @@ CYCLE: Final = Entry(
     id="D14a",
     name="dependency-cycle",
     title="Transactions precede each other in a circle",
-    kind=Kind.ANOMALY,
     rule="Nodes are the transactions that took place; edges are ww (it appended the next element), "
     "wr (it read what the other appended), rw (it did not see what the other appended), the order "
     "of a process, and real time (one returned before the other was called). Each strongly "
@@ -59,7 +55,6 @@ def _of_lists(  # noqa: PLR0917  # a row of a table
         id=f"D14{number}",
         name=name,
         title=title,
-        kind=Kind.ANOMALY,
         rule=rule,
         meaning=meaning,
         case=case,
@@ -189,19 +184,16 @@ def _answer(question: Question) -> GroupAnswers:
     found = _Found(tallies=tallies, doubts=[], figures={})
     _judge(files, found)
     seconds = perf_counter() - started
-    results: list[CheckResult] = []
-    tables = [ANOMALIES.empty_table()]
-    for name in question.checks:
-        result, table = answered(
+    return GroupAnswers.of(
+        answered(
             name,
             found.tallies[name].counted(files.promise),
             doubts=found.doubts,
             figures=found.figures if name == CYCLE.name else {},
             seconds=seconds if name == CYCLE.name else 0.0,
         )
-        results.append(result)
-        tables.append(table)
-    return GroupAnswers(results=tuple(results), anomalies=pa.concat_tables(tables))
+        for name in question.checks
+    )
 
 
 def _files(question: Question) -> _Files:

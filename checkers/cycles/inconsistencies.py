@@ -28,9 +28,11 @@ def internal_inconsistencies(lists: Lists) -> Oddities:
             key=lists.name(row),
             level=level,
             proof=Proof.of(
-                "transaction {who} read {name} as {list}, and appended {value} only afterwards",
-                operations={"who": who},
+                "transaction {transaction} read {name} as {list}, and appended {value} only "
+                "afterwards",
+                operations={"transaction": who},
                 values={"value": value},
+                sources={"value": "transaction", "list": "transaction"},
                 name=lists.name(row),
                 list=list_text(steps.list_of(row)),
             ),
@@ -101,13 +103,16 @@ def _unlike(lists: Lists, row: int, level: Isolation) -> Oddity:
     steps, before = lists.steps, int(lists.visits.before[row])
     own = steps.value[lists.visits.own_appends(row)]
     who, name = lists.transaction(row), lists.name(row)
-    knew = f"read {list_text(steps.list_of(before))}" if before >= 0 else "knew nothing"
+    knew = Proof.of("knew nothing")
+    if before >= 0:
+        knew = Proof.of("read {first_list}", first_list=list_text(steps.list_of(before)))
     return Oddity(
         key=name,
         level=level,
         proof=Proof.of(
-            "transaction {who} {knew} of {name}, appended {list}, and then read {other_list}",
-            operations={"who": who},
+            "transaction {transaction} {knew} of {name}, appended {list}, and then read "
+            "{other_list}",
+            operations={"transaction": who},
             values=tuple(own.tolist()),
             knew=knew,
             name=name,
@@ -160,11 +165,13 @@ def lost_updates(lists: Lists) -> Oddities:
             key=name,
             level=level,
             proof=Proof.of(
-                "transactions {listed} all read {name} as {list} and then appended to "
+                "transactions {transactions} all read {name} as {list} and then appended to "
                 "it: one came first, and the others did not see it",
-                operations=who,
                 values=tuple(steps.value[appends].tolist()),
-                listed=", ".join(map(str, who)),
+                transactions=Proof.joined(
+                    ", ",
+                    (Proof.of("{transaction}", operations={"transaction": one}) for one in who),
+                ),
                 name=name,
                 list=list_text(steps.list_of(int(rows[0]))),
             ),

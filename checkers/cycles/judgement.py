@@ -17,6 +17,7 @@ proves nothing, and all of them are left out.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,14 +110,14 @@ def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
     suffix = ("", "", "", "-process", "-realtime")[cycle.order]
     level = level_of_cycle(cycle.kind, plain=cycle.plain)
     known = [reasons[link] for link in cycle.links if link in reasons]
-    steps = "; ".join(_step(link, reasons.get(link)) for link in cycle.links)
+    steps = Proof.joined("; ", (_step(link, reasons.get(link)) for link in cycle.links))
     most = "" if cycle.shortest else "; shorter ones may exist"
     return Oddity(
         key=known[0].key if known else "",
         level=level,
         proof=Proof.of(
             "{kind}{suffix}, which {level} forbids: {steps} (one component of "
-            "{transactions} transactions{most})",
+            f"{{transactions}} transactions{most})",
             operations=tuple(link.source for link in cycle.links),
             values=tuple(reason.element for reason in known),
             kind=cycle.kind,
@@ -124,28 +125,27 @@ def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
             level=level,
             steps=steps,
             transactions=cycle.transactions,
-            most=most,
         ),
     )
 
 
-def _step(link: CycleEdge, reason: Reason | None) -> str:
-    source, target = link.source, link.target
-    match link.kind:
-        case EdgeKind.PROCESS:
-            return f"{target} came after {source} in one process"
-        case EdgeKind.REALTIME:
-            return f"{target} was called after {source} had returned"
-        case _:
-            pass
+def _step(link: CycleEdge, reason: Reason | None) -> Proof:
+    ends = {"source": link.source, "target": link.target}
+    if link.kind is EdgeKind.PROCESS:
+        return Proof.of("{target} came after {source} in one process", operations=ends)
+    if link.kind is EdgeKind.REALTIME:
+        return Proof.of("{target} was called after {source} had returned", operations=ends)
     if reason is None:
-        return f"{source} comes before {target} ({link.kind.name.lower()})"
-    key, element = reason.key, reason.element
-    match link.kind:
-        case EdgeKind.WW:
-            return f"{target} appended {element} to {key} after {source} had {reason.before}"
-        case EdgeKind.WR:
-            return f"{target} read {element} in {key}, which {source} appended"
-        case _:
-            upto = "empty" if reason.before == NONE else f"up to {reason.before}"
-            return f"{source} read {key} {upto}, without {element}, which {target} appended"
+        rule = f"{{source}} comes before {{target}} ({link.kind.name.lower()})"
+        return Proof.of(rule, operations=ends)
+    empty = reason.before == NONE
+    rule = {
+        EdgeKind.WW: "{target} appended {element} to {key} after {source} had {before}",
+        EdgeKind.WR: "{target} read {element} in {key}, which {source} appended",
+        EdgeKind.RW: "{source} read {key} "
+        + ("empty" if empty else "up to {before}")
+        + ", without {element}, which {target} appended",
+    }[link.kind]
+    before: dict[str, Any] = {"before": reason.before} if "{before}" in rule else {}
+    elements = {"element": reason.element}
+    return Proof.of(rule, operations=ends, values=elements, key=reason.key, **before)

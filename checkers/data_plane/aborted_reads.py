@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.proof import Proof
 from checkers.rows import FAIL
 
@@ -44,6 +44,7 @@ def aborted_reads(log: KeyLog) -> Found:
             operations={"send": send, "reading": reading},
             offsets={"offset": offset},
             values={"value": value},
+            sources={"value": "reading", "offset": "reading"},
         )
 
     return found(
@@ -62,7 +63,6 @@ CHECKS: Final = (
             id="D2",
             name="aborted-read",
             title="A failed send, or one of an aborted transaction, was read",
-            kind=Kind.ANOMALY,
             rule="An ok read returned a value whose send failed. A send of a transaction failed "
             "if an abort was acknowledged, or if a commit was never asked for; reads are then at "
             "read_committed.",
@@ -70,7 +70,6 @@ CHECKS: Final = (
             "consumer got it.",
             case="a record whose send failed, or that an aborted transaction sent",
             source="Adya, Liskov, O'Neil 2000, G1a; Jepsen, workload `kafka`, `G1a`",
-            strength=Strength.NEVER,
             rests_on=("unique-values",),
             needs=("operations", "records"),
         ),

@@ -19,7 +19,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.poll_order import step_proof
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 
 __all__ = ["CHECKS", "internal_nonmonotonic_polls", "internal_skipped_polls"]
 
@@ -52,13 +52,11 @@ CHECKS: Final = (
             id="D7a",
             name="internal-nonmonotonic-poll",
             title="One poll returned records in the wrong order",
-            kind=Kind.ANOMALY,
             rule="Delta below 1 between neighbours inside one ok poll or final read and one "
             "session.",
             meaning="A batch of records is out of order, or holds a record twice.",
             case="a step from a record to the next one within an ok poll or final read",
             source="Jepsen, workload `kafka`, `int-nonmonotonic-poll`",
-            strength=Strength.NEVER,
             rests_on=("whole-records",),
             needs=("operations", "records"),
         ),
@@ -70,13 +68,11 @@ CHECKS: Final = (
             id="D7b",
             name="internal-skipped-poll",
             title="One poll left records out",
-            kind=Kind.ANOMALY,
             rule="Delta above 1 between neighbours inside one ok poll or final read and one "
             "session.",
             meaning="A batch of records has a hole where the log holds a record.",
             case="a step from a record to the next one within an ok poll or final read",
             source="Jepsen, workload `kafka`, `int-poll-skip`",
-            strength=Strength.NEVER,
             rests_on=("whole-records",),
             needs=("operations", "records"),
         ),

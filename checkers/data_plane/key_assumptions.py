@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Kind
 from checkers.membership import has_repeats
 from checkers.proof import Proof
 
@@ -73,6 +73,7 @@ def sent_values(log: KeyLog) -> Found:
             operations={"operation": operation},
             offsets={"offset": offset},
             values={"value": value},
+            sources={"value": "operation", "offset": "operation"},
             key=log.key,
         )
 
@@ -97,7 +98,6 @@ CHECKS: Final = (
             meaning="Records are told apart by their values.",
             case="a send",
             source="history/schema.py",
-            strength=Strength.NEVER,
             needs=("operations", "records"),
         ),
         kernel=unique_values,
@@ -114,7 +114,6 @@ CHECKS: Final = (
             "history cannot tell which.",
             case="a record that was read",
             source="history/schema.py; the recorder writes an invocation down before it is sent",
-            strength=Strength.NEVER,
             needs=("operations", "records"),
         ),
         kernel=sent_values,

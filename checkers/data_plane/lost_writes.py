@@ -36,7 +36,7 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
 from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
@@ -71,6 +71,7 @@ def lost_writes(log: KeyLog) -> Found:
             operations={"operation": operation, "reading": reading},
             offsets={"offset": offset, "bound": log.bound},
             values={"value": value},
+            sources={"value": "operation", "offset": "operation", "bound": "reading"},
         )
 
     again = np.array([row for _, row, _ in forgotten], dtype=np.int64)
@@ -148,6 +149,7 @@ def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> P
         },
         offsets={"offset": offset},
         values={"value": value},
+        sources={"value": "operation", "offset": "reading"},
     )
 
 
@@ -164,7 +166,6 @@ CHECKS: Final = (
             id="D1",
             name="lost-write",
             title="A record is missing below what was read",
-            kind=Kind.ANOMALY,
             rule="The bound is the highest position that any ok read reached. Each value at or "
             "below it that must have happened and that no ok read returned is lost; so is each "
             "acknowledged value that an ok read returned and a complete final read called after "
@@ -174,7 +175,6 @@ CHECKS: Final = (
             case="an acknowledged record that was read, or any that must have been written and "
             "that a read should have returned",
             source="Jepsen, workload `kafka`, `lost-write`",
-            strength=Strength.NEVER,
             rests_on=("unique-values", "whole-records"),
             needs=("operations", "records"),
         ),

@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import processes_that_gave_up
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof
 
@@ -191,13 +191,11 @@ CHECKS: Final = (
             id="D3",
             name="inconsistent-offset",
             title="One offset, two values",
-            kind=Kind.ANOMALY,
             rule="Two values stand at one offset, in reads of whatever outcome and in the offsets "
             "of sends that must have happened.",
             meaning="Two readers, or a producer and a reader, were shown different logs.",
             case="an offset that was acknowledged or read more than once",
             source="Jepsen, workload `kafka`, `inconsistent-offsets`",
-            strength=Strength.NEVER,
             rests_on=("unique-values", "sent-values"),
             needs=("operations", "records"),
         ),
@@ -209,7 +207,6 @@ CHECKS: Final = (
             id="D4",
             name="duplicate",
             title="One value, two offsets",
-            kind=Kind.ANOMALY,
             rule="One value stands at two offsets.",
             meaning="A record was appended twice, as a retry may do without idempotence.",
             case="a value of the log whose producer had given up on no send",

@@ -75,7 +75,7 @@ def records_pass(
         died: Mapping[str, str] = {}
         table = _passed(question, checks)
     except JobError as error:
-        _LOG.warning("the pass over the records died (%s); running each check by itself", error)
+        _LOG.warning("the pass over the records died (%s); running each check alone", error)
         table, died = _each(question, checks)
     return RecordsPass(findings=table, died=died, seconds=perf_counter() - started)
 

@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, Steps
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.proof import Proof
 
 __all__ = [
@@ -63,8 +63,7 @@ def step_proof(steps: Steps, number: int) -> Proof:
         operations={"first": first, "second": second},
         offsets={"before": int(before.offset[number]), "after": int(after.offset[number])},
         values={"left": int(before.value[number]), "reached": int(after.value[number])},
-        sources=dict.fromkeys(("before", "left"), f"operation {first}")
-        | dict.fromkeys(("after", "reached"), f"operation {second}"),
+        sources={"before": "first", "left": "first", "after": "second", "reached": "second"},
         process=after.process[number],
     )
     delta = int(steps.delta[number])
@@ -112,7 +111,6 @@ CHECKS: Final = (
             id="D5",
             name="nonmonotonic-poll",
             title="A consumer went back",
-            kind=Kind.ANOMALY,
             rule="Delta below 1 between the last record of a process's last ok poll of the key "
             "and the first record of its next one. A new assignment forgets.",
             meaning="A consumer was given records again, without having asked for them.",
@@ -132,7 +130,6 @@ CHECKS: Final = (
             id="D6",
             name="skipped-poll",
             title="A consumer was not given records in between",
-            kind=Kind.ANOMALY,
             rule="As nonmonotonic-poll, with delta above 1.",
             meaning="A consumer that goes on polling misses records for ever.",
             case="a step from a process's ok poll of the key to its next one, within one session",

@@ -119,9 +119,16 @@ def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[s
     told_apart = all(len(copy) == 1 for copy in found) and len(epochs) == len(found)
     if not told_apart or any(producer_id < 0 for producer_id, _ in epochs):
         return anomaly
-    named = ", ".join(f"{epoch} of producer id {producer_id}" for producer_id, epoch in epochs)
+    named = (
+        Proof.of(
+            "{producer_epoch} of producer id {producer_id}",
+            producer_epoch=producer_epoch,
+            producer_id=producer_id,
+        )
+        for producer_id, producer_epoch in epochs
+    )
     proof = Proof.of_columns(anomaly).further(
-        ": sent again by its client, in producer epochs {epochs}", epochs=named
+        ": sent again by its client, in producer epochs {epochs}", epochs=Proof.joined(", ", named)
     )
     return {"allowed": True, **proof.columns()}
 

@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.proof import Proof
 
 __all__ = ["CHECKS", "nonmonotonic_sends"]
@@ -37,6 +37,12 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
             operations={"first": first, "second": second},
             offsets={"before": offsets[0], "after": offsets[1]},
             values={"value": int(before.value[number]), "after_value": int(after.value[number])},
+            sources={
+                "before": "first",
+                "value": "first",
+                "after": "second",
+                "after_value": "second",
+            },
             process=after.process[number],
         )
 
@@ -59,7 +65,6 @@ CHECKS: Final = (
             id="D8",
             name="nonmonotonic-send",
             title="A producer's records are not in the order it sent them",
-            kind=Kind.ANOMALY,
             rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
             "earlier position.",
             meaning="The order that a producer relies on within a partition was not kept.",

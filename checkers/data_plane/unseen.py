@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, missing
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 
@@ -50,15 +50,15 @@ def unseen(log: KeyLog) -> Found:
         operation = int(log.sends.operation[send])
         known = offset != UNKNOWN_OFFSET
         return Proof.of(
-            "value {value} was acknowledged{where} (operation {operation}, at {return_} "
-            "ns) before the complete final read (operation {last_operation}, from {call} "
-            "ns), and no ok read returned it",
-            operations={"operation": operation, "last_operation": last.operation},
-            offsets=(offset,) if known else (),
+            f"value {{value}} was acknowledged{' at offset {offset}' if known else ''} (operation "
+            "{operation}, at {return_}) before the complete final read (operation "
+            "{final_read}, from {call}), and no ok read returned it",
+            operations={"operation": operation, "final_read": last.operation},
+            offsets={"offset": offset if known else None},
             values={"value": value},
-            where=f" at offset {offset}" if known else "",
-            return_=log.sends.return_ns[send],
-            call=last.call_ns,
+            times={"return_": int(log.sends.return_ns[send]), "call": last.call_ns},
+            sources=dict.fromkeys(("value", "offset", "return_"), "operation")
+            | {"call": "final_read"},
         )
 
     return found(
@@ -82,14 +82,12 @@ CHECKS: Final = (
             id="D13",
             name="unseen",
             title="An acknowledged record is not in the final read",
-            kind=Kind.ANOMALY,
             rule="A value that was acknowledged before the last complete final read of its key was "
             "called, that no ok read returned, and that does not stand at or below the bound of "
             "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
             meaning="An acknowledged record is gone, at the end of the log or with all of it.",
             case="an acknowledged record with a complete final read after it",
             source="Jepsen, workload `kafka`, `unseen`; KIP-207",
-            strength=Strength.NEVER,
             rests_on=("unique-values", "whole-records"),
             needs=("operations", "records"),
         ),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.setting import FinalRead
@@ -51,6 +51,7 @@ def vanished(log: KeyLog) -> Found:
             operations={"reading": reading, "final": final},
             offsets={"offset": offset},
             values={"value": value},
+            sources={"value": "reading", "offset": "reading"},
         )
 
     return found(
@@ -103,7 +104,6 @@ CHECKS: Final = (
             id="D18",
             name="vanished",
             title="A record that was read is not in the final read",
-            kind=Kind.ANOMALY,
             rule="A value that an ok read returned, and that a complete final read of its key "
             "which was called afterwards did not return.",
             meaning="A consumer has acted on a record that the cluster no longer has. The "
@@ -111,7 +111,6 @@ CHECKS: Final = (
             case="a record that was read and has a complete final read after it",
             source="Apache Kafka's documentation, Replication: only committed records are given to "
             "consumers, and they are not lost; KIP-101, KIP-966",
-            strength=Strength.NEVER,
             rests_on=("unique-values", "whole-records"),
             needs=("operations", "records"),
         ),

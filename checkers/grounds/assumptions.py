@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Kind
 from checkers.grounds.history_summary import HistorySummary
 from checkers.verdict import CheckResult, Validity
 from history.schema import F
@@ -80,7 +80,6 @@ CHECKS: Final = (
         meaning="A hole means that operations were lost on the way from the client to the history.",
         case="an operation",
         source="history/schema.py, OPERATIONS",
-        strength=Strength.NEVER,
         needs=("operations", "records"),
     ),
     Entry(
@@ -92,7 +91,6 @@ CHECKS: Final = (
         meaning="Otherwise the polls of a process have no order that could be checked.",
         case="a poll",
         source="history/schema.py, OPERATIONS",
-        strength=Strength.NEVER,
         needs=("operations", "records"),
     ),
     Entry(
@@ -105,7 +103,6 @@ CHECKS: Final = (
         meaning="Otherwise a value without a recorded read may have been read all the same.",
         case="a record",
         source="history/schema.py, RECORDS",
-        strength=Strength.NEVER,
         needs=("operations", "records"),
     ),
 )

@@ -1,7 +1,7 @@
 """The effects of each kind of fault that a run was asked for, and the clients served meanwhile.
 
-The ground `fault-effects` carries it as figures, so that a verdict has it; code that shows the
-verdict reads it back from there (`kinds_in`).
+The ground about faults carries it as figures (`fault-effects`, or that of the run's objects), so
+that a verdict has it; code that shows the verdict reads it back from there (`kinds_in`).
 """
 
 from collections import Counter
@@ -22,6 +22,8 @@ __all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run"]
 _BEGUN: Final = "_begun_count"
 _EFFECT: Final = "_effect_count"
 _SENDS: Final = "_acknowledged_sends_count"
+_WRITES: Final = "_writes_count"
+"""Of objects, the acknowledged ones."""
 _READS: Final = "_reads_count"
 
 
@@ -69,18 +71,25 @@ def figures_of(kinds: Iterable[FaultKind]) -> dict[str, float]:
 
 def kinds_in(verdict: Verdict) -> tuple[FaultKind, ...]:
     """Return the kinds that a verdict tells; none for other versions and open histories."""
-    figures = next((one.figures for one in verdict.checks if one.check == "fault-effects"), {})
+    told = (one.figures for one in verdict.checks if any(map(_is_effect, one.figures)))
+    figures = next(told, {})
     return tuple(
         FaultKind(
             kind=kind,
             begun_count=int(begun),
             effect_count=int(figures[kind + _EFFECT]),
-            acknowledged_sends_count=_whole(figures.get(kind + _SENDS)),
+            acknowledged_sends_count=_whole(
+                figures.get(kind + _SENDS, figures.get(kind + _WRITES))
+            ),
             reads_count=_whole(figures.get(kind + _READS)),
         )
         for name, begun in figures.items()
         if name.endswith(_BEGUN) and (kind := name.removesuffix(_BEGUN))
     )
+
+
+def _is_effect(figure: str) -> bool:
+    return figure.endswith(_EFFECT)
 
 
 def _served(summary: HistorySummary, f: F, kind: str) -> int:

@@ -31,7 +31,7 @@ from history.errors import registry
 from history.manifest import Manifest
 from history.schema import CUT_SEGMENTS, F, Outcome
 
-__all__ = ["CHECKS", "course", "fault_windows", "run_grounds"]
+__all__ = ["CHECKS", "course", "fault_windows", "run_grounds", "without_effect"]
 
 _TIMES: Final = ("before", "during", "between", "after")
 _FAULT_FIGURES_MAX: Final = 100
@@ -72,7 +72,7 @@ def run_grounds(
     """Return statistics, fault effects and evidence, from the sums of the operations."""
     kinds = kinds_of_run(manifest, faults, summary)
     effects = replace(
-        _result("fault-effects", _without_effect(manifest, kinds, faults)),
+        _result("fault-effects", without_effect(manifest, kinds, faults)),
         case_count=len(faults),
         figures=figures_of(kinds),
     )
@@ -89,7 +89,7 @@ def run_grounds(
     return (statistics, effects, replace(_result("evidence", lacking), case_count=len(found)))
 
 
-def _without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Table) -> str:
+def without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Table) -> str:
     """Return in words which required faults had no effect; empty if all had one."""
     effective = {one.kind for one in kinds if one.effect_count}
     if manifest.asked_faults and not effective:
@@ -215,12 +215,11 @@ CHECKS: Final = (
         title="The run went as planned, to its end",
         kind=Kind.GROUND,
         rule="The manifest has the end of the run and no shortfall: every step of the play was "
-        "done, every await was met, no node or client died by itself, the cluster recovered "
+        "done, every await was met, no node or client died unasked, the cluster recovered "
         "after healing, every key was read to its end, and no client's recording is cut short.",
         meaning="A schedule that was not performed proves nothing about what it would have done.",
         case="a run that was recorded to its end",
         source="history/manifest.py, shortfalls",
-        strength=Strength.NEVER,
     ),
     Entry(
         id="G1",
@@ -248,7 +247,6 @@ CHECKS: Final = (
         meaning="A run whose faults did nothing proves nothing about faults.",
         case="a fault that began",
         source="history/schema.py, FAULTS",
-        strength=Strength.NEVER,
         needs=("operations", "records"),
     ),
     Entry(
@@ -264,7 +262,6 @@ CHECKS: Final = (
         case="something that has to be there: acknowledged sends, reads, final reads, and both "
         "during each kind of fault",
         source="Jepsen, checker `stats`",
-        strength=Strength.NEVER,
         needs=("operations", "records"),
     ),
 )

@@ -27,7 +27,7 @@ from checkers.anomaly import Found
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import View, clock, spelled
+from checkers.metadata.view import View, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -106,14 +106,13 @@ def _proofs(
 
 
 def _proof(row: Row) -> Proof:
-    when = "" if row["time_ns"] is None else f" at {clock(row['time_ns'])}"
+    when = "" if row["time_ns"] is None else " at {logged}"
     return Proof.of(
-        "{node} logged{when} ({file}, line {row_line}): {text}",
+        f"{{node}} logged{when} ({{file}}, line {{line}}): {{text}}",
         values={"line": row["line"]},
+        times={"logged": row["time_ns"]},
         node=row["node"],
-        when=when,
         file=row["file"],
-        row_line=row["line"],
         text=row["text"],
     )
 
@@ -130,7 +129,6 @@ CHECKS: Final = (
             "Kafka.",
             case="a node whose log was looked through",
             source="history/cluster_schema.py, LOG_FINDINGS",
-            strength=Strength.NEVER,
             needs=("log_findings",),
         ),
         kernel=sick_processes,
@@ -140,7 +138,6 @@ CHECKS: Final = (
             id="G5",
             name=FATAL,
             title="A node met what its own code holds impossible",
-            kind=Kind.ANOMALY,
             rule='No line of a node\'s log says "Encountered fatal fault".',
             meaning="The node is gone or useless until somebody looks, and may be so after each "
             "restart.",
@@ -159,7 +156,6 @@ CHECKS: Final = (
             id="G6",
             name=UNREADABLE,
             title="A node does not start on the disk that it has",
-            kind=Kind.ANOMALY,
             rule="No node says at its start that what identifies its disk or its cluster is not "
             "there, or cannot be read.",
             meaning="What formatted the disk, or the node itself, left behind what a loss of "

@@ -13,7 +13,7 @@ ask for besides their sends and polls, and lines of trouble in logs.
 from collections.abc import Mapping
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Kind
 from checkers.runner.tables import cluster_file, row_count
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
@@ -68,7 +68,6 @@ CHECKS: Final = (
         meaning="A run whose tape is lost looks like one in which nothing went wrong.",
         case="a table that the run set out to record and has to fill",
         source="checkers/grounds/recordings.py",
-        strength=Strength.NEVER,
         needs=("operations", "records"),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Kind
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 
@@ -56,6 +56,5 @@ CHECKS: Final = (
         meaning="A run that is about one promise says nothing if nothing could have broken it.",
         case="a check that the scenario demands",
         source="a check that cannot fail is not yet a check",
-        strength=Strength.NEVER,
     ),
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
@@ -104,6 +104,9 @@ def _proof(
         values={"broker_epoch": before.broker_epoch, "version_broker_epoch": version.broker_epoch},
         frames={"frame": last.frame},
         times={"reached": last.reached_ns or 0},
+        sources={"broker_epoch": "registration_offset", "version_broker_epoch": "metadata_offset"}
+        | {"incarnation_id": "metadata_offset", "before_incarnation_id": "registration_offset"}
+        | {"reached": "frame", "target": "frame"},
         incarnation_id=version.incarnation_id,
         broker_id=broker.broker_id,
         before_incarnation_id=before.incarnation_id,
@@ -117,7 +120,6 @@ CHECKS: Final = (
             id="L3",
             name=NAME,
             title="A broker id was given away while its holder lived",
-            kind=Kind.ANOMALY,
             rule="Another incarnation registered under the id of an unfenced broker that was not "
             "leaving, and the latest that this can have been decided is less than the session "
             "time-out after the earliest that the same controller can have taken the holder's "
@@ -126,7 +128,6 @@ CHECKS: Final = (
             case="a registration of a broker id whose holder had sent a heartbeat that is on the "
             "tape",
             source="KIP-631",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=duplicate_ids,

@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted
@@ -67,9 +67,11 @@ def _proof(refused: Rpc, work: Rpc) -> Proof:
         "{target} refused to register incarnation {incarnation_id} of {source} with {error} at "
         "{returned} (frame {frame}), and without another try it sent a {api} at "
         "{asked} (frame {work_frame})",
-        values=(work.of("broker_epoch"),) if work.of("broker_epoch") is not None else (),
+        values={"broker_epoch": work.of("broker_epoch")},
         frames={"frame": refused.frame, "work_frame": work.frame},
         times={"returned": refused.returned_ns or 0, "asked": work.asked_ns},
+        sources=dict.fromkeys(("incarnation_id", "target", "error", "returned"), "frame")
+        | dict.fromkeys(("broker_epoch", "api", "asked"), "work_frame"),
         target=refused.target,
         incarnation_id=refused.of("incarnation_id"),
         source=refused.source,
@@ -84,14 +86,12 @@ CHECKS: Final = (
             id="L1",
             name=NAME,
             title="A broker that was refused goes on",
-            kind=Kind.ANOMALY,
             rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
             "AlterPartition before it tried again; none of its tries was accepted or left "
             "unanswered.",
             meaning="A broker that is not registered takes part.",
             case="a refusal of a registration",
             source="KIP-631",
-            strength=Strength.NEVER,
             needs=("wire",),
         ),
         kernel=refused_but_running,

@@ -32,11 +32,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import session_timeouts_ns
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -66,7 +66,10 @@ class _End:
 
     time_ns: int
     rpc: Rpc
-    words: str
+    rule: str
+    """Its evidence, as the end of a rule; names facts of the request."""
+    over_ns: int | None = None
+    """The end of its lease; None if it is known to be fenced."""
 
 
 def served_while_fenced(tables: Tables, seen: View) -> Judged:
@@ -143,8 +146,9 @@ class _Leases:
         return _End(
             time_ns=over_ns + self.lease_ns // _DRIFT_SHARE + _SLACK_NS,
             rpc=newest,
-            words=f"had a lease until {clock(over_ns)} at most, by what it sent last of all that "
-            f"was answered ({newest.api} of {clock(newest.asked_ns)}, frame {newest.frame})",
+            rule="had a lease until {over} at most, by what it sent last of all that was answered "
+            "({api} of {asked}, frame {frame})",
+            over_ns=over_ns,
         )
 
 
@@ -155,8 +159,7 @@ def _fenced(beat: Rpc | None) -> _End | None:
     return _End(
         time_ns=beat.returned_ns + _SLACK_NS,
         rpc=beat,
-        words=f"had been told by {beat.target} at {clock(beat.returned_ns)} that it is fenced "
-        f"(frame {beat.answer_frame})",
+        rule="had been told by {target} at {told} that it is fenced (frame {answer_frame})",
     )
 
 
@@ -183,12 +186,20 @@ def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proo
 
 def _proof(node: str, read: _Read, end: _End) -> Proof:
     return Proof.of(
-        "{node} answered read {number}, called at {call}, at {return_}; it {words}",
-        values={"number": read.number},
-        frames=tuple(one for one in (end.rpc.frame, end.rpc.answer_frame) if one is not None),
-        times={"call": read.call_ns, "return_": read.return_ns},
+        "{node} answered read {read}, called at {call}, at {return_}; it " + end.rule,
+        values={"read": read.number},
+        frames={"frame": end.rpc.frame, "answer_frame": end.rpc.answer_frame},
+        times={
+            "call": read.call_ns,
+            "return_": read.return_ns,
+            "asked": end.rpc.asked_ns,
+            "told": end.rpc.returned_ns,
+            "over": end.over_ns,
+        },
+        sources={"asked": "frame", "api": "frame", "told": "answer_frame"},
         node=node,
-        words=end.words,
+        api=end.rpc.api,
+        target=end.rpc.target,
     )
 
 
@@ -198,7 +209,6 @@ CHECKS: Final = (
             id="L5",
             name=NAME,
             title="A broker that may not serve answered a client",
-            kind=Kind.ANOMALY,
             rule="A broker answered a read of metadata that was called after its lease, counted "
             "from when it sent what was answered last, had ended, or after it had been told that "
             "it is fenced; and since then it had answered another one before.",

@@ -17,15 +17,15 @@ Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBr
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -75,18 +75,41 @@ def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: Vi
     if any(one.of("fetch_offset") >= needed for one in before):
         return None
     first = next((one for one in told if one.of("fetch_offset") >= needed), None)
-    named = (*before[-1:], *((first,) if first is not None else ()))
+    last = before[-1] if before else None
+    said = "no heartbeat of that registration had been passed on"
+    if last is not None:
+        said = (
+            "its last heartbeat until then said that it had applied {applied} (passed on to "
+            "{target} at {reached}, frame {frame})"
+        )
+    later = "none said {needed} or more afterwards"
+    if first is not None:
+        later = (
+            "the first one that said {needed} or more was passed on at {first} "
+            "(frame {first_frame})"
+        )
     return Proof.of(
         "broker {broker_id} was unfenced at metadata offset {metadata_offset}, by "
-        "{by}; {said}, which is before its own registration at metadata offset "
-        "{needed}, and {later}",
+        f"{{by}}; {said}, which is before its own registration at metadata offset "
+        f"{{needed}}, and {later}",
         metadata_offsets={"metadata_offset": version.metadata_offset, "needed": needed},
-        values=tuple(one.of("fetch_offset") for one in named),
-        frames=tuple(one.frame for one in named),
-        times={"by": by_ns},
+        values={
+            "applied": last.of("fetch_offset") if last else None,
+            "first_applied": first.of("fetch_offset") if first else None,
+        },
+        frames={
+            "frame": last.frame if last else None,
+            "first_frame": first.frame if first else None,
+        },
+        times={
+            "by": by_ns,
+            "reached": last.reached_ns or 0 if last else None,
+            "first": first.reached_ns or 0 if first else None,
+        },
+        sources=dict.fromkeys(("applied", "target", "reached"), "frame")
+        | dict.fromkeys(("first", "first_applied"), "first_frame"),
         broker_id=broker_id,
-        said=_said(before),
-        later=_later(first, needed),
+        **({} if last is None else dict[str, Any](target=last.target)),
     )
 
 
@@ -96,39 +119,18 @@ def _told_so_ns(told: Sequence[Rpc]) -> int:
     return min((time_ns for time_ns in answers if time_ns is not None), default=OPEN_NS)
 
 
-def _said(before: Sequence[Rpc]) -> str:
-    if not before:
-        return "no heartbeat of that registration had been passed on"
-    last = before[-1]
-    return (
-        f"its last heartbeat until then said that it had applied {last.of('fetch_offset')} (passed "
-        f"on to {last.target} at {clock(last.reached_ns or 0)}, frame {last.frame})"
-    )
-
-
-def _later(first: Rpc | None, needed: int) -> str:
-    if first is None:
-        return f"none said {needed} or more afterwards"
-    return (
-        f"the first one that said {needed} or more was passed on at "
-        f"{clock(first.reached_ns or 0)} (frame {first.frame})"
-    )
-
-
 CHECKS: Final = (
     TableCheck(
         entry=Entry(
             id="L8",
             name=NAME,
             title="A broker was unfenced before it had applied its own registration",
-            kind=Kind.ANOMALY,
             rule="The metadata log unfences a broker, and by the latest that this can have been "
             "written, no heartbeat of its registration had been passed on that says it has applied "
             "the offset of that registration.",
             meaning="A broker serves clients, and may lead, by metadata from before its own start.",
             case="an unfencing of a registration of which a heartbeat is on the tape",
             source="KIP-631, Broker state machine",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=unfenced_too_early,

@@ -16,7 +16,7 @@ Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBro
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
@@ -90,11 +90,11 @@ def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
                 "and until after {end}",
                 metadata_offsets={"metadata_offset": version.metadata_offset},
                 values={"broker_epoch": rpc.of("broker_epoch")},
-                frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
+                frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
                 times={"answered": rpc.answered_ns, "end": end_ns},
+                sources={"broker_epoch": "frame", "broker_id": "frame", "answered": "answer_frame"},
                 target=rpc.target,
                 broker_id=rpc.of("broker_id"),
-                answer_frame=rpc.answer_frame,
                 key=history.key,
             )
 
@@ -105,14 +105,12 @@ CHECKS: Final = (
             id="L6",
             name=NAME,
             title="A broker was told that it may go while it led a partition",
-            kind=Kind.ANOMALY,
             rule="The answer to a heartbeat told a broker that it may go, and from before its "
             "request had been passed on until after its answer had arrived the broker led some "
             "partition.",
             meaning="A planned restart takes partitions off line.",
             case="an answer that tells a broker that it may go",
             source="KIP-631",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=unsafe_shutdowns,

@@ -13,13 +13,14 @@ fields for it are empty.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
+from checkers.ranges import range_text
 from history.atomic import write_atomically
 from history.failure import HarnessError
 
@@ -37,6 +38,7 @@ __all__ = [
     "Truncation",
     "ValueFate",
     "read_forensics",
+    "sentence_of",
     "write_forensics",
 ]
 
@@ -44,6 +46,7 @@ LOSS_CHECKS: Final = ("lost-write", "unseen", "vanished")
 """The checks whose anomalies are lost values."""
 
 _FORMAT_VERSION: Final = 1
+_NS_A_SECOND: Final = 1_000_000_000
 
 
 class ValueFate(StrEnum):
@@ -272,5 +275,101 @@ def parsed(kind: Any, content: Any) -> Any:
     return content
 
 
+def sentence_of(loss: Loss) -> str:
+    """Return what happened in one sentence, as far as it is known."""
+    parts = [_acknowledged(loss), *map(_read, loss.early_reads)]
+    parts += [
+        f"{_broker(one)} lost its disk ({one.fault})" for one in loss.truncations if one.fault
+    ]
+    if loss.join is not None:
+        parts.append(_joined(loss.join))
+    if loss.election is not None:
+        parts.append(_elected(loss.election))
+    cuts = [_cut(loss, to_offset) for to_offset in _ends(loss)]
+    parts.append(", and ".join(filter(None, [_listed(cuts), _fate(loss)])))
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def _other_than_none(kind: Any) -> Any:
     return next(one for one in get_args(kind) if one is not NoneType)
+
+
+def _acknowledged(loss: Loss) -> str:
+    what = f"{loss.count} records of {loss.key}"
+    if loss.first_offset is not None and loss.last_offset is not None:
+        where = range_text(loss.first_offset, loss.last_offset)
+        whole = loss.last_offset - loss.first_offset + 1 == loss.count
+        what = (
+            f"{where} of {loss.key}" if whole else f"{loss.count} records at {where} of {loss.key}"
+        )
+    if not loss.acknowledgements:
+        return f"{what}, sent and not acknowledged by anybody known"
+    leaders = _listed(f"broker {one.leader}" for one in loss.acknowledgements)
+    epochs = [str(one.leader_epoch) for one in loss.acknowledgements]
+    isrs = _listed((_ids(one.isr) for one in loss.acknowledgements), last=", then ")
+    plural = "s" if len(set(epochs)) > 1 else ""
+    return (
+        f"{leaders} acknowledged {what} in leader epoch{plural} {_listed(epochs)} with ISR {isrs}"
+    )
+
+
+def _read(early: EarlyRead) -> str:
+    return (
+        f"consumers had read {early.count} of them while the ISR was {_ids(early.isr)}, and "
+        f"min.insync.replicas is {early.min_isr}"
+    )
+
+
+def _joined(join: Join) -> str:
+    by = "" if join.frame is None else f" by AlterPartition frame {join.frame}"
+    text = f"broker {join.broker_id} joined the ISR at metadata offset {join.metadata_offset}{by}"
+    if join.stale and join.sent_ns is not None and join.registered_ns is not None:
+        early_s = (join.registered_ns - join.sent_ns) / _NS_A_SECOND
+        when = f"{abs(early_s):.1f} s {'before' if early_s >= 0 else 'after'}"
+        text += f", sent {when} its new registration (offset {join.registration_offset})"
+    return text
+
+
+def _elected(election: Election) -> str:
+    how = "uncleanly " if election.unclean else ""
+    return (
+        f"broker {election.leader} was {how}elected at metadata offset {election.metadata_offset} "
+        f"with log end {election.log_end_offset}"
+    )
+
+
+def _ends(loss: Loss) -> list[int]:
+    """Return the distinct offsets that logs were truncated to."""
+    return sorted({one.to_offset for one in loss.truncations if one.to_offset is not None})
+
+
+def _cut(loss: Loss, to_offset: int) -> str:
+    who = [_broker(one) for one in loss.truncations if one.to_offset == to_offset]
+    return f"{_listed(who)} truncated to {to_offset}"
+
+
+def _broker(truncation: Truncation) -> str:
+    return f"broker {truncation.node.rpartition('-')[2]}"
+
+
+def _fate(loss: Loss) -> str:
+    holders = _listed(one.node for one in loss.replicas if one.held_count)
+    match loss.fate:
+        case ValueFate.LOST:
+            return "no replica holds them any more"
+        case ValueFate.UNREACHABLE:
+            return f"only {holders} still holds them, outside the leader's log"
+        case ValueFate.UNREAD:
+            return f"they are in the leader's log ({holders}), and no read returned them"
+        case ValueFate.UNCERTAIN:
+            return "no disk that could be read holds them"
+
+
+def _listed(words: Iterator[str] | list[str], *, last: str = " and ") -> str:
+    kept = list(dict.fromkeys(words))
+    return last.join(filter(None, [", ".join(kept[:-1]), kept[-1] if kept else ""]))
+
+
+def _ids(ids: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, ids))}]"

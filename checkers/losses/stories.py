@@ -22,12 +22,13 @@ from checkers.losses.forensics import (
     FaultAlive,
     Join,
     Loss,
+    MetadataNote,
     ReplicaState,
     Truncation,
+    sentence_of,
 )
-from checkers.losses.notes import notes_between
 from checkers.losses.rows import UNKNOWN, Case, LostValues, Rows, case_of, lost_rows
-from checkers.losses.words import sentence_of
+from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.isr_changes import proposals
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
@@ -43,6 +44,7 @@ __all__ = ["losses"]
 _VALUES_MAX: Final = 10
 _GAP_MAX: Final = 1000
 """The largest gap of offsets inside one loss: markers, or records of others that are not lost."""
+_NOTES_MAX: Final = 100
 
 
 def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
@@ -97,7 +99,7 @@ def _told(loss: Loss, rows: Rows, case: Case, history: PartitionHistory) -> Loss
         told,
         election=election,
         join=_join(election, acknowledged, case, history),
-        metadata=notes_between(history, case.seen, since, election.metadata_offset),
+        metadata=_notes_between(history, case.seen, since, election.metadata_offset),
         faults=tuple(_faults(acknowledged, election, case)),
     )
 
@@ -268,3 +270,45 @@ def _faults(
                 begin_ns=row["begin_ns"],
                 end_ns=row["end_ns"],
             )
+
+
+def _notes_between(
+    history: PartitionHistory, seen: View, first_offset: int, last_offset: int
+) -> tuple[MetadataNote, ...]:
+    """Return the records between these offsets about the partition and its brokers."""
+    replicas = {one for version in history.versions for one in version.replicas}
+    brokers = [seen.brokers[one] for one in sorted(replicas) if one in seen.brokers]
+    notes = [
+        *_of_partition(history, seen),
+        *(note for one in brokers for note in _of_broker(one, seen)),
+    ]
+    notes.sort(key=lambda note: note.metadata_offset)
+    kept = [one for one in notes if first_offset <= one.metadata_offset <= last_offset]
+    return tuple(kept[-_NOTES_MAX:])
+
+
+def _of_partition(history: PartitionHistory, seen: View) -> Iterator[MetadataNote]:
+    for version in history.versions:
+        elr = f" ELR {list(version.elr)}" if version.elr else ""
+        yield MetadataNote(
+            metadata_offset=version.metadata_offset,
+            time_ns=seen.facts.time_ns(version.timestamp_ms),
+            text=f"{history.key} {version.cause}: leader {version.leader}, leader epoch "
+            f"{version.leader_epoch}, ISR {version.isr_text}{elr}, partition epoch "
+            f"{version.partition_epoch}{', unclean' if version.recovering else ''}",
+        )
+
+
+def _of_broker(broker: BrokerHistory, seen: View) -> Iterator[MetadataNote]:
+    for version in broker.versions:
+        state = "fenced" if version.fenced else "unfenced"
+        if version.in_controlled_shutdown:
+            state += ", in controlled shutdown"
+        new = version.metadata_offset == version.registration_offset
+        state = state if version.registered else "unregistered"
+        what = f"registered with broker epoch {version.broker_epoch}, " if new else ""
+        yield MetadataNote(
+            metadata_offset=version.metadata_offset,
+            time_ns=seen.facts.time_ns(version.timestamp_ms),
+            text=f"broker {broker.broker_id} {what}{state}",
+        )

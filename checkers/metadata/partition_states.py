@@ -4,7 +4,8 @@ A PartitionRecord states a partition whole. Each PartitionChangeRecord after it 
 names and makes the next version: the partition epoch grows by one, and the leader epoch by one if
 the record names a leader, be it the same one (KIP-631; `PartitionRegistration.merge` in Kafka). So
 a shrink of the ISR bumps the leader epoch where the release says so by naming the leader (3.3 to
-3.5), and does not where it leaves the leader out.
+3.5), and does not where it leaves the leader out. A change that states its epochs, as those of the
+ZooKeeper generation do, is believed.
 
 A ClearElrRecord (4.x) empties the ELR of a topic, or of all; it makes a version of each partition
 that had one.
@@ -185,8 +186,12 @@ def _changed(before: PartitionVersion, record: MetadataRecord) -> PartitionVersi
             before.last_known_elr if record.last_known_elr is None else record.last_known_elr
         ),
         leader=before.leader if record.leader is None else record.leader,
-        leader_epoch=before.leader_epoch + named,
-        partition_epoch=before.partition_epoch + 1,
+        leader_epoch=(
+            before.leader_epoch + named if record.leader_epoch is None else record.leader_epoch
+        ),
+        partition_epoch=(
+            before.partition_epoch + 1 if record.partition_epoch is None else record.partition_epoch
+        ),
         recovering=(
             before.recovering
             if record.leader_recovery_state is None

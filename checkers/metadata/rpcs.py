@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from checkers.rows import OPEN_NS
 
-__all__ = ["Rpc", "rpcs"]
+__all__ = ["Rpc", "accepted_registrations", "rpcs"]
 
 _UNREACHED: Final = ("answered", "dropped", "undeliverable")
 _BY_PROXY: Final = "answered"
@@ -104,6 +104,16 @@ def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
         if row["direction"] == "request":
             candidates = _of_this(row, asked_ns[_ids(row)], answers.get(_ids(row), ()))
             yield _rpc(row, _answer(row, candidates))
+
+
+def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:
+    """Return the first request by which a broker registered, by (broker id, broker epoch)."""
+    found: dict[tuple[int, int], Rpc] = {}
+    for rpc in rpcs(wire, "BrokerRegistration"):
+        epoch = rpc.answered("broker_epoch")
+        if rpc.ok and epoch is not None:
+            found.setdefault((rpc.of("broker_id"), epoch), rpc)
+    return found
 
 
 def _ids(row: _Row) -> _Ids:

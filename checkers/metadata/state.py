@@ -3,7 +3,7 @@
 It is written from KIP-631 and its successors (KIP-704 recovery, KIP-841 controlled shutdown,
 KIP-868 transactions, KIP-966 ELR) and shares nothing with the histories that other checks are made
 of, so that it can be held against them. A record that makes no sense (a change of a partition that
-there is not) changes nothing: `metadata_rules` says what is wrong with it.
+there is not) changes nothing: `illegal_transition` says what is wrong with it.
 """
 
 from collections.abc import Callable, Mapping

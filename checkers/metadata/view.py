@@ -3,7 +3,7 @@
 A check of it judges nothing where there is no log of record: it answers with that doubt.
 
 Every check asks for the same view of the same table, and to replay the log of a long night takes
-seconds. So the caller of several checks (`checkers.table_pass`) builds a view once and gives it to
+seconds. So the caller of several checks (`checkers.group_pass`) builds a view once and gives it to
 each.
 """
 
@@ -22,7 +22,7 @@ from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
 from checkers.proof import Proof
 
-__all__ = ["METADATA", "View", "by_partition", "clock", "counted", "doubtful", "spelled"]
+__all__ = ["METADATA", "View", "by_key", "by_partition", "clock", "counted", "doubtful", "spelled"]
 
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
@@ -92,6 +92,22 @@ def by_partition(
         yield from doubtful(check, seen.log.doubt)
     for history in seen.histories():
         yield history.key, counted(check, history.key, judged(history))
+
+
+def by_key(
+    check: str, keys: Sequence[str], seen: View, judged: Callable[[PartitionHistory], Found]
+) -> Iterator[tuple[str, Found]]:
+    """Yield the findings on each key; the doubt instead if the log does not tell its partition."""
+    if keys and seen.log.doubt:
+        yield from doubtful(check, seen.log.doubt)
+        return
+    for key in keys:
+        histories = [one for one in seen.histories() if one.key == key]
+        if len(histories) == 1:
+            yield key, judged(histories[0])
+        else:
+            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
+            yield key, none(check, key, cases=0, doubt=doubt)
 
 
 def counted(

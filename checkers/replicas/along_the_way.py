@@ -113,8 +113,16 @@ def lacking_members(course: Course) -> Iterator[Proof | None]:
                 end,
                 course.sends,
                 place,
-                f"broker {end.broker_id} was a candidate to lead {course.history.key} then (ISR "
-                f"{last.isr_text}, leader {last.leader}, metadata offset {last.metadata_offset})",
+                Proof.of(
+                    "broker {broker_id} was a candidate to lead {key} then (ISR {isr}, leader "
+                    "{leader}, metadata offset {metadata_offset})",
+                    metadata_offsets={"metadata_offset": last.metadata_offset},
+                    sources={"isr": "metadata_offset", "leader": "metadata_offset"},
+                    broker_id=end.broker_id,
+                    key=course.history.key,
+                    isr=last.isr_text,
+                    leader=last.leader,
+                ),
             )
 
 
@@ -145,8 +153,11 @@ def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
                     end,
                     mine,
                     place,
-                    f"broker {broker_id} had been in the ISR all through that send, and no fault "
-                    "had changed its disk since",
+                    Proof.of(
+                        "broker {broker_id} had been in the ISR all through that send, and no "
+                        "fault had changed its disk since",
+                        broker_id=broker_id,
+                    ),
                 )
 
 
@@ -192,46 +203,43 @@ def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
 
 
 def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: int) -> Proof:
-    late, early = (
-        f"value {int(sends.value[one])} (operation {int(sends.operation[one])})"
-        for one in (place, before)
-    )
     return Proof.of(
-        "{early} was acknowledged at offset {sends_offset} by {return_}; {late}, "
-        "which was sent at {call}, was acknowledged at offset {offset} by "
-        "{sends_return}. No log holds both, and leader {leader} of leader epoch "
+        "value {value} (operation {operation}) was acknowledged at offset {offset} by {return_}; "
+        "value {late_value} (operation {late_operation}), "
+        "which was sent at {call}, was acknowledged at offset {late_offset} by "
+        "{late_return}. No log holds both, and leader {leader} of leader epoch "
         "{leader_epoch}, in office then (metadata offset {metadata_offset}), should",
         operations={
             "operation": int(sends.operation[before]),
-            "sends_operation": int(sends.operation[place]),
+            "late_operation": int(sends.operation[place]),
         },
-        offsets={"offset": int(sends.offset[place]), "sends_offset": int(sends.offset[before])},
-        values={"value": int(sends.value[before]), "sends_value": int(sends.value[place])},
+        offsets={"late_offset": int(sends.offset[place]), "offset": int(sends.offset[before])},
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"value": int(sends.value[before]), "late_value": int(sends.value[place])},
         times={
             "return_": int(sends.return_ns[before]),
             "call": int(sends.call_ns[place]),
-            "sends_return": int(sends.return_ns[place]),
+            "late_return": int(sends.return_ns[place]),
         },
-        early=early,
-        late=late,
+        sources=dict.fromkeys(("value", "offset", "return_"), "operation")
+        | dict.fromkeys(("late_value", "late_offset", "call", "late_return"), "late_operation")
+        | dict.fromkeys(("leader", "leader_epoch"), "metadata_offset"),
         leader=version.leader,
         leader_epoch=version.leader_epoch,
-        metadata_offset=version.metadata_offset,
     )
 
 
-def _proof(end: LogEnd, sends: Sends, place: int, why: str) -> Proof:
+def _proof(end: LogEnd, sends: Sends, place: int, why: Proof) -> Proof:
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
     return Proof.of(
-        "{words}, between {after} and {by}: so its log did not hold value {value}, "
+        "{ended}, between {after} and {by}: so its log did not hold value {value}, "
         "which had been acknowledged at offset {known_offset} by {return_} (operation "
         "{operation}); {why}",
-        operations=(operation,) if end.operation is None else (operation, end.operation),
-        offsets={"offset": end.offset, "known_offset": offset},
+        operations={"operation": operation},
+        offsets={"known_offset": offset},
         values={"value": int(sends.value[place])},
-        frames=() if end.frame is None else (end.frame,),
         times={"after": end.after_ns, "by": end.by_ns, "return_": int(sends.return_ns[place])},
-        words=end.words,
-        operation=operation,
+        sources={"value": "operation", "known_offset": "operation", "return_": "operation"},
+        ended=end.clause(),
         why=why,
     )

@@ -17,21 +17,21 @@ Source: Apache Kafka's documentation, `min.insync.replicas`; KIP-497.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, none
-from checkers.entry import Entry, Kind, Strength
+from checkers.anomaly import Found
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
-from checkers.ranges import range_text, stretches
 from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
 from checkers.replicas.replica_logs import keys_of
+from checkers.replicas.stretches import stretch_proofs
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
@@ -45,19 +45,10 @@ def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
     keys = keys_of(tables["records"])
-    if seen.facts.acks not in ("all", "-1") or not keys:
-        return
-    if seen.log.doubt:
-        yield from doubtful(NAME, seen.log.doubt)
-        return
-    applied = Applied(tables["metadata_offsets"], seen.facts)
-    for key in keys:
-        histories = [one for one in seen.histories() if one.key == key]
-        if len(histories) != 1:
-            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
-            yield key, none(NAME, key, cases=0, doubt=doubt)
-            continue
-        yield key, _found(histories[0], tables, seen, applied)
+    if keys and seen.facts.acks in ("all", "-1"):
+        applied = Applied(tables["metadata_offsets"], seen.facts)
+        judged = partial(_found, tables=tables, seen=seen, applied=applied)
+        yield from by_key(NAME, keys, seen, judged)
 
 
 def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Applied) -> Found:
@@ -90,30 +81,20 @@ def _judged(
 
 
 def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
-    """Yield one proof per stretch of offsets; gaps are markers, or records of others."""
-    for places in stretches(sends.offset, gap_max=1000):
-        mine = sends.take(places)
-        first, last = int(mine.offset[0]), int(mine.offset[-1])
-        yield Proof.of(
-            "{mine_count} records at {range_text} were sent and acknowledged between "
-            "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "
-            "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
-            operations={
-                "first_operation": int(mine.operation[0]),
-                "operation": int(mine.operation[-1]),
-            },
-            offsets={"first": first, "last": last},
-            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
-            times={"min": int(np.min(mine.call_ns)), "max": int(np.max(mine.return_ns))},
-            mine_count=len(mine),
-            range_text=range_text(first, last),
-            metadata_offset=version.metadata_offset,
-            leader=version.leader,
-            isr_text=version.isr_text,
-            list=list(version.replicas),
-            setting=SETTING,
-            wanted=wanted,
-        )
+    return stretch_proofs(
+        "{count} records at {range} were sent and acknowledged between "
+        "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "
+        "{leader} with ISR {isr} of replicas {replicas}, and {setting} is {wanted}",
+        sends,
+        from_ns=sends.call_ns,
+        metadata_offset=version.metadata_offset,
+        decided=("leader", "isr", "replicas"),
+        leader=version.leader,
+        isr=version.isr_text,
+        replicas=list(version.replicas),
+        setting=SETTING,
+        wanted=wanted,
+    )
 
 
 CHECKS: Final = (
@@ -122,7 +103,6 @@ CHECKS: Final = (
             id="D20",
             name=NAME,
             title="A record was acknowledged by fewer replicas than were asked for",
-            kind=Kind.ANOMALY,
             rule="A record was acknowledged under acks=all, and one version of its partition was "
             "in force from the call to the return, with an ISR smaller than the topic's "
             "min.insync.replicas, of which the leader had said a second before the call that it "
@@ -131,7 +111,6 @@ CHECKS: Final = (
             case="an acknowledged send under an ISR that its leader surely knew, where more than "
             "the leader was asked for",
             source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=acknowledged_below_min_isr,

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, none
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import View, spelled
 from checkers.proof import Proof
-from checkers.ranges import range_text, stretches
+from checkers.ranges import range_rule, stretches
 from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
 from checkers.table_check import TableCheck
 
@@ -91,14 +91,13 @@ def _proofs(pair: _Pair) -> Iterator[Proof]:
     for places in stretches(differing):
         first, last = int(differing[places[0]]), int(differing[places[-1]])
         yield Proof.of(
-            "{node} and {other_node} hold different records at {range_text}, below both "
-            "high watermarks ({high_watermark} and {other_high_watermark}): at {first}, "
+            "{node} and {other_node} hold different records at "
+            f"{range_rule(first, last)}, below both high watermarks ({{high_watermark}} and "
+            "{other_high_watermark}): at {first}, "
             "{record} and {other_record}",
             offsets={"first": first, "last": last},
-            values=_values(one, other, first),
             node=one.node,
             other_node=other.node,
-            range_text=range_text(first, last),
             high_watermark=one.high_watermark,
             other_high_watermark=other.high_watermark,
             record=_record(one, first),
@@ -131,18 +130,17 @@ def _within(log: ReplicaLog, start: int, end: int) -> slice:
     return slice(int(first), max(int(first), int(last)))
 
 
-def _values(one: ReplicaLog, other: ReplicaLog, offset: int) -> tuple[int, ...]:
-    found = (int(log.value_at(np.array([offset]))[0]) for log in (one, other))
-    return tuple(value for value in found if value != NO_VALUE)
-
-
-def _record(log: ReplicaLog, offset: int) -> str:
+def _record(log: ReplicaLog, offset: int) -> Proof:
     place = int(np.searchsorted(log.offset, offset))
     if place == len(log.offset) or log.offset[place] != offset:
-        return "nothing"
+        return Proof.of("nothing")
     value = int(log.value[place])
-    what = "a record that is none of ours" if value == NO_VALUE else f"value {value}"
-    return f"{what} of leader epoch {log.leader_epoch[place]}"
+    epoch = int(log.leader_epoch[place])
+    if value == NO_VALUE:
+        rule = "a record that no client of the run sent, of leader epoch {leader_epoch}"
+        return Proof.of(rule, leader_epoch=epoch)
+    rule = "value {value} of leader epoch {leader_epoch}"
+    return Proof.of(rule, values={"value": value}, leader_epoch=epoch)
 
 
 CHECKS: Final = (
@@ -151,7 +149,6 @@ CHECKS: Final = (
             id="D16",
             name=NAME,
             title="Two replicas hold different records that both call committed",
-            kind=Kind.ANOMALY,
             rule="At an offset below the checkpointed high watermarks of two replicas, and above "
             "both log starts, one holds a record that the other does not: another key or value, "
             "another leader epoch, or none. Unknown where no metadata log tells of elections.",

@@ -16,8 +16,9 @@ A record that had been acknowledged before the earliest such moment, at that off
 was not in that log then.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.proof import Proof
 from checkers.replicas.commitments import Commitment, Sends, in_force
 
 __all__ = ["LogEnd", "appended_ends", "fetched_ends", "highest_before"]
@@ -46,8 +48,8 @@ class LogEnd:
     """The moment by which the log had ended there at the latest."""
     versions: tuple[PartitionVersion, ...]
     """The versions that may have been in force then."""
-    words: str
-    """The evidence for people: a whole sentence without its full stop."""
+    clause: Callable[[], Proof]
+    """The evidence as a clause of a proof; few of them are ever asked for."""
     frame: int | None = None
     """The frame of the Fetch that tells it."""
     operation: int | None = None
@@ -94,15 +96,13 @@ def fetched_ends(
         after_ns = _sent_after_ns(row, history, brokers, facts)
         if after_ns is not None and after_ns <= row["time_ns"]:
             versions = _versions(history.versions, facts, after_ns, row["time_ns"])
-            epoch = f", in leader epoch {row['leader_epoch']}" if row["leader_epoch"] else ""
             yield LogEnd(
                 broker_id=row["broker_id"],
                 offset=row["fetch_offset"],
                 after_ns=after_ns,
                 by_ns=row["time_ns"],
                 versions=versions,
-                words=f"{row['source']} fetched from offset {row['fetch_offset']} (frame "
-                f"{row['frame']}{epoch})",
+                clause=partial(_fetched, row),
                 frame=row["frame"],
             )
 
@@ -126,9 +126,30 @@ def _appended(group: Commitment, place: int) -> LogEnd:
         after_ns=int(sends.call_ns[place]),
         by_ns=int(sends.return_ns[place]),
         versions=group.versions,
-        words=f"leader {version.leader} took value {int(sends.value[place])} at offset {offset} "
-        f"in leader epoch {version.leader_epoch} (operation {operation})",
+        clause=partial(
+            Proof.of,
+            "leader {leader} took value {taken} at offset {end} in leader epoch {leader_epoch} "
+            "(operation {taking})",
+            operations={"taking": operation},
+            offsets={"end": offset},
+            sources={"taken": "taking", "end": "taking"},
+            leader=version.leader,
+            taken=int(sends.value[place]),
+            leader_epoch=version.leader_epoch,
+        ),
         operation=operation,
+    )
+
+
+def _fetched(row: Mapping[str, Any]) -> Proof:
+    epoch = ", in leader epoch {leader_epoch}" if row["leader_epoch"] else ""
+    return Proof.of(
+        f"{{source}} fetched from offset {{end}} (frame {{frame}}{epoch})",
+        offsets={"end": row["fetch_offset"]},
+        frames={"frame": row["frame"]},
+        sources=dict.fromkeys(("source", "end", "leader_epoch"), "frame"),
+        source=row["source"],
+        leader_epoch=row["leader_epoch"] or 0,
     )
 
 

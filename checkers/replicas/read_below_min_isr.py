@@ -39,17 +39,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, none
-from checkers.entry import Entry, Kind, Strength
+from checkers.anomaly import Found
+from checkers.entry import Entry, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
-from checkers.ranges import range_text, stretches
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
 from checkers.replicas.replica_logs import keys_of
+from checkers.replicas.stretches import stretch_proofs
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -114,21 +114,12 @@ def _judged(
     seen: View,
     groups: Callable[[PartitionHistory, FirstReads, View], Iterator[_Group]],
 ) -> Judged:
-    keys = keys_of(tables["records"])
-    if not keys:
-        return
-    if seen.log.doubt:
-        yield from doubtful(check, seen.log.doubt)
-        return
-    for key in keys:
-        histories = [one for one in seen.histories() if one.key == key]
-        if len(histories) != 1:
-            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
-            yield key, none(check, key, cases=0, doubt=doubt)
-            continue
-        reads = _known(key, tables["records"], seen)
-        wanted = min_isr(histories[0].topic, tables["node_settings"], seen)
-        yield key, _found(check, key, list(groups(histories[0], reads, seen)), wanted)
+    def judged(history: PartitionHistory) -> Found:
+        reads = _known(history.key, tables["records"], seen)
+        wanted = min_isr(history.topic, tables["node_settings"], seen)
+        return _found(check, history.key, list(groups(history, reads, seen)), wanted)
+
+    yield from by_key(check, keys_of(tables["records"]), seen, judged)
 
 
 def _known(key: str, records: pa.Table, seen: View) -> FirstReads:
@@ -168,33 +159,21 @@ def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) ->
 def _stories(
     check: str, reads: FirstReads, version: PartitionVersion, wanted: int
 ) -> Iterator[Proof]:
-    """Yield one proof per stretch of offsets; gaps are markers, or records of others."""
-    for places in stretches(reads.offset, gap_max=1000):
-        mine = reads.take(places)
-        first, last = int(mine.offset[0]), int(mine.offset[-1])
-        sent = "sent and " if check == COMMITTED else ""
-        begin_ns = mine.sent_ns if check == COMMITTED else mine.call_ns
-        yield Proof.of(
-            "{mine_count} records at {range_text} were {sent}first read between {min} "
-            "and {max}, all of it under metadata offset {metadata_offset}: leader "
-            "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
-            operations={
-                "first_operation": int(mine.operation[0]),
-                "operation": int(mine.operation[-1]),
-            },
-            offsets={"first": first, "last": last},
-            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
-            times={"min": int(np.min(begin_ns)), "max": int(np.max(mine.return_ns))},
-            mine_count=len(mine),
-            range_text=range_text(first, last),
-            sent=sent,
-            metadata_offset=version.metadata_offset,
-            leader=version.leader,
-            isr_text=version.isr_text,
-            list=list(version.replicas),
-            setting=SETTING,
-            wanted=wanted,
-        )
+    sent = "sent and " if check == COMMITTED else ""
+    return stretch_proofs(
+        f"{{count}} records at {{range}} were {sent}first read between {{min}} "
+        "and {max}, all of it under metadata offset {metadata_offset}: leader "
+        "{leader} with ISR {isr} of replicas {replicas}, and {setting} is {wanted}",
+        reads,
+        from_ns=reads.sent_ns if check == COMMITTED else reads.call_ns,
+        metadata_offset=version.metadata_offset,
+        decided=("leader", "isr", "replicas"),
+        leader=version.leader,
+        isr=version.isr_text,
+        replicas=list(version.replicas),
+        setting=SETTING,
+        wanted=wanted,
+    )
 
 
 CHECKS: Final = (
@@ -203,7 +182,6 @@ CHECKS: Final = (
             id="D21",
             name=READ,
             title="A record was first read while the ISR was smaller than asked for",
-            kind=Kind.ANOMALY,
             rule="The first read of a record was called and returned under one version of its "
             "partition, with an ISR smaller than the topic's min.insync.replicas. The record may "
             "have been committed before, under a larger one.",
@@ -224,7 +202,6 @@ CHECKS: Final = (
             id="D22",
             name=COMMITTED,
             title="The high watermark rose while the ISR was smaller than asked for",
-            kind=Kind.ANOMALY,
             rule="One version of a partition was in force from the call of a record's send to the "
             "return of its first read, with an ISR smaller than the topic's min.insync.replicas, "
             "of which the leader had said a second before the call that it had applied it. "
@@ -235,7 +212,6 @@ CHECKS: Final = (
             case="a record that was sent and first read under one ISR, which its leader surely "
             "knew, with eligible leader replicas on and more than the leader asked for",
             source="KIP-966, additional high watermark advancement requirement",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=commits_below_min_isr,

@@ -27,19 +27,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from checkers.anomaly import none
+from checkers.anomaly import Found
 from checkers.disk_faults import last_disk_fault_ns
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
-from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import Commitment, Sends
 from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.replicas.stretches import stretch_proofs
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "truncated_replicas"]
@@ -52,35 +50,26 @@ def truncated_replicas(tables: Tables, seen: View) -> Judged:
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
-    keys = keys_of(tables["records"])
-    if seen.facts.acks != "all" or not keys:
+    if seen.facts.acks != "all":
         return
-    if seen.log.doubt:
-        yield from doubtful(NAME, seen.log.doubt)
-        return
-    doubt_at_the_end = seen.doubt_at_the_end()
-    for key in keys:
-        histories = [one for one in seen.histories() if one.key == key]
-        if len(histories) != 1:
-            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
-            yield key, none(NAME, key, cases=0, doubt=doubt)
-            continue
-        course = course_of(histories[0], tables, seen)
+
+    def judged(history: PartitionHistory) -> Found:
+        doubt_at_the_end = seen.doubt_at_the_end()
+        course = course_of(history, tables, seen)
         way = list(cut_records(course, tables["faults"]))
         copies = [] if doubt_at_the_end else list(_copies(course, tables, seen))
         proofs = [proof for one in copies for proof in _stories(one)]
         proofs += [proof for proof in way if proof is not None]
-        yield (
-            key,
-            spelled(
-                NAME,
-                key,
-                proofs,
-                cases=sum(len(one.sends) for one in copies) + len(way),
-                doubt=doubt_at_the_end,
-                allowed_count=len(proofs) if histories[0].elected_uncleanly else 0,
-            ),
+        return spelled(
+            NAME,
+            history.key,
+            proofs,
+            cases=sum(len(one.sends) for one in copies) + len(way),
+            doubt=doubt_at_the_end,
+            allowed_count=len(proofs) if history.elected_uncleanly else 0,
         )
+
+    yield from by_key(NAME, keys_of(tables["records"]), seen, judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,36 +113,26 @@ def _of_replica(
 
 
 def _stories(copies: _Copies) -> Iterator[Proof]:
-    """Yield one proof per stretch of offsets it lost; gaps are markers, or others' records."""
+    """Yield one proof per stretch of offsets it lost."""
     log, version = copies.log, copies.version
     gone = copies.sends.take(log.value_at(copies.sends.offset) != copies.sends.value)
     role = "led" if version.leader == copies.broker_id else "followed"
-    for places in stretches(gone.offset, gap_max=1000):
-        mine = gone.take(places)
-        first, last = int(mine.offset[0]), int(mine.offset[-1])
-        yield Proof.of(
-            "{node} {role} in leader epoch {leader_epoch} with ISR {isr_text} (metadata "
-            "offset {metadata_offset}) when {mine_count} records at {range_text} were "
-            "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
-            "(leader epochs: {epochs_text}), does not hold them, and no fault changed "
-            "its disk",
-            operations={
-                "first_operation": int(mine.operation[0]),
-                "operation": int(mine.operation[-1]),
-            },
-            offsets={"first": first, "last": last},
-            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
-            times={"min": int(np.min(mine.return_ns)), "max": int(np.max(mine.return_ns))},
-            node=log.node,
-            role=role,
-            leader_epoch=version.leader_epoch,
-            isr_text=version.isr_text,
-            metadata_offset=version.metadata_offset,
-            mine_count=len(mine),
-            range_text=range_text(first, last),
-            log_end_offset=log.log_end_offset,
-            epochs_text=log.epochs_text,
-        )
+    return stretch_proofs(
+        "{node} {role} in leader epoch {leader_epoch} with ISR {isr} (metadata "
+        "offset {metadata_offset}) when {count} records at {range} were "
+        "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
+        "(leader epochs: {epochs_text}), does not hold them, and no fault changed its disk",
+        gone,
+        from_ns=gone.return_ns,
+        node=log.node,
+        role=role,
+        leader_epoch=version.leader_epoch,
+        isr=version.isr_text,
+        metadata_offset=version.metadata_offset,
+        decided=("leader_epoch", "isr"),
+        log_end_offset=log.log_end_offset,
+        epochs_text=log.epochs_text,
+    )
 
 
 CHECKS: Final = (
@@ -162,7 +141,6 @@ CHECKS: Final = (
             id="D17",
             name=NAME,
             title="A replica cut off records that were committed",
-            kind=Kind.ANOMALY,
             rule="A record was acknowledged under acks=all while a broker was in the ISR all "
             "through the send. The broker's log, read whole, does not hold it at its offset, "
             "though no fault changed that disk since, and it has been a replica ever since. Or "

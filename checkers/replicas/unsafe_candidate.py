@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from checkers.anomaly import Found
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import View, doubtful, spelled
@@ -108,19 +108,17 @@ def _candidates(
         else:
             yield Proof.of(
                 "{node} is in the {among} of {key} at metadata offset {metadata_offset}, and "
-                "its log ends at {row_log_end_offset}, below the high watermark "
-                "{highest_high_watermark} that {highest_node} has checkpointed",
+                "its log ends at {log_end_offset}, below the high watermark "
+                "{high_watermark} that {highest_node} has checkpointed",
                 offsets={
                     "log_end_offset": row["log_end_offset"],
                     "high_watermark": highest["high_watermark"],
                 },
+                metadata_offsets={"metadata_offset": last.metadata_offset},
                 values={"broker_id": broker_id},
                 node=row["node"],
                 among=among,
                 key=history.key,
-                metadata_offset=last.metadata_offset,
-                row_log_end_offset=row["log_end_offset"],
-                highest_high_watermark=highest["high_watermark"],
                 highest_node=highest["node"],
             )
 
@@ -131,7 +129,6 @@ CHECKS: Final = (
             id="C10",
             name=NAME,
             title="A member of the ISR or ELR lacks a committed record",
-            kind=Kind.ANOMALY,
             rule="In the end, the log of a member of a partition's ISR or ELR ends below the "
             "highest high watermark that any of its replicas has checkpointed. A member whose log "
             "could not be read whole is unknown. Or along the way, with acks=all: a member "

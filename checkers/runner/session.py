@@ -5,23 +5,28 @@ tasks. So the JVM is kept small and quick to start. A local session talks to its
 only, shows no UI, and leaves no file where it was called. What its JVM says goes to a file of its
 own, which is named when the start fails.
 
-The master is any that Spark knows. A local one imports the code from where it lies. To others it is
-shipped (`checkers.runner.shipping`): their executors need Python with the dependencies, at the path
-that PYSPARK_PYTHON names, or else where it is here. The environment and the configuration of a
-Spark of the user's own (SPARK_HOME, SPARK_CONF_DIR, HADOOP_CONF_DIR) count for these.
+The master is any that Spark knows. A local one imports the code from where it lies. Executors of
+others need Python with the dependencies, at the path that PYSPARK_PYTHON names, or else where it is
+here; the packages `checkers` and `history` with their data are shipped to them. The environment and
+the configuration of a Spark of the user's own (SPARK_HOME, SPARK_CONF_DIR, HADOOP_CONF_DIR) count
+for these.
 
 The JVM ends with the process that started it, however that one ends: its standard input closes.
 After `stop()` it idles, and the next session of the process starts in a fraction of a second.
 """
 
+import hashlib
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -30,10 +35,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from checkers.runner.memory import machine_memory_bytes, worker_limit_bytes
-from checkers.runner.shipping import code_archive
 from history.failure import HarnessError
 
-__all__ = ["is_local", "spark_session"]
+__all__ = ["PACKAGES", "code_archive", "is_local", "spark_session"]
 
 _HERE: Final = Path(__file__).parent
 _LOG_TAIL_BYTES: Final = 2000
@@ -71,6 +75,11 @@ _WORKER_MEMORY: Final = "spark.executor.pyspark.memory"
 
 _OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 """Settings of the environment that would start something else than PySpark's own jars."""
+PACKAGES: Final = ("checkers", "history")
+"""The packages that a task may import: checkers import nothing else of ours."""
+
+_LEFT_BEHIND: Final = ("__pycache__",)
+_DIGEST_CHARACTERS: Final = 16
 
 
 def is_local(master: str) -> bool:
@@ -112,6 +121,23 @@ def spark_session(
             ) from error
     log.unlink(missing_ok=True)
     return session
+
+
+def code_archive(directory: Path) -> Path:
+    """Return the archive of the code that runs here, written into `directory`.
+
+    Python imports from the zip; data of a package is read through `importlib.resources`, which
+    looks into zips, too. The name is a digest of the content: an executor never takes other code
+    for this. The same code gives the same bytes: entries are sorted and bear no dates.
+
+    Raises OSError if the disk refuses.
+    """
+    content = {name: data for package in PACKAGES for name, data in _content(package)}
+    path = directory / f"fencepost-{_digest(content)}.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(ZipInfo(name), data, ZIP_DEFLATED)
+    return path
 
 
 def _started(conf: SparkConf, log: Path) -> SparkContext:
@@ -197,3 +223,26 @@ def _tail(log: Path) -> str:
         return log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
     except OSError as error:
         return f"(cannot be read: {error.strerror})"
+
+
+def _content(package: str) -> Iterator[tuple[str, bytes]]:
+    return _files_below(files(package), package)
+
+
+def _files_below(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+        if entry.name in _LEFT_BEHIND:
+            continue
+        name = f"{path}/{entry.name}"
+        if entry.is_dir():
+            yield from _files_below(entry, name)
+        else:
+            yield name, entry.read_bytes()
+
+
+def _digest(content: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, data in content.items():
+        digest.update(f"{name}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()[:_DIGEST_CHARACTERS]

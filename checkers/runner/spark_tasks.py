@@ -72,12 +72,22 @@ class SparkTasks:
         try:
             return frame.toArrow()
         except (PySparkException, Py4JError) as error:
+            if (interrupt := _interrupt_behind(error)) is not None:
+                raise interrupt from error
             if ran_out.is_set():
                 raise JobError(f"it did not end within its budget of {budget_s:g} s") from error
             raise JobError(_reason(str(error))) from error
         finally:
             timer.cancel()
             context.removeJobTag(_TAG)
+
+
+def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the interrupt that an error of Spark's hides: what it breaks off fails after it."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
 from checkers.membership import has_repeats
 from checkers.metadata.view import View
@@ -133,7 +133,7 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
         between = int(position[second] - position[first]) - 1
         values = (int(written.value[first]), int(written.value[second]))
         return Proof.of(
-            "transaction {transaction} sent value {first_value} (offset {offset}) and then "
+            "transaction {transaction} sent value {value} (offset {offset}) and then "
             "value {later_value} (offset {later_offset}), with {between} records of others in "
             "between",
             operations={
@@ -141,10 +141,10 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
                 "later_operation": int(operation[place[second]]),
             },
             offsets={"offset": int(offset[first]), "later_offset": int(offset[second])},
-            values=values,
+            values=dict(zip(("value", "later_value"), values, strict=True)),
+            sources={"value": "operation", "offset": "operation"}
+            | {"later_value": "later_operation", "later_offset": "later_operation"},
             transaction=written.transaction[first],
-            first_value=values[0],
-            later_value=values[1],
             between=between,
         )
 
@@ -188,14 +188,14 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
     def proof(number: int) -> Proof:
         read, one = row[number], int(transaction[number])
         return Proof.of(
-            "operation {operation} returned value {value} of transaction {one} by "
-            "{return_} s, and the client called commit or abort only at {end} s",
+            "operation {operation} returned value {value} of transaction {transaction} by "
+            "{return_}, and the client called commit or abort only at {end}",
             operations={"operation": int(operation[read])},
             offsets={"offset": int(offset[read])},
             values={"value": int(value[read])},
-            one=one,
-            return_=f"{return_ns[read] / 1e9:.6f}",
-            end=f"{end_ns[one] / 1e9:.6f}",
+            times={"return_": int(return_ns[read]), "end": int(end_ns[one])},
+            sources=dict.fromkeys(("value", "offset", "return_"), "operation"),
+            transaction=one,
         )
 
     return found(PRECOMMITTED, key, cases=judged_count, never=np.arange(len(row)), proof=proof)
@@ -207,7 +207,6 @@ CHECKS: Final = (
             id="D9",
             name=SKIPPED,
             title="Others stand between the records of a transaction",
-            kind=Kind.ANOMALY,
             rule="Two neighbouring records that a transaction sent to a key stand more than one "
             "position apart, the later one behind.",
             meaning="Transactions of several producers share the partition, as they may.",
@@ -227,13 +226,11 @@ CHECKS: Final = (
             id="D10",
             name=PRECOMMITTED,
             title="A value was read before its transaction was to be committed",
-            kind=Kind.ANOMALY,
             rule="An ok read at read_committed, of whatever client, had returned a value before "
             "the client that had sent it called commit or abort of its transaction.",
             meaning="Consumers act on what may still be taken back.",
             case="a read of a record whose transaction its client committed or aborted",
             source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
-            strength=Strength.NEVER,
             needs=("operations", "records", "transactions"),
         ),
         kernel=precommitted_reads,

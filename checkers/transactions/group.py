@@ -17,8 +17,13 @@ from checkers.runner.tables import record_files
 from checkers.runner.tasks import TaskResult
 from checkers.transactions.hanging import HANGING, hanging_transactions
 from checkers.transactions.open_transactions import OpenTransaction, open_in
-from checkers.transactions.sightings import sightings_in
-from checkers.transactions.torn import TORN, suspects, torn_transactions, whole_transactions
+from checkers.transactions.torn import (
+    TORN,
+    sightings_in,
+    suspects,
+    torn_transactions,
+    whole_transactions,
+)
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT

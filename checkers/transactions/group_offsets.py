@@ -34,7 +34,7 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import View
 from checkers.proof import Proof
@@ -143,7 +143,7 @@ class _Register:
             (one for one in sendings if one.done_ns < OPEN_NS), key=lambda one: one.done_ns
         )
         self._done_ns = [one.done_ns for one in done]
-        # Of the first so many that were done, the one that was called last: it overwrote the most.
+        # By place: of those done up to it, the one that was called last, for it overwrote the most.
         self._latest = list(accumulate(done, _later))
 
     def against(self, answer: _Answer) -> list[Proof]:
@@ -151,7 +151,9 @@ class _Register:
         before = bisect_left(self._done_ns, answer.call_ns)
         latest = self._latest[before - 1] if before else None
         if answer.offset == _NOTHING:
-            return [] if latest is None else [_proof(answer, latest, "nothing is committed")]
+            return (
+                [] if latest is None else [_proof(answer, latest, Proof.of("nothing is committed"))]
+            )
         possible = [
             one for one in self._by_offset[answer.offset] if one.call_ns <= answer.return_ns
         ]
@@ -160,20 +162,20 @@ class _Register:
         if latest is None or any(one.done_ns >= latest.call_ns for one in possible):
             return []
         older = max(possible, key=lambda one: one.done_ns)
-        return [
-            _proof(answer, latest, f"{older.offset} is committed, which row {older.index} sent")
-        ]
+        sent = Proof.of("{offset} is committed, which row {sent_by} sent", sent_by=older.index)
+        return [_proof(answer, latest, sent)]
 
-    def _origin(self, answer: _Answer) -> str:
-        """Return, in words, the origin of an offset that may not have been committed by then."""
+    def _origin(self, answer: _Answer) -> Proof:
+        """Return the origin of an offset that may not have been committed by then."""
         failed = [
             one.index
             for one in self._sendings
             if one.offset == answer.offset and one.outcome == Outcome.FAIL.value
         ]
         if failed:
-            return f"{answer.offset} is committed, which row {failed[0]} sent and which was aborted"
-        return f"{answer.offset} is committed, which nobody had sent"
+            rule = "{offset} is committed, which row {sent_by} sent and which was aborted"
+            return Proof.of(rule, sent_by=failed[0])
+        return Proof.of("{offset} is committed, which no row had sent")
 
 
 def _later(one: _Sending, other: _Sending) -> _Sending:
@@ -189,15 +191,19 @@ def _by_offset(sendings: Iterable[_Sending]) -> Mapping[int, Sequence[_Sending]]
     return found_ones
 
 
-def _proof(answer: _Answer, latest: _Sending | None, said: str) -> Proof:
-    rows = f"row {answer.index} of group_offsets was told that {said}"
+def _proof(answer: _Answer, latest: _Sending | None, told: Proof) -> Proof:
+    proof = Proof.of(
+        "row {row} of group_offsets was told that {told}",
+        offsets={"offset": answer.offset},
+        row=answer.index,
+        told=told,
+    )
     if latest is None:
-        return Proof.of("{rows}", offsets={"offset": answer.offset}, rows=rows)
-    return Proof.of(
-        "{rows}; row {index} had committed {latest_offset} before",
-        offsets={"offset": answer.offset, "latest_offset": latest.offset},
-        rows=rows,
-        index=latest.index,
+        return proof
+    return proof.further(
+        "; row {latest_row} had committed {latest_offset} before",
+        offsets={"latest_offset": latest.offset},
+        latest_row=latest.index,
     )
 
 
@@ -207,7 +213,6 @@ CHECKS: Final = (
             id="D19",
             name=NAME,
             title="A group is told another offset than was committed",
-            kind=Kind.ANOMALY,
             rule="A transactional producer asked its group for the committed offset of a key, and "
             "was told one that no transaction had sent which may have been committed; or an "
             "older one, or none, though a later one had been committed before it asked "
@@ -216,7 +221,6 @@ CHECKS: Final = (
             meaning="Records are taken in twice, or never, although each transaction is whole.",
             case="an answer that tells a group its committed offset of a key",
             source="KIP-98; KIP-447",
-            strength=Strength.NEVER,
             needs=("group_offsets",),
         ),
         kernel=wrong_group_offsets,

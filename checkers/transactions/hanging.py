@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.proof import Proof
 from checkers.transactions.open_transactions import OpenTransaction
 
@@ -36,7 +36,6 @@ HANGING: Final = Entry(
     id="D12",
     name="hanging-transaction",
     title="A transaction that cannot be ended holds up the readers",
-    kind=Kind.ANOMALY,
     rule="Every producer has ended and every transaction has had the time to be aborted at its "
     "time-out, and the last stable offset of a key is below its high watermark. Or it had caught "
     "up, and in the end the log of each replica that goes so far has transactional records without "
@@ -44,7 +43,6 @@ HANGING: Final = Entry(
     meaning="No consumer at read_committed is given any later record of the key.",
     case="a key that a transaction wrote to and whose last stable offset was asked for",
     source="KIP-890; KAFKA-14402",
-    strength=Strength.NEVER,
     needs=("transactions", "stable_offsets"),
 )
 
@@ -90,26 +88,26 @@ def _judged(
 
 def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> Proof:
     stable, end = row["last_stable_offset"], row["high_watermark"]
+    rule = "the last stable offset had reached {high_watermark} when every producer had ended"
     if behind:
-        said = (
-            f"the last stable offset stood at {stable} below the high watermark {end} when every "
-            "producer had ended and every transaction had had the time to"
+        rule = (
+            "the last stable offset stood at {last_stable_offset} below the high watermark "
+            "{high_watermark} when every producer had ended and every transaction had had the "
+            "time to"
         )
-    else:
-        said = f"the last stable offset had reached {end} when every producer had ended"
-    logs = "; ".join(_words(one) for one in left_open[:_LISTED_MAX])
-    offsets = (stable, end, *(one.first_offset for one in left_open[:_LISTED_MAX]))
+    offsets = {"last_stable_offset": stable if behind else None, "high_watermark": end}
+    ended = Proof.of(rule, offsets=offsets)
+    return Proof.joined("; ", [ended, *map(_clause, left_open[:_LISTED_MAX])])
+
+
+def _clause(one: OpenTransaction) -> Proof:
     return Proof.of(
-        "{said}",
-        offsets=tuple(dict.fromkeys(offsets)),
-        values=tuple(value for one in left_open[:_LISTED_MAX] for value in one.values),
-        said=f"{said}; {logs}" if logs else said,
-    )
-
-
-def _words(one: OpenTransaction) -> str:
-    return (
-        f"the log has {one.record_count} records of producer {one.producer_id} (epoch "
-        f"{one.producer_epoch}) from offset {one.first_offset} on and no marker after them, on "
-        f"{', '.join(one.nodes)}"
+        "the log has {record_count} records of producer {producer_id} (epoch {producer_epoch}) "
+        "from offset {first_offset} on and no marker after them, on {nodes}",
+        offsets={"first_offset": one.first_offset},
+        values=one.values,
+        record_count=one.record_count,
+        producer_id=one.producer_id,
+        producer_epoch=one.producer_epoch,
+        nodes=", ".join(one.nodes),
     )

@@ -14,6 +14,11 @@ Sound because
 - a transaction of which nothing was read is lost, not torn (D1, D13), and one whose value was read
   and vanished is D18's.
 
+A transaction writes to several keys, and their records lie in several files. Each file answers for
+its keys in as few rows as it can: first the values that were not read, which are few unless much is
+wrong; then, for transactions with some of these, who read the others. A key of a file fits in
+memory (`checkers.data_plane.key_log`).
+
 Source: KIP-98; Adya, Liskov, O'Neil 2000 (G1b: intermediate reads are of the same kind).
 """
 
@@ -27,18 +32,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
+from checkers.membership import is_among
 from checkers.proof import Proof
+from checkers.rows import COLUMNS, FAIL, Rows, split
+from checkers.runner.tables import SealedFile, keys_in
 from checkers.setting import FinalRead
 from history.schema import Outcome
 
-__all__ = ["TORN", "Suspect", "suspects", "torn_transactions", "whole_transactions"]
+__all__ = [
+    "TORN",
+    "Suspect",
+    "sightings_in",
+    "sightings_of_key",
+    "suspects",
+    "torn_transactions",
+    "whole_transactions",
+]
 
 TORN: Final = Entry(
     id="D11",
     name="torn-transaction",
     title="Half of a transaction is readable",
-    kind=Kind.ANOMALY,
     rule="Of a transaction whose commit was acknowledged, or of which a value was read though its "
     "commit was not, an ok read at read_committed returned one value, and no ok read another; of "
     "that one's key a complete final read was called after the acknowledgement (or after the read "
@@ -46,7 +61,6 @@ TORN: Final = Entry(
     meaning="Consumers acted on a part of what was to happen as a whole.",
     case="a committed transaction of which some value was read and several ought to be",
     source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
-    strength=Strength.NEVER,
     needs=("transactions",),
 )
 
@@ -130,6 +144,44 @@ def torn_transactions(
         yield key, _found(key, torn.get(key, []), doubtful.get(key, []), cases=cases)
 
 
+def sightings_in(file: SealedFile, *, values: NDArray[np.int64] | None) -> list[dict[str, Any]]:
+    """Return the sightings of a file of `records`, with their keys (`sightings_of_key`)."""
+    return [
+        row | {"key": key}
+        for key, records in keys_in(file, COLUMNS)
+        for sends, reads, _ in [split(records)]
+        for row in sightings_of_key(sends, reads, values=values)
+    ]
+
+
+def sightings_of_key(
+    sends: Rows, reads: Rows, *, values: NDArray[np.int64] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield a row per send of `values`, or (None) of those that did not fail and were not read.
+
+    `value` and `send`; of the first ok read that returned the value `read`, `read_ns` and `offset`,
+    or None.
+    """
+    seen = np.flatnonzero(reads.ok)
+    if values is None:
+        unread = ~is_among(sends.value, reads.value[seen])
+        wanted = np.flatnonzero(unread & (sends.outcome != FAIL))
+    else:
+        wanted = np.flatnonzero(is_among(sends.value, values))
+    first = _first_rows(reads.value[seen], sends.value[wanted])
+    for send, row in zip(wanted.tolist(), first.tolist(), strict=True):
+        sighting: dict[str, Any] = dict.fromkeys(("read", "read_ns", "offset"))
+        sighting |= {"value": int(sends.value[send]), "send": int(sends.operation[send])}
+        if row >= 0:
+            read = int(seen[row])
+            sighting |= {
+                "read": int(reads.operation[read]),
+                "read_ns": int(reads.return_ns[read]),
+                "offset": int(reads.offset[read]),
+            }
+        yield sighting
+
+
 def _last_reads(final_reads: Iterable[FinalRead]) -> dict[str, int]:
     """Return when the last complete final read of each key was called."""
     called: dict[str, int] = {}
@@ -158,22 +210,23 @@ def _proof(suspect: Suspect, missing: Sequence[int], seen: Mapping[int, Row]) ->
     operations = {row[name] for row in rows for name in ("send", "read")} - {None}
     how = "was acknowledged" if suspect.outcome is Outcome.OK else "was committed, as reads show"
     return Proof.of(
-        "transaction {index} {how}: {values_read} was read, and {values_missing} was returned by "
+        f"transaction {{transaction}} {how}: {{read}} was read, and {{missing}} was returned by "
         "no ok read, nor by the complete final read that was called afterwards",
         operations=tuple(sorted(operations)),
         offsets=tuple(row["offset"] for row in rows if row["offset"] is not None),
-        values=tuple(shown),
-        index=suspect.index,
-        how=how,
-        values_read=_words(read, places),
-        values_missing=_words(missing, places),
+        transaction=suspect.index,
+        read=_clause(read, places),
+        missing=_clause(missing, places),
     )
 
 
-def _words(values: Sequence[int], places: Mapping[int, str]) -> str:
-    words = [f"value {value} of {places[value]}" for value in values[:_LISTED_MAX]]
-    more = ["…"] if len(values) > _LISTED_MAX else []
-    return ", ".join([*words, *more])
+def _clause(values: Sequence[int], places: Mapping[int, str]) -> Proof:
+    shown = [
+        Proof.of("value {value} of {key}", values={"value": value}, key=places[value])
+        for value in values[:_LISTED_MAX]
+    ]
+    more = [Proof.of("…")] if len(values) > _LISTED_MAX else []
+    return Proof.joined(", ", [*shown, *more])
 
 
 def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int], *, cases: int) -> Found:
@@ -192,3 +245,13 @@ def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int], *, cases: i
         proof=lambda n: torn[n],
         doubt=doubt,
     )
+
+
+def _first_rows(among: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the row where each value comes first; -1 for an absent value."""
+    if not len(among):
+        return np.full(len(values), -1, dtype=np.int64)
+    order = np.argsort(among, kind="stable")
+    place = np.searchsorted(among[order], values)
+    place[place == len(among)] = 0
+    return np.where(among[order][place] == values, order[place], -1)

@@ -22,7 +22,7 @@ visibility"; KIP-584.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted, doubtful
@@ -76,7 +76,7 @@ def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
     stated = rpc.answered("metadata_version")
     return Proof.of(
         "{target} offered metadata.version {stated} at {answered} (frame "
-        "{rpc_answer_frame}), which metadata offset {begin_offset} sets, and broker "
+        "{answer_frame}), which metadata offset {begin_offset} sets, and broker "
         "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged no "
         "more than {acknowledged}",
         metadata_offsets={"acknowledged": one.acknowledged, "begin_offset": reign.begin_offset},
@@ -84,7 +84,6 @@ def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
         frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame or rpc.frame},
         times={"answered": rpc.answered_ns or 0},
         target=rpc.target,
-        rpc_answer_frame=rpc.answer_frame,
         broker_id=one.broker_id,
     )
 
@@ -95,7 +94,6 @@ CHECKS: Final = (
             id="V5",
             name=NAME,
             title="A broker offers the APIs of a level that another one does not know yet",
-            kind=Kind.ANOMALY,
             rule="A broker answered ApiVersions with a level of metadata.version, and a broker "
             "that was unfenced, from the request to the answer, had not acknowledged the record "
             "of that level by then in a heartbeat of its registration. Judged of levels at which "
@@ -104,7 +102,6 @@ CHECKS: Final = (
             case="an answer to ApiVersions that offers a level at which brokers are told the "
             "lowest acknowledged offset",
             source=f"{SOURCE}; KIP-584",
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=early_offers,

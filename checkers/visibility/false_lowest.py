@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
@@ -84,21 +84,16 @@ def _lacks(rpc: Rpc, one: Bound, lowest: int) -> Proof:
         "{target} told {source} at {answered} that every unfenced broker has "
         "acknowledged metadata offset {lowest} (frame {answer_frame}), and broker "
         "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged "
-        "{words}",
+        + ("no metadata offset" if one.acknowledged < 0 else "no more than {acknowledged}"),
         metadata_offsets={"acknowledged": one.acknowledged, "lowest": lowest},
         values={"broker_epoch": one.broker_epoch},
-        frames=_frames(rpc),
+        frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
         times={"answered": rpc.answered_ns or 0},
+        sources={"lowest": "answer_frame", "answered": "answer_frame"},
         target=rpc.target,
         source=rpc.source,
-        answer_frame=rpc.answer_frame,
         broker_id=one.broker_id,
-        words=_words(one.acknowledged),
     )
-
-
-def _words(offset: int) -> str:
-    return "none" if offset < 0 else f"no more than {offset}"
 
 
 @dataclass(slots=True)
@@ -154,19 +149,15 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
         "{rpc_target}, in the same term or a later one, told {rpc_source} at "
         "{rpc_answered} that it is {low} (frame {rpc_answer_frame})",
         metadata_offsets={"high": high, "low": low},
-        frames=(*_frames(higher), *_frames(rpc)),
+        frames={"frame": higher.frame, "answer_frame": higher.answer_frame}
+        | {"rpc_frame": rpc.frame, "rpc_answer_frame": rpc.answer_frame},
         times={"answered": higher.answered_ns or 0, "rpc_answered": rpc.answered_ns or 0},
+        sources={"high": "answer_frame", "low": "rpc_answer_frame"},
         target=higher.target,
         source=higher.source,
-        answer_frame=higher.answer_frame,
         rpc_target=rpc.target,
         rpc_source=rpc.source,
-        rpc_answer_frame=rpc.answer_frame,
     )
-
-
-def _frames(rpc: Rpc) -> tuple[int, ...]:
-    return (rpc.frame,) if rpc.answer_frame is None else (rpc.frame, rpc.answer_frame)
 
 
 CHECKS: Final = (
@@ -175,7 +166,6 @@ CHECKS: Final = (
             id="V4",
             name=NAME,
             title="A broker is told that all have acknowledged what some have not",
-            kind=Kind.ANOMALY,
             rule="The answer to a heartbeat named a lowest acknowledged metadata offset, and a "
             "broker that its controller held for unfenced, from the request's being passed on to "
             "the answer's arriving, had not acknowledged it by then in a heartbeat of its "
@@ -187,7 +177,6 @@ CHECKS: Final = (
             case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
             "or an earlier answer to hold it against",
             source=SOURCE,
-            strength=Strength.NEVER,
             needs=("metadata_log", "wire"),
         ),
         kernel=false_lowest_offsets,

@@ -1,15 +1,24 @@
-"""The checks of visibility as a group: each reads its tables whole, in a Spark task."""
+"""The checks of visibility as a group: each reads its tables whole, in a Spark task.
 
-from collections.abc import Callable, Mapping, Sequence
+Kafka promises that brokers catch up, and not when: without a promise of the run the checks are
+figures, and what was found is legal. A run may promise a greatest age; older reads are never
+allowed then. What was seen and could be compared is counted: without any, nothing was judged.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES
+from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Strength
 from checkers.facts import Tables
+from checkers.proof import Proof
 from checkers.quiet import quiet
 from checkers.runner.tables import SealedFile, byte_count, load_faults, rows_in
 from checkers.runner.tasks import TaskResult
@@ -21,7 +30,6 @@ from checkers.visibility.stale import (
     nonrepeatable_reads,
     stale_reads,
 )
-from checkers.visibility.told import Offsets, anomalies, result
 from history.cluster_schema import PARTITION_WRITES
 from history.failure import HarnessError
 
@@ -39,14 +47,13 @@ STALE: Final = Entry(
     id="V1",
     name="stale-read-after-write",
     title="A read of metadata lacks a write that was acknowledged before it",
-    kind=Kind.ANOMALY,
     rule="A read shows what can only have been made before a write was called, and that write was "
     "acknowledged before the read was called: an old topic id after a deletion or a new creation, "
     "no topic after a creation or a change of its settings, an old setting after a newer one, "
     "fewer partitions of a topic id than it was given. Whatever a write without a clear "
     "end may have made is never stale.",
-    meaning="A client creates a topic and is told that there is none. By how much: count of reads "
-    "and topics, and the time from the acknowledgement to the read.",
+    meaning="A client creates a topic and is told that it does not exist. By how much: count of "
+    "reads and topics, and the time from the acknowledgement to the read.",
     case="a topic or partition in a read that was called after an acknowledged write of it",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
@@ -59,7 +66,6 @@ NONREPEATABLE: Final = Entry(
     id="V2",
     name="nonrepeatable-read",
     title="Reads of metadata through different brokers go back",
-    kind=Kind.ANOMALY,
     rule="A read returned before another, through a different broker, was called, and the second "
     "shows what can only have been made before what the first one shows: an older topic id, an "
     "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
@@ -76,7 +82,6 @@ BACKWARD_SESSION: Final = Entry(
     id="V3",
     name="session-went-back",
     title="Reads of metadata through one broker go back",
-    kind=Kind.ANOMALY,
     rule="As nonrepeatable-read, through one broker.",
     meaning="A broker forgot metadata that it had shown, as one that starts again does.",
     case="a topic or partition in a read that was called after one through the same broker",
@@ -98,6 +103,89 @@ _TABLES: Final = ("describes", "metadata_writes")
 """The tables that are read; an empty table stands for writes that were not recorded."""
 _LATER: Final = "partition_writes"
 """A run that did not set out to record it may be older than the table."""
+_EXAMPLES_MAX: Final = 5
+"""Operations, offsets and the like, which a read of metadata has none of."""
+_NS_A_MS: Final = 1_000_000
+
+
+class _Offsets:
+    """The metadata offset that each node was known to have, and when: METADATA_OFFSETS."""
+
+    def __init__(self, table: pa.Table) -> None:
+        table = table.sort_by("time_ns")
+        self._time_ns = table["time_ns"].to_numpy()
+        self._offset = table["metadata_offset"].to_numpy()
+        self._highest = np.maximum.accumulate(self._offset)
+        nodes = np.array(table["node"].to_pylist(), dtype=object)
+        self._rows_of = {node: np.flatnonzero(nodes == node) for node in set(nodes.tolist())}
+
+    def clause(self, node: str, time_ns: int) -> Proof:
+        """Return the offset of a node then, and of the furthest one; empty if unknown."""
+        rows = self._rows_of.get(node, np.empty(0, dtype=np.int64))
+        known = int(np.searchsorted(self._time_ns[rows], time_ns, side="right"))
+        if not known:
+            return Proof.of("")
+        latest = rows[known - 1]
+        all_known = int(np.searchsorted(self._time_ns, time_ns, side="right"))
+        return Proof.of(
+            "; {node} was last known to have metadata offset {applied} ({applied_by}), others up "
+            "to {highest}",
+            metadata_offsets={
+                "applied": int(self._offset[latest]),
+                "highest": int(self._highest[all_known - 1]),
+            },
+            times={"applied_by": int(self._time_ns[latest])},
+            node=node,
+        )
+
+
+def _result(
+    check: str,
+    found: StaleReads,
+    *,
+    offsets: _Offsets,
+    case_count: int,
+    seconds: float,
+    promise: Promise,
+) -> CheckResult:
+    """Return the answer of a check, with its figures and the worst few."""
+    worst = _anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX, promise=promise)
+    examples = tuple(anomalies_of(worst))
+    never = int(np.count_nonzero(_too_old(found.table, promise)))
+    validity, reason = Validity.VALID, ""
+    if never:
+        validity = Validity.INVALID
+        reason = f"{never} found older than {promise.words()}: {examples[0].detail}"
+    return CheckResult(
+        check=check,
+        validity=validity,
+        case_count=case_count,
+        anomaly_count=len(found.table),
+        allowed_count=len(found.table) - never,
+        reason=reason,
+        figures=dict(_figures(found, promise)),
+        seconds=seconds,
+        examples=examples,
+    )
+
+
+def _anomalies(
+    check: str,
+    stale: pa.Table,
+    *,
+    offsets: _Offsets,
+    count: int = PROOFS_MAX,
+    promise: Promise,
+) -> pa.Table:
+    """Return ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
+    too_old = _too_old(stale, promise)
+    order = np.lexsort((-_ages_ns(stale), ~too_old))[:count]
+    never = too_old[order].tolist()
+    rows = [
+        Anomaly(check=check, key=row["key"], allowed=not too_old, proof=_proof(row, offsets)).row()
+        for row, too_old in zip(stale.take(pa.array(order)).to_pylist(), never, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=ANOMALIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,26 +222,22 @@ def _answer(question: Question) -> GroupAnswers:
     promises = question.manifest.promises
     try:
         promise = Promise(promises=promises, calm=quiet(load_faults(question.run)))
-        offsets = Offsets(question.rows("metadata_offsets"))
+        offsets = _Offsets(question.rows("metadata_offsets"))
     except HarnessError as error:
-        return _silent(question.checks, str(error))
+        return GroupAnswers.unknown(question.checks, str(error))
     size = sum(map(byte_count, files.values()))
     answers = question.each(question.checks, _Work(files=files, promise=promise), bytes_in_all=size)
-    told = [_told(answer, offsets, promise) for answer in answers]
-    return GroupAnswers(
-        results=tuple(one for one, _ in told),
-        anomalies=pa.concat_tables([table for _, table in told]),
-    )
+    return GroupAnswers.of(_told(answer, offsets, promise) for answer in answers)
 
 
 def _told(
-    answer: TaskResult[str, tuple[StaleReads, int]], offsets: Offsets, promise: Promise
+    answer: TaskResult[str, tuple[StaleReads, int]], offsets: _Offsets, promise: Promise
 ) -> tuple[CheckResult, pa.Table]:
     if answer.content is None:
-        silent = _silent([answer.task], answer.failure)
+        silent = GroupAnswers.unknown([answer.task], answer.failure)
         return silent.results[0], silent.anomalies
     found, case_count = answer.content
-    told = result(
+    told = _result(
         answer.task,
         found,
         offsets=offsets,
@@ -161,14 +245,56 @@ def _told(
         seconds=answer.seconds,
         promise=promise,
     )
-    return told, anomalies(answer.task, found.table, offsets=offsets, promise=promise)
+    return told, _anomalies(answer.task, found.table, offsets=offsets, promise=promise)
 
 
-def _silent(checks: Sequence[str], reason: str) -> GroupAnswers:
-    results = tuple(
-        CheckResult(check=check, validity=Validity.UNKNOWN, reason=reason) for check in checks
+def _too_old(stale: pa.Table, promise: Promise) -> NDArray[np.bool_]:
+    return promise.broken(stale["call_ns"].to_numpy(), stale["known_ns"].to_numpy())
+
+
+def _proof(row: dict[str, Any], offsets: _Offsets) -> Proof:
+    return Proof.of(
+        "read {read} through {node} (process {process}), called at {called}, showed {seen}; it "
+        "lacks {lacks}, known since {known}, {age} before{offsets_told}",
+        times={"called": row["call_ns"], "known": row["known_ns"]},
+        durations={"age": row["call_ns"] - row["known_ns"]},
+        read=row["read"],
+        node=row["node"],
+        process=row["process"],
+        seen=Proof.of_columns(row["seen"]),
+        lacks=Proof.of_columns(row["lacks"]),
+        offsets_told=offsets.clause(row["node"], row["call_ns"]),
     )
-    return GroupAnswers(results=results, anomalies=ANOMALIES.empty_table())
+
+
+def _figures(found: StaleReads, promise: Promise) -> Iterator[tuple[str, float]]:
+    yield "judged_count", found.judged_count
+    yield "stale_count", len(found.table)
+    yield from _ages("", _ages_ns(found.table))
+    settled = found.table.filter(pa.array(promise.settled(found.table["call_ns"].to_numpy())))
+    yield "settled_stale_count", len(settled)
+    yield from _ages("settled_", _ages_ns(settled))
+    for node in sorted(pc.unique(found.table["node"]).to_pylist()):
+        of_node = found.table.filter(pc.equal(found.table["node"], node))
+        yield f"{_word(node)}_stale_count", len(of_node)
+        yield from _ages(f"{_word(node)}_", _ages_ns(of_node))
+
+
+def _ages(prefix: str, ages_ns: NDArray[np.int64]) -> Iterable[tuple[str, float]]:
+    if not len(ages_ns):
+        return []
+    p50, p99, most = np.quantile(ages_ns, [0.5, 0.99, 1.0], method="higher") / _NS_A_MS
+    named = {"p50": p50, "p99": p99, "max": most}
+    return [(f"{prefix}age_{name}_ms", float(age_ms)) for name, age_ms in named.items()]
+
+
+def _ages_ns(stale: pa.Table) -> NDArray[np.int64]:
+    ages: NDArray[np.int64] = stale["call_ns"].to_numpy() - stale["known_ns"].to_numpy()
+    return ages
+
+
+def _word(node: str) -> str:
+    return node.replace("-", "_")
 
 
 CHECKS: Final = (

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from checkers.proof import Proof
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
 
@@ -20,13 +21,13 @@ _COLUMNS: Final = ("read", "process", "call_ns", "return_ns")
 
 
 def went_back(
-    key: str, reads: pa.Table, *, number: str, across: bool, words: Callable[[int], str]
+    key: str, reads: pa.Table, *, number: str, across: bool, clause: Callable[[int], Proof]
 ) -> Iterator[Lacking]:
     """Yield the reads that show a smaller number than one that returned before they were called.
 
     `reads`: what was shown of one thing: columns `read`, `process`, `node`, `call_ns`, `return_ns`
     and the `number`; `across`: compared with reads through other brokers, else through the same
-    one; `words`: what a number means.
+    one; `clause`: what a number means.
     """
     numbers = reads[number].to_numpy().astype(np.int64)
     if numbers.min() == numbers.max():
@@ -51,7 +52,7 @@ def went_back(
             node=nodes[stale],
             call_ns=columns["call_ns"][stale],
             known_ns=columns["return_ns"][newer],
-            words=_pair(numbers, columns, nodes, stale=stale, newer=newer, words=words),
+            clauses=_pair(numbers, columns, nodes, stale=stale, newer=newer, clause=clause),
         )
 
 
@@ -86,14 +87,16 @@ def _pair(
     *,
     stale: NDArray[np.int64],
     newer: NDArray[np.int64],
-    words: Callable[[int], str],
-) -> Callable[[int], tuple[str, str]]:
-    def told(place: int) -> tuple[str, str]:
+    clause: Callable[[int], Proof],
+) -> Callable[[int], tuple[Proof, Proof]]:
+    def told(place: int) -> tuple[Proof, Proof]:
         row, other = stale[place], newer[place]
-        newest = (
-            f"{words(int(numbers[other]))}, as read {columns['read'][other]} through "
-            f"{nodes[other]} had shown (process {columns['process'][other]})"
+        newest = clause(int(numbers[other])).further(
+            ", as read {read} through {node} had shown (process {process})",
+            read=columns["read"][other],
+            node=nodes[other],
+            process=columns["process"][other],
         )
-        return words(int(numbers[row])), newest
+        return clause(int(numbers[row])), newest
 
     return told

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View
+from checkers.proof import Proof
 from checkers.visibility.newer import NONE, first_known_above
 
 __all__ = ["Compared", "IsrReads", "compared", "isr_reads"]
@@ -64,12 +65,16 @@ class IsrReads:
         """Return the last version that it may have shown."""
         return self.history.versions[int(self.last[row])]
 
-    def words(self, row: int) -> str:
-        """Return in words what the read showed."""
+    def clause(self, row: int) -> Proof:
+        """Return what the read showed, as a clause of a proof."""
         version = self.newest(row)
-        return (
-            f"{self.history.key} with leader {version.leader}, leader epoch {version.leader_epoch} "
-            f"and ISR {version.isr_text} (read {self.read[row]})"
+        return Proof.of(
+            "{key} with leader {leader}, leader epoch {leader_epoch} and ISR {isr} (read {read})",
+            values={"read": int(self.read[row])},
+            key=self.history.key,
+            leader=version.leader,
+            leader_epoch=version.leader_epoch,
+            isr=version.isr_text,
         )
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import View, doubtful
@@ -64,19 +64,18 @@ def _judged(reads: IsrReads, brokers: Offices) -> Found:
 def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
     old, new = reads.newest(stale), reads.oldest(newer)
     return Proof.of(
-        "{node} showed {words}, which is of metadata offset {metadata_offset} at "
-        "least, to a read that returned at {return_}; and {reads_words}, which is of "
+        "{node} showed {new}, which is of metadata offset {metadata_offset} at "
+        "least, to a read that returned at {return_}; and {old}, which is of "
         "metadata offset {old_metadata_offset} at most, to one that was called at "
         "{call}",
         metadata_offsets={
             "metadata_offset": new.metadata_offset,
             "old_metadata_offset": old.metadata_offset,
         },
-        values={"read": int(reads.read[newer]), "reads_read": int(reads.read[stale])},
         times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
         node=reads.node[stale],
-        words=reads.words(newer),
-        reads_words=reads.words(stale),
+        new=reads.clause(newer),
+        old=reads.clause(stale),
     )
 
 
@@ -86,7 +85,6 @@ CHECKS: Final = (
             id="V6",
             name=NAME,
             title="A broker shows an older ISR than it had shown",
-            kind=Kind.ANOMALY,
             rule="Two reads of a partition were answered by one incarnation of a broker, the "
             "first one had returned before the second one was called, and every version of the "
             "partition that the second one may have shown is older than every one that the first "
@@ -97,7 +95,6 @@ CHECKS: Final = (
             case="a read of a partition, after one of the same incarnation of its broker that "
             "showed more than the first version",
             source="KIP-631, the broker's metadata cache",
-            strength=Strength.NEVER,
             needs=("metadata_log", "describes"),
         ),
         kernel=isr_reads_that_went_back,

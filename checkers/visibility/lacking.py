@@ -1,7 +1,7 @@
-"""Reads that lack something, as columns; words only for the worst of them.
+"""Reads that lack something, as columns; proofs only for the worst of them.
 
 A broker that is cut off for an hour is read stale a hundred thousand times. Every one of them is
-counted with its age, and only as many as a reader will look at are put into words.
+counted with its age, and only as many as a reader will look at are spelled out.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import PROOFS_MAX
+from checkers.anomaly import ANOMALIES, PROOFS_MAX
+from checkers.proof import Proof
 
 __all__ = ["STALE_READS", "Lacking", "stale_table"]
+
+_CLAUSE: Final = pa.struct([ANOMALIES.field("rule"), ANOMALIES.field("facts")])
 
 STALE_READS: Final = pa.schema(
     [
@@ -26,10 +29,10 @@ STALE_READS: Final = pa.schema(
         pa.field("call_ns", pa.int64(), nullable=False),
         # Since when what it lacks was known.
         pa.field("known_ns", pa.int64(), nullable=False),
-        # In words, of the PROOFS_MAX oldest: what it showed, and what it lacks, which is a write or
-        # what another read showed. Null in the others.
-        pa.field("seen", pa.string()),
-        pa.field("lacks", pa.string()),
+        # Clauses of a proof, of the PROOFS_MAX oldest: what it showed, and what it lacks, which is
+        # a write or what another read showed. Null in the others.
+        pa.field("seen", _CLAUSE),
+        pa.field("lacks", _CLAUSE),
     ]
 )
 
@@ -44,11 +47,11 @@ class Lacking:
     node: NDArray[np.object_]
     call_ns: NDArray[np.int64]
     known_ns: NDArray[np.int64]
-    words: Callable[[int], tuple[str, str]]
-    """The words for the read in this place: what it showed, what it lacks."""
+    clauses: Callable[[int], tuple[Proof, Proof]]
+    """The clauses for the read in this place: what it showed, what it lacks."""
 
 
-def stale_table(parts: Sequence[Lacking], *, words_max: int = PROOFS_MAX) -> pa.Table:
+def stale_table(parts: Sequence[Lacking], *, proofs_max: int = PROOFS_MAX) -> pa.Table:
     """Return STALE_READS of all of them, in order."""
     if not parts:
         return STALE_READS.empty_table()
@@ -61,8 +64,9 @@ def stale_table(parts: Sequence[Lacking], *, words_max: int = PROOFS_MAX) -> pa.
     ages_ns = columns["call_ns"] - columns["known_ns"]
     seen, lacks = (np.full(len(ages_ns), None, dtype=object) for _ in range(2))
     starts = np.cumsum([0, *lengths])
-    for row in np.argsort(-ages_ns, kind="stable")[:words_max].tolist():
+    for row in np.argsort(-ages_ns, kind="stable")[:proofs_max].tolist():
         part = int(np.searchsorted(starts, row, side="right")) - 1
-        seen[row], lacks[row] = parts[part].words(row - int(starts[part]))
+        clauses = parts[part].clauses(row - int(starts[part]))
+        seen[row], lacks[row] = (clause.columns() for clause in clauses)
     columns |= {"seen": seen, "lacks": lacks}
     return pa.table({name: columns[name] for name in STALE_READS.names}, schema=STALE_READS)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, doubtful
@@ -112,20 +112,19 @@ def _asking(
 def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
     old, new = reads.newest(stale), reads.oldest(newer)
     return Proof.of(
-        "{node} showed {words}, which is of metadata offset {metadata_offset} at "
-        "least, to a read that returned at {return_}; {reads_node}, unfenced, showed "
-        "{reads_words}, which is of metadata offset {old_metadata_offset} at most, "
+        "{node} showed {new}, which is of metadata offset {metadata_offset} at "
+        "least, to a read that returned at {return_}; {old_node}, unfenced, showed "
+        "{old}, which is of metadata offset {old_metadata_offset} at most, "
         "to one that was called at {call}",
         metadata_offsets={
             "metadata_offset": new.metadata_offset,
             "old_metadata_offset": old.metadata_offset,
         },
-        values={"read": int(reads.read[newer]), "reads_read": int(reads.read[stale])},
         times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
         node=reads.node[newer],
-        words=reads.words(newer),
-        reads_node=reads.node[stale],
-        reads_words=reads.words(stale),
+        new=reads.clause(newer),
+        old_node=reads.node[stale],
+        old=reads.clause(stale),
     )
 
 
@@ -135,7 +134,6 @@ CHECKS: Final = (
             id="V8",
             name=NAME,
             title="Reads of the ISR through different brokers go back",
-            kind=Kind.ANOMALY,
             rule="As isr-read-went-back, of two brokers, the second one unfenced from the call to "
             "the return. Judged of reads that are called once a broker was told a lowest "
             "acknowledged offset at or above the record of the level of metadata.version, while "
@@ -145,7 +143,6 @@ CHECKS: Final = (
             case="a read of a partition, after one through another broker that showed more than "
             "the first version, where brokers are told the lowest acknowledged offset",
             source=SOURCE,
-            strength=Strength.NEVER,
             needs=("metadata_log", "describes", "wire"),
         ),
         kernel=nonrepeatable_isr_reads,

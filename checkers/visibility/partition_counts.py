@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.proof import Proof
 from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
@@ -65,7 +66,7 @@ def counts_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[La
         lacking
         for reads in topics
         for lacking in went_back(
-            reads["topic"][0].as_py(), reads, number="count", across=across, words=_words
+            reads["topic"][0].as_py(), reads, number="count", across=across, clause=_clause
         )
     ]
     return found, sum(compared_count(reads, across=across) for reads in topics)
@@ -78,13 +79,15 @@ def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:
     stale = np.flatnonzero(claim != NONE)
     lacked = claim[stale]
 
-    def words(place: int) -> tuple[str, str]:
-        write = int(lacked[place])
-        index, node = growths["index"][write], growths["node"][write]
-        return (
-            _words(int(columns["count"][stale[place]])),
-            f"the growth to {_words(int(given[write]))} (partition write {index}, through {node})",
+    def clauses(place: int) -> tuple[Proof, Proof]:
+        write, seen = int(lacked[place]), int(columns["count"][stale[place]])
+        growth = Proof.of(
+            "the growth to {grown} (partition write {write}, through {node})",
+            grown=_clause(int(given[write])),
+            write=growths["index"][write].as_py(),
+            node=growths["node"][write].as_py(),
         )
+        return _clause(seen), growth
 
     return Lacking(
         key=topic,
@@ -93,7 +96,7 @@ def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:
         node=np.array(reads["node"].to_pylist(), dtype=object)[stale],
         call_ns=columns["call_ns"][stale],
         known_ns=known_ns[lacked],
-        words=words,
+        clauses=clauses,
     )
 
 
@@ -137,5 +140,6 @@ def _numbers(table: pa.Table, name: str) -> NDArray[np.int64]:
     return numbers
 
 
-def _words(count: int) -> str:
-    return "1 partition" if count == 1 else f"{count} partitions"
+def _clause(count: int) -> Proof:
+    noun = "partition" if count == 1 else "partitions"
+    return Proof.of(f"{{partition_count}} {noun}", partition_count=count)

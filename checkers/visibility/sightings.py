@@ -1,6 +1,6 @@
 """The sightings of topics by reads, and the latest moment at which each can have been made.
 
-A *sighting* is what one read showed of one topic: that there is none, its id, or the number that
+A *sighting* is what one read showed of one topic: its absence, its id, or the number that
 its setting carries. A write *makes* what is seen: a creation an id and a number, a change of
 settings a number, a deletion the absence. The *rank* of a sighting is the latest moment at which
 what it shows can have been made:
@@ -9,7 +9,7 @@ what it shows can have been made:
 - a number: when the write of it ended. One without a clear end (info) can still happen, at any
   time: then nothing is ever newer;
 - absence: the latest end of a deletion that was called before the read returned, info ones without
-  an end; the topic's absence before everything, if there is none.
+  an end; without such a deletion, a time before everything.
 
 What no recorded write can have made (an id that an info creation gave, another's setting) has no
 rank, and neither proves nor is proven anything. A failed write made nothing.

@@ -7,7 +7,8 @@ Reads of topics and of their settings, through every broker. All three ask the s
   from its acknowledgement on;
 - V2 and V3: a read that shows what a recorded write made is the same claim, known from the return
   of that read on; of another broker (V2) or of the same one (V3);
-- V2 and V3 also of every partition: its leader epoch, within one topic id, only grows;
+- V2 and V3 also of every partition: its leader epoch, within one topic id, only grows. No write
+  has to be known, so the topics of records, which the harness watches, are covered, too;
 - all three also of the number of a topic's partitions (`partition_counts`).
 
 Which writes outdate which sightings: a creation outdates all that is older; a change of settings
@@ -28,15 +29,17 @@ Source: KIP-1243; Kafka's own promise is that brokers catch up in the end.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.facts import Tables
+from checkers.proof import Proof
+from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking, stale_table
-from checkers.visibility.leader_epochs import epochs_that_went_back
 from checkers.visibility.newer import NONE, first_known_above
 from checkers.visibility.partition_counts import (
     counts_that_lack_a_write,
@@ -84,7 +87,7 @@ class _Claims:
     rank: NDArray[np.int64]
     known_ns: NDArray[np.int64]
     node: NDArray[np.object_]
-    words: Callable[[int], str]
+    clause: Callable[[int], Proof]
 
 
 def stale_reads(tables: Tables) -> StaleReads:
@@ -133,7 +136,7 @@ def _backward(tables: Tables, *, across: bool) -> StaleReads:
             mine = seen.take(here)
             judged_count += _judged_count(mine, ranks[here], claims)
             found.append(_lacking(topic, mine, claims, _outdated(mine, ranks[here], claims)))
-    of_epochs, epochs_count = epochs_that_went_back(tables["describes"], across=across)
+    of_epochs, epochs_count = _epochs_that_went_back(tables["describes"], across=across)
     of_counts, counts_count = counts_that_went_back(tables["describes"], across=across)
     return StaleReads(
         table=stale_table([*found, *of_epochs, *of_counts]),
@@ -144,22 +147,22 @@ def _backward(tables: Tables, *, across: bool) -> StaleReads:
 def _of_writes(writes: Writes) -> _Claims:
     kept = np.flatnonzero(writes.acknowledged)
 
-    def words(claim: int) -> str:
+    def clause(claim: int) -> Proof:
         write = kept[claim]
-        what = ("the creation", "the change of settings", "the deletion")[writes.f[write]]
-        made = {
-            CREATE: f" of topic id {writes.topic_id[write]}",
-            ALTER: f" to {writes.number[write]}",
-            DELETE: "",
+        rule, made = {
+            CREATE: ("the creation of topic id {topic_id}", {"topic_id": writes.topic_id[write]}),
+            ALTER: ("the change of settings to {setting}", {"setting": writes.number[write]}),
+            DELETE: ("the deletion", {}),
         }[int(writes.f[write])]
-        return f"{what}{made} (write {writes.index[write]}, through {writes.node[write]})"
+        by: dict[str, Any] = {"write": writes.index[write], "node": writes.node[write]}
+        return Proof.of(rule + " (write {write}, through {node})", **made, **by)
 
     return _Claims(
         f=writes.f[kept],
         rank=writes.call_ns[kept],
         known_ns=writes.return_ns[kept],
         node=writes.node[kept],
-        words=words,
+        clause=clause,
     )
 
 
@@ -168,11 +171,13 @@ def _of_sightings(seen: Sightings, writes: Writes) -> _Claims:
     kept = np.flatnonzero(maker >= 0)
     made_by = maker[kept]
 
-    def words(claim: int) -> str:
+    def clause(claim: int) -> Proof:
         row = int(kept[claim])
-        return (
-            f"{_shown(seen, row)}, as read {seen.read[row]} through {seen.node[row]} had shown "
-            f"(process {seen.process[row]})"
+        return _shown(seen, row).further(
+            ", as read {read} through {node} had shown (process {process})",
+            read=seen.read[row],
+            node=seen.node[row],
+            process=seen.process[row],
         )
 
     return _Claims(
@@ -180,7 +185,7 @@ def _of_sightings(seen: Sightings, writes: Writes) -> _Claims:
         rank=writes.call_ns[made_by],
         known_ns=seen.return_ns[kept],
         node=seen.node[kept],
-        words=words,
+        clause=clause,
     )
 
 
@@ -222,8 +227,8 @@ def _lacking(key: str, seen: Sightings, claims: _Claims, lacked: NDArray[np.int6
     rows = np.flatnonzero(lacked != NONE)
     stale, claim = seen.take(rows), lacked[rows]
 
-    def words(place: int) -> tuple[str, str]:
-        return _shown(stale, place), claims.words(int(claim[place]))
+    def clauses(place: int) -> tuple[Proof, Proof]:
+        return _shown(stale, place), claims.clause(int(claim[place]))
 
     return Lacking(
         key=key,
@@ -232,11 +237,39 @@ def _lacking(key: str, seen: Sightings, claims: _Claims, lacked: NDArray[np.int6
         node=stale.node,
         call_ns=stale.call_ns,
         known_ns=claims.known_ns[claim],
-        words=words,
+        clauses=clauses,
     )
 
 
-def _shown(seen: Sightings, row: int) -> str:
+def _shown(seen: Sightings, row: int) -> Proof:
     if seen.kind[row] == ID:
-        return f"topic id {seen.topic_id[row]}"
-    return f"setting {seen.number[row]}" if seen.kind[row] == NUMBER else "no such topic"
+        return Proof.of("topic id {topic_id}", topic_id=seen.topic_id[row])
+    if seen.kind[row] == NUMBER:
+        return Proof.of("setting {setting}", setting=seen.number[row])
+    return Proof.of("no such topic")
+
+
+def _epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
+    """Find reads that went back, and how many sightings were compared.
+
+    `across`: against reads through other brokers, else through the same one.
+    """
+    kept = describes.filter(
+        pc.and_(
+            pc.is_valid(describes["topic_id"]),
+            pc.greater_equal(pc.fill_null(describes["leader_epoch"], -1), 0),
+        )
+    )
+    partitions = list(stretches(kept, ("topic", "topic_id", "partition"), then="read"))
+    found = [
+        lacking
+        for partition in partitions
+        for lacking in went_back(
+            f"{partition['topic'][0]}-{partition['partition'][0]}",
+            partition,
+            number="leader_epoch",
+            across=across,
+            clause=lambda epoch: Proof.of("leader epoch {leader_epoch}", leader_epoch=epoch),
+        )
+    ]
+    return found, sum(compared_count(partition, across=across) for partition in partitions)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.view import View, doubtful
@@ -91,21 +91,24 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
     newer = reads.history.versions[place]
     since_ns = int(calm.since_ns(reads.return_ns[row : row + 1])[0])
     return Proof.of(
-        "{node}, unfenced, showed {words} to a read that was called at {call}; "
-        "metadata offset {newer_metadata_offset} (leader {leader}, leader epoch "
-        "{leader_epoch}, ISR {isr_text}) had replaced that by {there}, and nothing "
+        "{node}, unfenced, showed {shown} to a read that was called at {call}; "
+        "metadata offset {newer_metadata_offset} (leader {new_leader}, leader epoch "
+        "{new_leader_epoch}, ISR {new_isr}) had replaced that by {there}, and nothing "
         "was broken since {since}",
         metadata_offsets={
             "metadata_offset": shown.metadata_offset,
             "newer_metadata_offset": newer.metadata_offset,
         },
-        values={"read": int(reads.read[row])},
         times={"call": int(reads.call_ns[row]), "there": int(there_ns[place]), "since": since_ns},
         node=reads.node[row],
-        words=reads.words(row),
-        leader=newer.leader,
-        leader_epoch=newer.leader_epoch,
-        isr_text=newer.isr_text,
+        sources=dict.fromkeys(
+            ("new_leader", "new_leader_epoch", "new_isr"), "newer_metadata_offset"
+        )
+        | dict.fromkeys(("leader", "leader_epoch", "isr"), "metadata_offset"),
+        shown=reads.clause(row),
+        new_leader=newer.leader,
+        new_leader_epoch=newer.leader_epoch,
+        new_isr=newer.isr_text,
     )
 
 
@@ -115,7 +118,6 @@ CHECKS: Final = (
             id="V7",
             name=NAME,
             title="A broker shows an ISR that was replaced long ago, though nothing is broken",
-            kind=Kind.ANOMALY,
             rule="A read of a partition was called when nothing had been broken, and its broker "
             "had been unfenced, for the time that the scenario gives brokers to catch up; and "
             "every version of the partition that it may have shown had been replaced for longer "
@@ -125,7 +127,6 @@ CHECKS: Final = (
             meaning="A broker has stopped to follow the metadata log, and serves on.",
             case="a read of a partition that had another version before, while nothing is broken",
             source="KIP-500; KIP-1243",
-            strength=Strength.NEVER,
             needs=("metadata_log", "describes"),
         ),
         kernel=stale_isr_reads,

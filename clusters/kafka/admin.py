@@ -28,11 +28,12 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
-from clusters.kafka.asking import Address
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.observation import ask_metadata
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.failure import HarnessError
 from history.operation import Outcome
 
@@ -84,7 +85,10 @@ class KafkaAdmin:
     `leader`: the active controller, if there is one; `brokers`: those that run; `nodes`: all.
     """
 
-    def __init__(self, *, leader: Nodes, brokers: Nodes, nodes: Nodes) -> None:
+    def __init__(
+        self, *, leader: Nodes, brokers: Nodes, nodes: Nodes, spoken: Spoken = NEWEST
+    ) -> None:
+        self._spoken = spoken
         self._leader = leader
         self._brokers = brokers
         self._nodes = nodes
@@ -94,7 +98,8 @@ class KafkaAdmin:
 
         Raises HarnessError with Kafka's words if it is refused or not granted in time.
         """
-        write = create_topic(topic, timeout_s=min(within_s, _ATTEMPT_S_MAX))
+        attempt_s = min(within_s, _ATTEMPT_S_MAX)
+        write = create_topic(topic, timeout_s=attempt_s, spoken=self._spoken)
         what = f"create topic {topic.name}"
         deadline = time.monotonic() + within_s
         # After an attempt without a clear answer, an existing topic may well be ours.
@@ -213,7 +218,7 @@ class KafkaAdmin:
         """The partition in the latest leader epoch, and of those by most brokers; HarnessError."""
         topic, partition = _parts(key)
         while True:
-            answers = ask_metadata(self._brokers(), timeout_s=_LOOK_S)
+            answers = ask_metadata(self._brokers(), timeout_s=_LOOK_S, spoken=self._spoken)
             shown = [
                 _seen(part)
                 for answer in answers.values()

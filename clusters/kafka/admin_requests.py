@@ -22,13 +22,6 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 )
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
-from kio.schema.create_topics.v7.request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
@@ -44,6 +37,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from clusters.kafka.connection import NoAnswerError, NodeConnection
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import TopicSpec
 from history.operation import Outcome
 
@@ -117,16 +111,20 @@ def ask_write(connection: NodeConnection, write: Write, *, timeout_s: float) -> 
     return write.answered(response)
 
 
-def create_topic(topic: TopicSpec, *, timeout_s: float) -> Write:
+def create_topic(topic: TopicSpec, *, timeout_s: float, spoken: Spoken = NEWEST) -> Write:
     """Create a topic, by counts or by its assignment of broker ids."""
-    request = CreateTopicsRequest(topics=(creatable(topic),), timeout=_timeout(timeout_s))
+    request = spoken.creation.CreateTopicsRequest(
+        topics=(creatable(topic, spoken.creation),), timeout=_timeout(timeout_s)
+    )
 
-    def answered(response: CreateTopicsResponse) -> Answered:
+    def answered(response: Any) -> Answered:
         (result,) = response.topics
-        topic_id = topic_id_text(result.topic_id) if result.topic_id else None
-        return answer_of(result.error_code, result.error_message, topic_id=topic_id)
+        topic_id = getattr(result, "topic_id", None)
+        text = topic_id_text(topic_id) if topic_id else None
+        return answer_of(result.error_code, result.error_message, topic_id=text)
 
-    return Write(request=request, response_type=CreateTopicsResponse, answered=answered)
+    response_type = spoken.created.CreateTopicsResponse
+    return Write(request=request, response_type=response_type, answered=answered)
 
 
 def create_partitions(topic: str, count: int, *, timeout_s: float) -> Write:
@@ -210,16 +208,16 @@ def elect_preferred(topic: str, partition: int, *, timeout_s: float) -> Write:
     return Write(request=request, response_type=ElectLeadersResponse, answered=answered)
 
 
-def creatable(topic: TopicSpec) -> CreatableTopic:
-    """A topic as a request to create it names it."""
+def creatable(topic: TopicSpec, creation: Any) -> Any:
+    """A topic as a request to create it names it; `creation`: the version of the request."""
     explicit = topic.assignment is not None
-    return CreatableTopic(
+    return creation.CreatableTopic(
         name=TopicName(topic.name),
         num_partitions=i32(-1 if explicit else topic.partitions),
         replication_factor=i16(-1 if explicit else topic.replication_factor),
-        assignments=tuple(_assignments(topic.assignment or ())),
+        assignments=tuple(_assignments(topic.assignment or (), creation)),
         configs=tuple(
-            CreatableTopicConfig(name=name, value=str(value))
+            creation.CreatableTopicConfig(name=name, value=str(value))
             for name, value in topic.settings.items()
         ),
     )
@@ -263,10 +261,10 @@ def _reassignment(
     )
 
 
-def _assignments(assignment: Collection[Sequence[int]]) -> Iterable[CreatableReplicaAssignment]:
+def _assignments(assignment: Collection[Sequence[int]], creation: Any) -> Iterable[Any]:
     for partition, replicas in enumerate(assignment):
         ids = tuple(BrokerId(i32(broker_id)) for broker_id in replicas)
-        yield CreatableReplicaAssignment(partition_index=i32(partition), broker_ids=ids)
+        yield creation.CreatableReplicaAssignment(partition_index=i32(partition), broker_ids=ids)
 
 
 def _timeout(timeout_s: float) -> i32Timedelta:

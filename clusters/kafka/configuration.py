@@ -14,7 +14,6 @@ where the leader is (KIP-853), and a node goes there: at once in a dynamic quoru
 refuse that.
 """
 
-import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,9 @@ from typing import Final
 
 from clusters.abilities import LinkEnd, Route, direct
 from clusters.hosts.place import LOOPBACK
-from clusters.kafka.releases import version_numbers
-from clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
-from clusters.port import CLIENTS, NodeName
+from clusters.kafka_port import BrokersSpec, KafkaSpec, Quorum, Role, role_of
+from clusters.port import CLIENTS, NodeName, node_number
+from clusters.provision.releases import version_numbers
 from history.failure import UsageError
 
 __all__ = [
@@ -34,13 +33,15 @@ __all__ = [
     "PROPERTIES",
     "KafkaNode",
     "Listener",
+    "broker_defaults",
+    "broker_listeners",
     "first_members",
     "hosts_file",
     "links_between",
     "nodes_of",
     "properties",
-    "properties_file",
     "refuse_impossible",
+    "refuse_reserved",
 ]
 
 PROPERTIES: Final = "server.properties"
@@ -83,6 +84,7 @@ _RESERVED: Final = frozenset(
         "node.id",
         "process.roles",
         "security.inter.broker.protocol",
+        "zookeeper.connect",
     }
 )
 
@@ -108,34 +110,29 @@ class KafkaNode:
         return f"{self.name}.{_HOST_SUFFIX[self.role]}"
 
 
-def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[KafkaNode, ...]:
-    """The nodes of a cluster, controllers first. `ports` gives as many free ports as asked for.
+def nodes_of(
+    spec: BrokersSpec, *, ports: Callable[[int], tuple[int, ...]]
+) -> tuple[KafkaNode, ...]:
+    """The nodes of Kafka's own, controllers first. `ports` gives as many free ports as asked for.
 
     Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
     """
-    counts = (
-        (Role.CONTROLLER, spec.controllers + spec.spare_controllers),
-        (Role.BROKER, spec.brokers + spec.spare_brokers),
-    )
-    wanted = [(role, number) for role, count in counts for number in range(1, count + 1)]
-    given = iter(ports(sum(len(_LISTENERS[role]) for role, _ in wanted)))
+    wanted = [node for node in spec.nodes if role_of(node) in _LISTENERS]
+    given = iter(ports(sum(len(_LISTENERS[role_of(node)]) for node in wanted)))
     return tuple(
         KafkaNode(
-            name=NodeName(f"{role}-{number}"),
-            node_id=number + (_CONTROLLER_ID_BASE if role is Role.CONTROLLER else 0),
-            ports={listener: next(given) for listener in _LISTENERS[role]},
+            name=node,
+            node_id=node_number(node)
+            + (_CONTROLLER_ID_BASE if role_of(node) is Role.CONTROLLER else 0),
+            ports={listener: next(given) for listener in _LISTENERS[role_of(node)]},
         )
-        for role, number in wanted
+        for node in wanted
     )
 
 
-def first_members(spec: KafkaSpec, nodes: Sequence[KafkaNode]) -> tuple[KafkaNode, ...]:
+def first_members(spec: BrokersSpec, nodes: Sequence[KafkaNode]) -> tuple[KafkaNode, ...]:
     """Return the nodes that make the cluster up when it starts: all but the spare ones."""
-    of_role = {role: [node for node in nodes if node.role is role] for role in Role}
-    return (
-        *of_role[Role.CONTROLLER][: spec.controllers],
-        *of_role[Role.BROKER][: spec.brokers],
-    )
+    return tuple(node for node in nodes if node.name not in spec.spares)
 
 
 def refuse_impossible(spec: KafkaSpec) -> None:
@@ -147,8 +144,13 @@ def refuse_impossible(spec: KafkaSpec) -> None:
         )
     if spec.spare_controllers and spec.quorum is Quorum.STATIC:
         raise UsageError("spare controllers are for a dynamic quorum: a static one has its voters")
-    for settings in (spec.settings, spec.controller_settings, spec.broker_settings):
-        if taken := sorted(_RESERVED.intersection(settings)):
+    refuse_reserved(spec.settings, spec.controller_settings, spec.broker_settings)
+
+
+def refuse_reserved(*settings: Mapping[str, str]) -> None:
+    """Raise UsageError if one of them sets what the harness must decide."""
+    for one in settings:
+        if taken := sorted(_RESERVED.intersection(one)):
             raise UsageError(
                 f"settings that are not free to choose: {', '.join(taken)} (names, addresses and "
                 "directories of the nodes are the harness's own)"
@@ -167,20 +169,13 @@ def properties(
     """The node's server.properties. The role's settings win over the common ones, over defaults."""
     own = spec.controller_settings if node.role is Role.CONTROLLER else spec.broker_settings
     return {
-        **_defaults(spec.brokers, version=version),
+        **broker_defaults(spec.brokers, version=version),
+        **_SESSIONS,
         **spec.settings,
         **own,
         **_quorum(spec, nodes=nodes),
         **_identity(node, data=data, version=version, route=route),
     }
-
-
-def properties_file(properties: Mapping[str, str]) -> str:
-    """Return the text of a Java properties file."""
-    return "".join(
-        f"{_escaped_key(key)}={_escaped_value(value)}\n"
-        for key, value in sorted(properties.items())
-    )
 
 
 def hosts_file(source: KafkaNode, *, nodes: tuple[KafkaNode, ...], route: Route = direct) -> str:
@@ -246,21 +241,23 @@ def _identity(node: KafkaNode, *, data: Path, version: str, route: Route) -> dic
         "process.roles": str(node.role),
         "log.dirs": str(data),
         "controller.listener.names": Listener.CONTROLLER,
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in Listener),
-        "listeners": ",".join(
-            f"{listener}://{node.address}:{port}" for listener, port in node.ports.items()
-        ),
+        **_listeners(node),
     }
     if node.role is Role.CONTROLLER:
         if version_numbers(version) < _CONTROLLERS_ADVERTISE:
             return common
         port = node.ports[Listener.CONTROLLER]
         return common | {"advertised.listeners": f"{Listener.CONTROLLER}://{node.host}:{port}"}
+    return common | broker_listeners(node, route=route)
+
+
+def broker_listeners(node: KafkaNode, *, route: Route) -> dict[str, str]:
+    """Return the settings that say where a broker is found, and by whom."""
     hosts = {
         Listener.CLIENT: _found_by(CLIENTS, node, route=route),
         Listener.REPLICATION: node.host,
     }
-    return common | {
+    return _listeners(node) | {
         "inter.broker.listener.name": Listener.REPLICATION,
         "advertised.listeners": ",".join(
             f"{listener}://{host}:{node.ports[listener]}" for listener, host in hosts.items()
@@ -268,13 +265,28 @@ def _identity(node: KafkaNode, *, data: Path, version: str, route: Route) -> dic
     }
 
 
-def _defaults(broker_count: int, *, version: str) -> dict[str, str]:
+def _listeners(node: KafkaNode) -> dict[str, str]:
+    return {
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in Listener),
+        "listeners": ",".join(
+            f"{listener}://{node.address}:{port}" for listener, port in node.ports.items()
+        ),
+    }
+
+
+_SESSIONS: Final = {
+    # A restarted broker is refused until its old session has ended; a fault shows sooner.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+}
+
+
+def broker_defaults(broker_count: int, *, version: str) -> dict[str, str]:
+    """Return what the harness chooses for a broker, whatever keeps its metadata."""
     replication_factor = str(min(3, broker_count))
     isr_size_min = str(min(2, broker_count))
     chosen = {
-        # A restarted broker is refused until its old session has ended; a fault shows sooner.
-        "broker.session.timeout.ms": "3000",
-        "broker.heartbeat.interval.ms": "300",
+        # A fault shows sooner.
         "replica.lag.time.max.ms": "3000",
         # What is tested is what the play says; a typo must not make a topic.
         "auto.create.topics.enable": "false",
@@ -302,25 +314,3 @@ def _defaults(broker_count: int, *, version: str) -> dict[str, str]:
             "share.coordinator.state.topic.num.partitions": "4",
         }
     return chosen
-
-
-def _escaped_value(value: str) -> str:
-    text = _escaped(value)
-    return f"\\{text}" if text[:1] in (" ", "\t", "\f") else text
-
-
-def _escaped(value: str) -> str:
-    """Return the text that `Properties.load` reads back; it takes non-ASCII text for Latin-1."""
-    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    return "".join(
-        one if one.isascii() else "".join(f"\\u{unit:04x}" for unit in _utf16(one)) for one in text
-    )
-
-
-def _escaped_key(key: str) -> str:
-    return re.sub(r"([=:#! \t\f])", r"\\\1", _escaped(key))
-
-
-def _utf16(text: str) -> tuple[int, ...]:
-    encoded = text.encode("utf-16-be")
-    return tuple(int.from_bytes(encoded[at : at + 2]) for at in range(0, len(encoded), 2))

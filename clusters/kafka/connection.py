@@ -8,8 +8,8 @@ import socket
 import time
 from typing import Any, Final, Self, TypeVar
 
-from clusters.kafka.asking import Address
 from clusters.protocol.framing import Exchange, FrameError
+from clusters.protocol.talking import Address
 
 __all__ = ["NoAnswerError", "NodeConnection"]
 

@@ -9,13 +9,12 @@ from typing import Any, Final
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
-from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
 from clusters.kafka.admin_requests import error_name, topic_id_text
 from clusters.kafka.connection import NoAnswerError, NodeConnection
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from history.journal import ReadJournal
 
@@ -73,15 +72,15 @@ class DescribeRecorder:
 
 
 def ask_topics(
-    connection: NodeConnection, names: Sequence[str], *, timeout_s: float
+    connection: NodeConnection,
+    names: Sequence[str],
+    *,
+    timeout_s: float,
+    spoken: Spoken = NEWEST,
 ) -> tuple[Item, ...]:
     """The metadata of these topics as a node shows it; NoAnswerError."""
-    request = MetadataRequest(
-        topics=tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
-    return tuple(metadata_items(connection.ask(request, MetadataResponse, timeout_s=timeout_s)))
+    request = spoken.asking_metadata(names)
+    return tuple(metadata_items(connection.ask(request, spoken.metadata, timeout_s=timeout_s)))
 
 
 def metadata_items(response: MetadataResponse) -> Iterator[Item]:
@@ -110,10 +109,11 @@ def counter_setting(config_value: int) -> dict[str, str]:
 
 
 def _partition_items(topic: MetadataResponseTopic) -> Iterator[Item]:
+    topic_id = getattr(topic, "topic_id", None)  # releases before 2.8 have none
     for partition in topic.partitions:
         yield {
             "topic": str(topic.name),
-            "topic_id": None if topic.topic_id is None else topic_id_text(topic.topic_id),
+            "topic_id": None if topic_id is None else topic_id_text(topic_id),
             "partition": int(partition.partition_index),
             "error": error_name(partition.error_code),
             "leader": int(partition.leader_id),

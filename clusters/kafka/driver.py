@@ -8,9 +8,8 @@ from typing import Final
 from clusters.abilities import Route
 from clusters.hosts.place import Host
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
+from clusters.kafka.preparation import prepare, with_levels, with_release
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.upgrade_preparation import with_levels, with_release
 from clusters.kafka_port import KafkaSpec
 from clusters.system import Wanted
 from history.clock import Clock

@@ -22,12 +22,12 @@ from clusters.hosts.command import Completed, run_command
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import KafkaNode, Listener, first_members, nodes_of
 from clusters.kafka.launch import tool_command
-from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka.voters import CHECKPOINT as VOTERS
 from clusters.kafka.voters import Voter, VoterSeat, placeholders, stated
 from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
+from clusters.provision.releases import Release, version_numbers
 from history.failure import HarnessError, UsageError
 
 __all__ = [

@@ -1,22 +1,18 @@
 """The command line of a node's JVM, and of Kafka's own tools: pure functions of what is known."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.kafka.releases import Release
 from clusters.provision.java import Java
+from clusters.provision.jvm import COLLECTOR, QUICK_START, jvm_command
+from clusters.provision.releases import Release
 
-__all__ = ["LOGGING_FILES", "class_dump_command", "server_command", "tool_command"]
+__all__ = ["HEAP", "LOGGING_FILES", "server_command", "tool_command"]
 
 _SERVER: Final = "kafka.Kafka"
-
-# C1 alone and the serial collector: half the CPU of a start. Nodes of a fault run start often and
-# several share few cores; no run measures throughput here.
-_QUICK_START: Final = "-XX:TieredStopAtLevel=1"
-_COLLECTOR: Final = "-XX:+UseSerialGC"
-_HEAP: Final = "-Xmx256m"
+HEAP: Final = "256m"
+"""The bound on the heap of a node."""
 
 LOGGING_FILES: Final = tuple(
     Path(__file__).with_name(name) for name in ("log4j.properties", "log4j2.properties")
@@ -44,25 +40,14 @@ def server_command(
     options: Sequence[str] = (),
 ) -> list[str]:
     """The command that runs a node in the foreground. `options` win over the defaults."""
-    return [
-        str(java.executable),
-        _HEAP,
-        _QUICK_START,
-        *(() if _chooses_collector(options) else (_COLLECTOR,)),
-        # A node out of memory is a node that is down, not one that limps.
-        "-XX:+ExitOnOutOfMemoryError",
-        # No file in /tmp that every start and stop has to touch.
-        "-XX:-UsePerfData",
-        "-Djava.awt.headless=true",
-        # Names mean what the hosts file says at the time of asking.
-        f"-Djdk.net.hosts.file={hosts}",
-        "-Dsun.net.inetaddr.ttl=0",
-        "-Dsun.net.inetaddr.negative.ttl=0",
-        *_LOGGING,
-        *(() if class_archive is None else (f"-XX:SharedArchiveFile={class_archive}",)),
-        *options,
-        *("-cp", release.class_path, _SERVER, str(properties)),
-    ]
+    jvm = jvm_command(
+        java,
+        heap=HEAP,
+        hosts=hosts,
+        class_archive=class_archive,
+        options=(*_LOGGING, *options),
+    )
+    return [*jvm, "-cp", release.class_path, _SERVER, str(properties)]
 
 
 def tool_command(
@@ -70,16 +55,5 @@ def tool_command(
 ) -> list[str]:
     """The command that runs one of Kafka's tools, with nothing in its output but its own words."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    options = (_QUICK_START, _COLLECTOR, "-XX:-UsePerfData", quiet)
+    options = (QUICK_START, COLLECTOR, "-XX:-UsePerfData", quiet)
     return [str(java.executable), *options, "-cp", release.class_path, main_class, *arguments]
-
-
-def class_dump_command(classes: Path, *, archive: Path, java: Java, release: Release) -> list[str]:
-    """The command that makes an archive of the classes in a list, for `server_command`."""
-    files = (f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={archive}")
-    options = ("-Xshare:dump", _HEAP, _COLLECTOR, *files)
-    return [str(java.executable), *options, "-cp", release.class_path]
-
-
-def _chooses_collector(options: Sequence[str]) -> bool:
-    return any(re.match(r"-XX:\+Use\w+GC$", option) for option in options)

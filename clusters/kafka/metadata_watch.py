@@ -18,10 +18,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from clusters.kafka.asking import Address, ask
+from clusters.kafka.asking import ask
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import DescribeRecorder, Item, ask_topics
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import ReadJournal, RowJournal
@@ -46,12 +48,16 @@ _QUORUM: Final = DescribeQuorumRequest(topics=(_METADATA_LOG,))
 Nodes = Callable[[], Mapping[NodeName, Address]]
 
 
+def _nowhere(node_id: int) -> NodeName:
+    raise AssertionError(f"no controller spoke of node {node_id}")
+
+
 class MetadataWatch:
     """A context manager: watches from entry to exit.
 
     Raises HarnessError at the exit if one of its threads ended early, e.g. since the record could
     not be written: it is not to be taken for a whole one. `controllers`: those that run, at the
-    time of asking; `node_of`: a node by Kafka's id.
+    time of asking, None where there are none; `node_of`: a node by Kafka's id.
     """
 
     def __init__(
@@ -61,21 +67,23 @@ class MetadataWatch:
         clock: Clock,
         topics: Sequence[str],
         brokers: Mapping[NodeName, Address],
-        controllers: Nodes,
-        node_of: Callable[[int], NodeName],
+        controllers: Nodes | None = None,
+        node_of: Callable[[int], NodeName] = _nowhere,
+        spoken: Spoken = NEWEST,
     ) -> None:
         self._clock = clock
         self._topics = tuple(topics)
         self._brokers = dict(brokers)
-        self._controllers = controllers
+        self._controllers = controllers or dict
         self._node_of = node_of
+        self._spoken = spoken
         self._reads = ReadJournal(raw, clock, writer="observer")
         self._offsets = RowJournal(raw, "metadata_offsets")
         self._claims = RowJournal(raw, "quorum_claims")
         self._recorder = DescribeRecorder(self._reads, process=OBSERVER)
         self._stop = threading.Event()
         self._failures: list[Exception] = []
-        self._threads = [self._thread(self._watch_quorum)]
+        self._threads = [] if controllers is None else [self._thread(self._watch_quorum)]
         if self._topics:
             self._threads += [self._thread(self._watch, broker) for broker in self._brokers]
 
@@ -121,7 +129,8 @@ class MetadataWatch:
 
     def _shown(self, connection: NodeConnection) -> tuple[Item, ...] | None:
         try:
-            return ask_topics(connection, self._topics, timeout_s=_TIMEOUT_S)
+            topics, spoken = self._topics, self._spoken
+            return ask_topics(connection, topics, timeout_s=_TIMEOUT_S, spoken=spoken)
         except NoAnswerError:
             return None  # it is down: others see to that
 

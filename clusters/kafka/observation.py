@@ -17,15 +17,16 @@ from kio.schema.describe_quorum.v0.request import (
 from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
 from kio.schema.describe_quorum.v0.response import PartitionData as QuorumPartition
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from clusters.kafka.admin_requests import topic_id_text
-from clusters.kafka.asking import Address, ask
+from clusters.kafka.asking import ask
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 
 __all__ = [
     "OBSERVATION_TIMEOUT_S",
@@ -41,9 +42,6 @@ OBSERVATION_TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5
 """The wait for slow brokers (starting, stuck) once one broker has answered."""
 
-_ALL_TOPICS: Final = MetadataRequest(
-    topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-)
 _QUORUM: Final = DescribeQuorumRequest(
     topics=(
         TopicData(
@@ -59,9 +57,11 @@ def ask_metadata(
     *,
     timeout_s: float = OBSERVATION_TIMEOUT_S,
     grace_s: float | None = _GRACE_S,
+    spoken: Spoken = NEWEST,
 ) -> dict[NodeName, MetadataResponse]:
     """The metadata as each broker that answers knows it."""
-    return ask(brokers, _ALL_TOPICS, MetadataResponse, timeout_s=timeout_s, grace_s=grace_s)
+    request, response = spoken.asking_metadata(None), spoken.metadata
+    return ask(brokers, request, response, timeout_s=timeout_s, grace_s=grace_s)
 
 
 def best_of(answers: Mapping[int, MetadataResponse]) -> MetadataResponse:
@@ -105,9 +105,9 @@ def view_of(
             for partition in topic.partitions
         },
         topic_ids={
-            topic_id_text(topic.topic_id): str(topic.name)
+            topic_id_text(topic_id): str(topic.name)
             for topic in answer.topics
-            if topic.topic_id is not None
+            if (topic_id := getattr(topic, "topic_id", None)) is not None
         },
     )
 

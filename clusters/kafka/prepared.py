@@ -3,16 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import clusters
-from clusters.kafka.files_read import linked_directories, topmost
 from clusters.kafka.formatting import Bootstrap
 from clusters.kafka.launch import LOGGING_FILES
-from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka_port import Role
+from clusters.provision.files_read import linked_directories, topmost
 from clusters.provision.java import Java
+from clusters.provision.releases import Release, version_numbers
+from clusters.system import Prepared
 
-__all__ = ["KafkaPrepared"]
+__all__ = ["KafkaPrepared", "PreparedKafka"]
+
+
+@runtime_checkable
+class PreparedKafka(Prepared, Protocol):
+    """`clusters.system.Prepared` of any cluster whose brokers run a release of Kafka."""
+
+    @property
+    def release(self) -> Release:
+        """The release of its brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

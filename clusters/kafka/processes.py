@@ -1,7 +1,7 @@
-"""A cluster of Kafka's kind as processes: controllers, brokers, and what an operator asks of them.
+"""A cluster of Kafka's kind as processes: its brokers, and what an operator asks of them.
 
-Controllers are `controller-n`, brokers `broker-n`; a node's directory has `server.properties` and
-`hosts`. What the nodes run is a subclass's: a release of Apache Kafka, or the reference cluster.
+Brokers are `broker-n`, controllers of Kafka's own `controller-n`; their directories have
+`server.properties` and `hosts`. What the nodes run, and who keeps the metadata, is a subclass's.
 """
 
 from abc import abstractmethod
@@ -14,41 +14,39 @@ from clusters.abilities import LinkEnd, Route
 from clusters.hosts.place import DATA, LOOPBACK, Host
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
-from clusters.kafka.asking import Address, is_answered
+from clusters.kafka.asking import is_answered
 from clusters.kafka.configuration import (
     HOSTS,
     PROPERTIES,
     KafkaNode,
     Listener,
-    first_members,
     hosts_file,
     links_between,
     nodes_of,
-    properties_file,
-    refuse_impossible,
 )
-from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.kafka.node_tables import write_log_findings, write_settings
-from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
-from clusters.kafka.readiness import await_brokers, listed
+from clusters.kafka.observation import ask_metadata, view_of
+from clusters.kafka.readiness import await_brokers
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka.topics import create_topics
 from clusters.kafka_port import (
+    BrokersSpec,
+    BrokersView,
     ClusterView,
     FlippedPart,
-    KafkaSpec,
     Role,
     TopicSpec,
     refuse_unplaceable,
 )
 from clusters.port import CLIENTS, NodeName
 from clusters.processes.cluster import ProcessCluster
+from clusters.processes.networks import IsAnswered
 from clusters.processes.node import ProcessNode, Software
-from clusters.protocol.metadata_records import Definitions
+from clusters.processes.node_tables import write_log_findings, write_settings
+from clusters.processes.properties import properties_file
+from clusters.protocol.talking import Address
 from clusters.witness.bits import flip_bit
 from clusters.witness.live import log_end_offset
-from clusters.witness.witness import WitnessReport, write_witness
 from history.clock import Clock
-from history.failure import HarnessError
 
 __all__ = ["BrokerProcesses"]
 
@@ -56,13 +54,14 @@ __all__ = ["BrokerProcesses"]
 class BrokerProcesses(ProcessCluster):
     """`clusters.kafka_port.BrokerCluster` with all its abilities, but for what its nodes run.
 
-    `host`: where the nodes run. `software`: what each of them runs. `port_base`: use the ports from
-    there on, one for each controller and two for each broker; None: any that are free.
+    `host`: where the nodes run. `software`: what each of Kafka's own runs. `before`: the nodes of
+    another system that are started first, made with ports that it takes. `port_base`: use the ports
+    from there on, one for each controller and two for each broker; None: any that are free.
     """
 
     def __init__(
         self,
-        spec: KafkaSpec,
+        spec: BrokersSpec,
         *,
         host: Host,
         directory: Path,
@@ -70,9 +69,12 @@ class BrokerProcesses(ProcessCluster):
         software: Callable[[tuple[KafkaNode, ...]], Mapping[NodeName, Software]],
         port_base: int | None,
         route: Route,
+        is_answered: IsAnswered = is_answered,
+        spoken: Spoken = NEWEST,
+        before: Callable[[ReservedPorts], Mapping[NodeName, ProcessNode]] = lambda _ports: {},
     ) -> None:
-        refuse_impossible(spec)
         self._spec = spec
+        self._spoken = spoken
         # Where a proxy listens for a link it uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
         nodes = nodes_of(spec, ports=lambda count: ports.take(count, base=port_base))
@@ -87,8 +89,11 @@ class BrokerProcesses(ProcessCluster):
             host=host,
             clock=clock,
             nodes={
-                name: ProcessNode(name, place=place, software=runs[name], staging=home)
-                for name, place in places.items()
+                **before(ports),
+                **{
+                    name: ProcessNode(name, place=place, software=runs[name], staging=home)
+                    for name, place in places.items()
+                },
             },
             route=route,
             ports=ports,
@@ -98,6 +103,7 @@ class BrokerProcesses(ProcessCluster):
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),
             nodes=lambda: {name: self._address(name) for name in self._nodes},
+            spoken=spoken,
         )
 
     @abstractmethod
@@ -105,15 +111,15 @@ class BrokerProcesses(ProcessCluster):
         """The node's server.properties."""
 
     @abstractmethod
-    def _definitions(self) -> Definitions:
-        """The records of the metadata logs that its nodes write."""
+    def view(self) -> BrokersView:
+        """The metadata, within 2 s. Raises HarnessError if no node answers."""
 
     @abstractmethod
-    def _await_quorum(self) -> None:
-        """Return when brokers may be started; the controllers were."""
+    def leader_now(self) -> NodeName | None:
+        """Return the active controller; None if no node is."""
 
     @property
-    def spec(self) -> KafkaSpec:
+    def spec(self) -> BrokersSpec:
         """The specification that it was built from."""
         return self._spec
 
@@ -159,32 +165,20 @@ class BrokerProcesses(ProcessCluster):
         topic impossible, HarnessError if it exists already or is not there within 30 s.
         """
         refuse_unplaceable(topics, brokers=self._spec.brokers)
-        create_topics(topics, leader=self._leader, brokers=lambda: self._running(Role.BROKER))
-
-    def view(self) -> ClusterView:
-        """The metadata as the most current of the brokers shows it, within 2 s.
-
-        Raises HarnessError if no broker answers.
-        """
-        answers = ask_metadata(self._running(Role.BROKER))
-        if not answers:
-            states = {name: self.state(name) for name in self._nodes}
-            raise HarnessError(f"no broker answered; nodes: {listed(states)}")
-        by_id = {self.broker_id(name): answer for name, answer in answers.items()}
-        return view_of(best_of(by_id), answers=by_id, time_ns=self._clock.now_ns())
+        create_topics(
+            topics,
+            leader=self._leader,
+            brokers=lambda: self._running(Role.BROKER),
+            spoken=self._spoken,
+        )
 
     def view_by(self, broker: NodeName) -> ClusterView | None:
         """The metadata as this broker shows it, current or not; None if it does not answer."""
-        answers = ask_metadata({broker: self._address(broker)})
+        answers = ask_metadata({broker: self._address(broker)}, spoken=self._spoken)
         if not answers:
             return None
         by_id = {self.broker_id(broker): answers[broker]}
         return view_of(answers[broker], answers=by_id, time_ns=self._clock.now_ns())
-
-    def leader_now(self) -> NodeName | None:
-        """The active controller as it says itself, or None if none does."""
-        leader = quorum_leader(self._running(Role.CONTROLLER))
-        return None if leader is None else self.node_of(leader)
 
     def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
         """Flip one bit, drawn from the seed, on the disk of a node that is down."""
@@ -206,48 +200,34 @@ class BrokerProcesses(ProcessCluster):
         """The log end offset on the broker's disk; None if it has no replica of the key."""
         return log_end_offset(self._nodes[node].place.fetch(f"{DATA}/{key}").parent, key)
 
-    def watch(self, raw: Path, *, topics: Sequence[str]) -> MetadataWatch:
-        """Record in `raw`, while entered, what brokers show of topics, and who leads the quorum."""
-        return MetadataWatch(
-            raw,
-            clock=self._clock,
-            topics=topics,
-            brokers={name: self._address(name) for name in self._names(Role.BROKER)},
-            controllers=lambda: self._running(Role.CONTROLLER),
-            node_of=self.node_of,
-        )
-
-    def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
-        """Record in `raw` what the disks hold: metadata logs, replicas of topics, nodes' logs."""
+    def _write_node_tables(self, raw: Path) -> None:
+        """Record in `raw` what each node was told, and the worst words of its log."""
         write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
         logs: dict[str, Iterable[Path]] = {name: self.logs(name) for name in self._nodes}
         skewed = {skew.node for skew in self._hardships.clock_skews()}
         write_log_findings(raw, logs, clock=self._clock, skewed=skewed)
-        return write_witness(
-            # A spare node that was never started has nothing to tell.
-            {name: self.data_of(name) for name in self._nodes if self.pid_of(name) is not None},
-            topics=topics,
-            definitions=self._definitions(),
-            raw=raw,
-        )
 
     def _first_members(self) -> tuple[NodeName, ...]:
-        nodes = tuple(self._listed.values())
-        return tuple(node.name for node in first_members(self._spec, nodes))
+        return tuple(name for name in self._nodes if name not in self._spec.spares)
 
     def _configure(self, node: ProcessNode) -> None:
         """Write what the node has to know of itself and of the others. A start reads it anew."""
         nodes = tuple(self._listed.values())
         hosts = hosts_file(self._listed[node.name], nodes=nodes, route=self._route)
         settings = self._properties(node, nodes=nodes)
-        node.configure(settings, {PROPERTIES: properties_file(settings), HOSTS: hosts})
+        files = {PROPERTIES: properties_file(settings), HOSTS: hosts + self._also_found(node.name)}
+        node.configure(settings, files)
+
+    def _also_found(self, node: NodeName) -> str:  # noqa: ARG002 -- for subclasses
+        """The lines of a node's hosts file for what is not of Kafka's kind."""
+        return ""
 
     def _await_role(self, role: str, members: Sequence[NodeName]) -> None:
-        if role == Role.CONTROLLER:
-            self._await_quorum()
-        else:
-            ids = {name: self.broker_id(name) for name in members}
-            await_brokers(self._nodes, {name: self._address(name) for name in members}, ids=ids)
+        """Return when brokers can be used."""
+        assert role == Role.BROKER, role
+        ids = {name: self.broker_id(name) for name in members}
+        addresses = {name: self._address(name) for name in members}
+        await_brokers(self._nodes, addresses, ids=ids, spoken=self._spoken)
 
     def _leader(self) -> dict[NodeName, Address]:
         leader = self.leader_now()

@@ -27,8 +27,9 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, u16
 
 from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.asking import Address, ask
+from clusters.kafka.asking import ask
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 
 __all__ = ["QuorumReplica", "VotersView", "add_voter", "remove_voter", "voters_view"]
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from clusters.hosts.place import LOG
-from clusters.kafka.asking import Address
 from clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
+from clusters.protocol.talking import Address
 from history.failure import HarnessError
 
 __all__ = ["await_brokers", "await_first_voters", "listed"]
@@ -48,6 +49,7 @@ def await_brokers(
     brokers: Mapping[NodeName, Address],
     *,
     ids: Mapping[NodeName, int],
+    spoken: Spoken = NEWEST,
 ) -> None:
     """Wait until each of these brokers shows all of them unfenced, by these ids.
 
@@ -56,7 +58,7 @@ def await_brokers(
     deadline = time.monotonic() + _START_TIMEOUT_S
     wanted = frozenset(ids[name] for name in brokers)
     while True:
-        answers = ask_metadata(brokers)
+        answers = ask_metadata(brokers, spoken=spoken)
         seen = {name: view_of(answer, time_ns=0).brokers for name, answer in answers.items()}
         if all(seen.get(name) == wanted for name in brokers):
             return

@@ -8,9 +8,9 @@ from typing import Self
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.formatting import directory_id_of, format_directory
 from clusters.kafka.launch import server_command, tool_command
-from clusters.kafka.logs import last_words
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.voters import VoterSeat
+from clusters.processes.logs import last_words
 from clusters.witness.losses import ReplicaHoldings, holdings_of
 
 __all__ = ["KafkaFiles", "KafkaSoftware"]

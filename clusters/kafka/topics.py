@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from kio.schema.create_topics.v7.request import CreateTopicsRequest
-from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.create_topics.v7.response import CreatableTopicResult
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
 from clusters.kafka.admin_requests import creatable
-from clusters.kafka.asking import Address, ask
+from clusters.kafka.asking import ask
 from clusters.kafka.observation import ask_metadata, view_of
+from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.failure import HarnessError, UsageError
 
 __all__ = ["create_topics"]
@@ -59,25 +60,29 @@ Leader = Callable[[], Mapping[NodeName, Address]]
 """The active controller at the time of asking, if there is one."""
 
 
-def create_topics(topics: Sequence[TopicSpec], *, leader: Leader, brokers: Brokers) -> None:
+def create_topics(
+    topics: Sequence[TopicSpec], *, leader: Leader, brokers: Brokers, spoken: Spoken = NEWEST
+) -> None:
     """Create topics, and return when every unfenced broker shows a leader for each partition.
 
     Raises UsageError if Kafka finds a topic impossible, HarnessError if one exists already or is
     not seen everywhere within 30 s.
     """
     deadline = time.monotonic() + _CREATION_TIMEOUT_S
-    _create(topics, leader=leader, deadline=deadline)
-    _await_leaders(topics, brokers=brokers, deadline=deadline)
+    _create(topics, leader=leader, deadline=deadline, spoken=spoken)
+    _await_leaders(topics, brokers=brokers, deadline=deadline, spoken=spoken)
 
 
-def _create(topics: Sequence[TopicSpec], *, leader: Leader, deadline: float) -> None:
+def _create(
+    topics: Sequence[TopicSpec], *, leader: Leader, deadline: float, spoken: Spoken
+) -> None:
     missing = {topic.name: topic for topic in topics}
     attempted = False
     problem = "no controller answered"
     while missing:
         if time.monotonic() > deadline:
             raise HarnessError(f"topics {', '.join(missing)} could not be created: {problem}")
-        for result in _attempt(missing.values(), leader=leader()):
+        for result in _attempt(missing.values(), leader=leader(), spoken=spoken):
             # After an attempt without an answer, an existing topic may well be ours.
             if _is_created(result, attempted=attempted):
                 del missing[str(result.name)]
@@ -89,13 +94,14 @@ def _create(topics: Sequence[TopicSpec], *, leader: Leader, deadline: float) -> 
 
 
 def _attempt(
-    topics: Iterable[TopicSpec], *, leader: Mapping[NodeName, Address]
+    topics: Iterable[TopicSpec], *, leader: Mapping[NodeName, Address], spoken: Spoken
 ) -> tuple[CreatableTopicResult, ...]:
-    request = CreateTopicsRequest(
-        topics=tuple(creatable(topic) for topic in topics),
+    request = spoken.creation.CreateTopicsRequest(
+        topics=tuple(creatable(topic, spoken.creation) for topic in topics),
         timeout=i32Timedelta.parse(timedelta(seconds=_REQUEST_TIMEOUT_S)),
     )
-    answers = ask(leader, request, CreateTopicsResponse, timeout_s=_REQUEST_TIMEOUT_S)
+    response = spoken.created.CreateTopicsResponse
+    answers = ask(leader, request, response, timeout_s=_REQUEST_TIMEOUT_S)
     return tuple(result for answer in answers.values() for result in answer.topics)
 
 
@@ -109,10 +115,12 @@ def _is_created(result: CreatableTopicResult, *, attempted: bool) -> bool:
     raise kind(f"topic {result.name} cannot be created: {result.error_message or code.name}")
 
 
-def _await_leaders(topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float) -> None:
+def _await_leaders(
+    topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float, spoken: Spoken
+) -> None:
     wanted = {key for topic in topics for key in topic.keys}
     while True:
-        answers = ask_metadata(brokers())
+        answers = ask_metadata(brokers(), spoken=spoken)
         lacking = {name: wanted - _led(answer) for name, answer in answers.items()}
         if answers and not any(lacking.values()):
             return

@@ -15,8 +15,7 @@ from clusters.abilities import LinkEnd, NodeUsage, Route
 from clusters.hosts.place import DATA, Host
 from clusters.hosts.ports import ReservedPorts
 from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeName, NodeState, role_name
-from clusters.processes.disks import ImageDisks, NodeDisks
-from clusters.processes.followed import FollowedDisks
+from clusters.processes.disks import FollowedDisks, ImageDisks, NodeDisks
 from clusters.processes.hardships import Hardships, HeldBack
 from clusters.processes.networks import IsAnswered, NodeNetworks
 from clusters.processes.node import ProcessNode
@@ -52,7 +51,8 @@ class ProcessCluster(HeldBack, ABC):
         self._route = route
         self._ports = ports
         self._nodes = dict(nodes)
-        self._is_answered = is_answered
+        self.is_answered: Final = is_answered
+        """Probes the way to a node."""
         places = {name: node.place for name, node in nodes.items()}
         self._networks = NodeNetworks(places, route=route, is_answered=is_answered)
         self._disks = _disks_of(spec, self._nodes, host=host)
@@ -223,7 +223,7 @@ class ProcessCluster(HeldBack, ABC):
 
     def answers(self, node: NodeName, *, timeout_s: float) -> bool:
         """Check whether a request from this machine, on no link, gets its answer."""
-        return self._is_answered(node, self._address(node), timeout_s=timeout_s)
+        return self.is_answered(node, self._address(node), timeout_s=timeout_s)
 
     def _roles(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(map(role_name, self._nodes)))

@@ -19,7 +19,7 @@ from clusters.processes.node import ProcessNode
 from history.clock import ClockSkew
 from history.failure import HarnessError
 
-__all__ = ["Hardships", "HeldBack"]
+__all__ = ["Hardships", "HeldBack", "WrongClocks"]
 
 
 class Hardships:
@@ -127,6 +127,24 @@ class HeldBack:
     def unsqueeze_node(self, node: NodeName) -> str:
         """Lift the limit on its memory; return how often it pressed."""
         return self._hardships.group(node).unsqueeze()
+
+
+class WrongClocks:
+    """The hardship that clusters of JVMs can put on their clocks: `clusters.abilities.Skews`."""
+
+    _hardships: Hardships
+
+    def skew_node(self, node: NodeName, skew: Skew) -> str:
+        """Put its wall clock wrong, whatever it was before; returns what its JVM then says."""
+        return self._hardships.skew(node, skew)
+
+    def unskew_node(self, node: NodeName) -> str:
+        """Put its wall clock right; returns what its JVM then says."""
+        return self._hardships.unskew(node)
+
+    def clock_skews(self) -> tuple[ClockSkew, ...]:
+        """Return which wall clocks were wrong, when, and by how much at most."""
+        return self._hardships.clock_skews()
 
 
 def _require_shared_files(node: ProcessNode, what: str) -> None:

@@ -1,4 +1,4 @@
-"""The compression of a batch's records; `decompression` undoes it."""
+"""The compression of a batch's records; `records` undoes it."""
 
 from enum import IntEnum
 

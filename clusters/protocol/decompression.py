@@ -1,8 +1,4 @@
-"""The records of a compressed batch come out again.
-
-Snappy is special twice: Java clients cut it into blocks (the framing of the xerial library),
-librdkafka sends one plain block, and both are legal in one log.
-"""
+"""The undoing of compression: gzip, snappy in the framing of Java's library or plain, lz4, zstd."""
 
 import struct
 from collections.abc import Iterator
@@ -15,8 +11,8 @@ from clusters.protocol.varints import VarintError, read_unsigned
 
 __all__ = ["decompressed"]
 
-RECORD_BYTES_MAX: Final = 1 << 30
-"""The most bytes that a batch may hold when decompressed: beyond it, it is a bomb, not a batch."""
+_BYTES_MAX: Final = 1 << 30
+"""The most bytes that are believed to come out: beyond it, it is a bomb."""
 
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
@@ -24,22 +20,23 @@ _BLOCK_LENGTH: Final = struct.Struct(">i")
 
 
 def decompressed(body: bytes, compression: Compression) -> bytes:
-    """The records of a batch. Raises RecordError if they cannot be decompressed."""
+    """Return the bytes that were compressed. Raises RecordError if they cannot be had."""
     try:
         if compression is Compression.NONE:
             return body
         if compression is Compression.SNAPPY:
             return _of_snappy(body)
         with pa.CompressedInputStream(pa.BufferReader(body), compression.name.lower()) as stream:
-            out: bytes = stream.read(RECORD_BYTES_MAX + 1)
+            out: bytes = stream.read(_BYTES_MAX + 1)
     except (pa.ArrowException, OSError, ValueError, struct.error, VarintError) as error:
         raise RecordError(f"not {compression.name.lower()}: {error}") from error
-    if len(out) > RECORD_BYTES_MAX:
-        raise RecordError(f"more than {RECORD_BYTES_MAX} bytes when decompressed")
+    if len(out) > _BYTES_MAX:
+        raise RecordError(f"more than {_BYTES_MAX} bytes when decompressed")
     return out
 
 
 def _of_snappy(body: bytes) -> bytes:
+    """Undo Java clients' blocks (the framing of the xerial library), or librdkafka's plain one."""
     if body.startswith(_XERIAL):
         return b"".join(_block(block) for block in _xerial_blocks(body))
     return _block(body)
@@ -59,7 +56,7 @@ def _xerial_blocks(body: bytes) -> Iterator[bytes]:
 def _block(block: bytes) -> bytes:
     # Snappy's preamble is the size of what comes out.
     size, _ = read_unsigned(block, 0)
-    if size > RECORD_BYTES_MAX:
+    if size > _BYTES_MAX:
         raise RecordError(f"a snappy block of {size} bytes")
     out: bytes = pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True)
     return out

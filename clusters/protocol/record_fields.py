@@ -14,15 +14,16 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters.protocol.varint_columns import signed_column
 from clusters.protocol.varints import CONTINUED, VarintError, read_signed
 
-__all__ = ["BadBatchError", "RecordFields", "record_borders"]
+__all__ = ["BadBatchError", "RecordFields", "record_borders", "signed_column"]
 
 _LONG_OR_NEGATIVE: Final = CONTINUED | 1
 _TOO_FEW: Final = "it has fewer records than it says"
 _LENGTH_MAX: Final = 1 << 40
 """A length near 2⁶³ must not wrap around to a place that exists."""
+_BYTES_MAX: Final = 10
+"""Of 64 bits, seven at a time."""
 
 
 class BadBatchError(Exception):
@@ -120,3 +121,33 @@ class RecordFields:
             value_lengths=value_lengths,
             value_ends=behind(value_starts, value_lengths),
         )
+
+
+def signed_column(
+    data: NDArray[np.uint8], positions: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (the zigzag numbers at these positions, where each ends); both as long as positions.
+
+    A number that runs past the data, or past 64 bits, ends behind the data: compare the ends with
+    where they may be at most before using the numbers.
+    """
+    last = len(data) - 1
+    bad = np.int64(len(data) + _BYTES_MAX)
+    ends = positions + 1
+    ends[positions > last] = bad
+    byte = data[np.minimum(positions, last)]
+    raw = (byte & 0x7F).astype(np.uint64)
+    longer = np.flatnonzero(byte >= CONTINUED)
+    for place in range(1, _BYTES_MAX):
+        if not longer.size:
+            break
+        at = positions[longer] + place
+        byte = data[np.minimum(at, last)]
+        raw[longer] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * place)
+        ends[longer] = np.where(at > last, bad, at + 1)
+        if place == _BYTES_MAX - 1:
+            byte[byte > 1] |= CONTINUED  # of the tenth byte, 64 bits have room for one
+        longer = longer[(byte >= CONTINUED) & (at <= last)]
+    ends[longer] = bad
+    values = (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64)
+    return values, ends

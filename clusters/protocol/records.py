@@ -1,7 +1,7 @@
 """The records of batches as columns: offsets, times, and where each key and value lies. Sans-IO.
 
 All batches are decoded together, a field at a time (`record_fields`): a log written slowly has a
-batch for each record.
+batch for each record. Compressed batches are unpacked first.
 
 Layout: https://kafka.apache.org/documentation/#record
 """
@@ -79,6 +79,29 @@ class Records:
             raise RecordError(f"headers at offset {self.offsets[index]}: {error}") from error
 
 
+def _of(batches: Sequence[Batch], column: str, batch_index: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.array([getattr(batch, column) for batch in batches], np.int64)[batch_index]
+
+
+def _headers(data: bytes, position: int) -> list[Header]:
+    count, position = read_signed(data, position)
+    found: list[Header] = []
+    for _ in range(count):
+        name, position = _read_bytes(data, position)
+        value, position = _read_bytes(data, position)
+        found.append((name or b"", value))
+    return found
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, start = read_signed(data, position)
+    if length < 0:
+        return None, start
+    if start + length > len(data):
+        raise VarintError(f"{length} bytes at byte {start} of {len(data)}")
+    return data[start : start + length], start + length
+
+
 _COLUMNS: Final = tuple(one.name for one in fields(Records) if one.type == NDArray[np.int64])
 
 
@@ -137,26 +160,3 @@ def _timestamps(
     created = _of(batches, "base_timestamp_ms", batch_index) + deltas
     appended = _of(batches, "log_append_time", batch_index).astype(bool)
     return np.where(appended, _of(batches, "max_timestamp_ms", batch_index), created)
-
-
-def _of(batches: Sequence[Batch], column: str, batch_index: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.array([getattr(batch, column) for batch in batches], np.int64)[batch_index]
-
-
-def _headers(data: bytes, position: int) -> list[Header]:
-    count, position = read_signed(data, position)
-    found: list[Header] = []
-    for _ in range(count):
-        name, position = _read_bytes(data, position)
-        value, position = _read_bytes(data, position)
-        found.append((name or b"", value))
-    return found
-
-
-def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, start = read_signed(data, position)
-    if length < 0:
-        return None, start
-    if start + length > len(data):
-        raise VarintError(f"{length} bytes at byte {start} of {len(data)}")
-    return data[start : start + length], start + length

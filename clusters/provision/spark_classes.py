@@ -1,7 +1,7 @@
 """An archive of Spark's parsed and verified classes (AppCDS): it halves the start of a session.
 
 A small session is started once to learn which classes checks load; then the JVM dumps them, which
-takes half a minute and 170 MB of the cache. As with Kafka's (`clusters.kafka.class_archives`), an
+takes half a minute and 170 MB of the cache. As with Kafka's (`clusters.kafka.preparation`), an
 archive fits one build of Java and one class path with its files as they were: both are in its name.
 One that does not fit is ignored by the JVM. A torn one may crash it, so it is given none that is
 not as it was made.

@@ -1,20 +1,34 @@
-"""Prepares and builds reference clusters as processes."""
+"""Reference clusters as processes, which stock clients of Kafka talk to: prepared and built.
 
-from collections.abc import Callable, Sequence
+They stand where clusters of Kafka's stand: the same nodes, ports and links, the same proxy in
+between, the same files for the witness.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
+from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
-from clusters.kafka_port import KafkaSpec
+from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
+from clusters.kafka.quorum_processes import QuorumProcesses
+from clusters.kafka.software import KafkaFiles
+from clusters.kafka_port import KafkaSpec, Quorum
+from clusters.port import NodeName
+from clusters.processes.node import ProcessNode
+from clusters.protocol.metadata_records import Definitions
 from clusters.provision.java import Java, find_java
-from clusters.reference.processes import ReferenceCluster
+from clusters.reference.codec.record_definitions import definitions
+from clusters.reference.process_settings import settings_of
+from clusters.reference.shell.formatting import format_directory, looked_at, new_id
 from clusters.reference.specs import level_of, release_like
 from clusters.system import Wanted
 from history.clock import Clock
+from history.failure import UsageError
 
-__all__ = ["DRIVER", "ReferenceDriver", "ReferencePrepared"]
+__all__ = ["DRIVER", "ReferenceCluster", "ReferenceDriver", "ReferencePrepared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +45,61 @@ class ReferencePrepared:
         raise NotImplementedError
 
     carried = files_read
+
+
+class ReferenceCluster(QuorumProcesses):
+    """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
+
+    `rules_off`: the rules that its nodes do not keep.
+    """
+
+    def __init__(
+        self,
+        spec: KafkaSpec,
+        *,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        rules_off: Sequence[str] = (),
+        port_base: int | None = None,
+        route: Route = direct,
+    ) -> None:
+        if spec.quorum is not Quorum.STATIC:
+            raise UsageError("the reference cluster has a static quorum alone")
+        self._level = level_of(spec)
+        self._rules_off = tuple(rules_off)
+        super().__init__(
+            spec,
+            host=host,
+            directory=directory,
+            clock=clock,
+            software=_software,
+            port_base=port_base,
+            route=route,
+        )
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions under test."""
+        found = {"cluster": "reference", "metadata_version": str(self._level)}
+        return found | ({"rules_off": ", ".join(self._rules_off)} if self._rules_off else {})
+
+    def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:
+        return settings_of(
+            self._spec,
+            self._listed[node.name],
+            nodes=nodes,
+            data=node.data,
+            hosts=node.place.directory / HOSTS,
+            rules_off=self._rules_off,
+            route=self._route,
+        )
+
+    def _definitions(self) -> Definitions:
+        return definitions()
+
+    def _await_quorum(self) -> None:
+        """Do nothing: a broker waits for its controllers on its own."""
 
 
 class ReferenceDriver:
@@ -66,6 +135,43 @@ class ReferenceDriver:
             port_base=port_base,
             route=route,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReferenceSoftware(KafkaFiles):
+    """`clusters.processes.node.Software` of one node."""
+
+    node: KafkaNode
+    cluster_id: str
+    first_directory_id: str | None = None
+
+    def command(self, directory: Path) -> list[str]:
+        """The interpreter's command line; its properties name the hosts file."""
+        configuration = str(directory / PROPERTIES)
+        return [sys.executable, "-m", "clusters.reference", "--config", configuration]
+
+    def format(self, data: Path, *, directory_id: str | None) -> None:
+        """Format as its own tool does."""
+        format_directory(
+            data,
+            node_id=self.node.node_id,
+            cluster_id=self.cluster_id,
+            directory_id=None if directory_id is None else int(directory_id),
+        )
+
+    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
+        """None: what `format` makes is what its tool makes."""
+        return None
+
+    def directory_id(self, data: Path) -> str | None:
+        """The id of a formatted directory, in decimal digits; None if it is not formatted."""
+        meta = looked_at(data).meta
+        return None if meta is None else str(meta.directory_id)
+
+
+def _software(nodes: tuple[KafkaNode, ...]) -> dict[NodeName, _ReferenceSoftware]:
+    cluster_id = new_id()
+    return {node.name: _ReferenceSoftware(node=node, cluster_id=cluster_id) for node in nodes}
 
 
 DRIVER: Final = ReferenceDriver()

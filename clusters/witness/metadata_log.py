@@ -8,10 +8,13 @@ it leaves most of the history. (`bootstrap.checkpoint` lies elsewhere: it is wha
 new cluster copies into its log.)
 
 What a log holds at its end may not be committed: that only the quorum knows.
+
+Kafka's records say "nothing changed" by values of their own (leader -2, recovery state -1); the
+table says it by null.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -20,12 +23,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from clusters.port import NodeName
+from clusters.protocol.message_decoder import Fields
 from clusters.protocol.metadata_records import Definitions, MetadataRecord
-from clusters.witness.metadata_rows import columns_of
 from clusters.witness.segments import Piece, read_batches_file, read_log, segments_of
 from history.cluster_schema import METADATA_LOG
 
-__all__ = ["METADATA_DIRECTORY", "MetadataPiece", "decoded", "read_metadata_log"]
+__all__ = ["METADATA_DIRECTORY", "MetadataPiece", "columns_of", "decoded", "read_metadata_log"]
 
 METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint")
@@ -33,6 +36,64 @@ _FOOTER: Final = "SnapshotFooterRecord"
 _DIGEST_BYTES: Final = 8
 _PIECE_BYTES: Final = 1 << 20
 """A record of 50 bytes becomes a row of 35 columns."""
+_PARTITION: Final = {
+    "topic_id": "topicId",
+    "partition": "partitionId",
+    "replicas": "replicas",
+    "isr": "isr",
+    "adding": "addingReplicas",
+    "removing": "removingReplicas",
+    "elr": "eligibleLeaderReplicas",
+    "last_known_elr": "lastKnownElr",
+    "leader": "leader",
+    "leader_recovery_state": "leaderRecoveryState",
+}
+_REGISTRATION: Final = {
+    "broker_id": "brokerId",
+    "broker_epoch": "brokerEpoch",
+    "incarnation_id": "incarnationId",
+    "fenced": "fenced",
+    "in_controlled_shutdown": "inControlledShutdown",
+}
+
+_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "RegisterBrokerRecord": _REGISTRATION,
+    "BrokerRegistrationChangeRecord": _REGISTRATION,
+    "UnregisterBrokerRecord": {"broker_id": "brokerId", "broker_epoch": "brokerEpoch"},
+    "FenceBrokerRecord": {"broker_id": "id", "broker_epoch": "epoch"},
+    "UnfenceBrokerRecord": {"broker_id": "id", "broker_epoch": "epoch"},
+    # A controller's id is a node id like any broker's.
+    "RegisterControllerRecord": {"broker_id": "controllerId", "incarnation_id": "incarnationId"},
+    "TopicRecord": {"topic": "name", "topic_id": "topicId"},
+    "RemoveTopicRecord": {"topic_id": "topicId"},
+    "PartitionRecord": {
+        **_PARTITION,
+        "leader_epoch": "leaderEpoch",
+        "partition_epoch": "partitionEpoch",
+    },
+    "PartitionChangeRecord": _PARTITION,
+    "ConfigRecord": {"name": "name", "value": "value"},
+    "FeatureLevelRecord": {"name": "name", "value": "featureLevel"},
+    "ProducerIdsRecord": {
+        "broker_id": "brokerId",
+        "broker_epoch": "brokerEpoch",
+        "value": "nextProducerId",
+    },
+    "ClientQuotaRecord": {"name": "key", "value": "value"},
+    "ZkMigrationStateRecord": {"value": "zkMigrationState"},
+    "BeginTransactionRecord": {"name": "name"},
+    "AbortTransactionRecord": {"value": "reason"},
+    "ClearElrRecord": {"topic": "topicName"},
+    "LeaderChangeMessage": {"leader": "leaderId"},
+    "KRaftVersionRecord": {"value": "kRaftVersion"},
+}
+
+_TOPIC_RESOURCE: Final = 2
+_BROKER_RESOURCE: Final = 4
+_LEADER_UNCHANGED: Final = -2
+_RECOVERY_UNCHANGED: Final = -1
+_FENCING: Final = {-1: False, 1: True}
+_SHUTDOWN: Final = {1: True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +143,29 @@ def decoded(piece: Piece, index: int, definitions: Definitions) -> MetadataRecor
     if records.batches[records.batch_index[index]].control:
         return definitions.control_record(records.key(index), records.value(index))
     return definitions.metadata_record(records.value(index))
+
+
+def columns_of(record: MetadataRecord, *, topics: Mapping[str, str]) -> dict[str, Any]:
+    """The columns that come from the record itself; those of its batch and its bytes are not here.
+
+    `topics` has the names of the topics by id, as far as the log has told them.
+    """
+    found = {
+        column: record.fields.get(field) for column, field in _FIELDS.get(record.type, {}).items()
+    }
+    if special := _SPECIAL.get(record.type):
+        found |= special(record.fields)
+    if (topic_id := found.get("topic_id")) is not None:
+        found.setdefault("topic", topics.get(topic_id))
+    if found.get("value") is not None:
+        found["value"] = str(found["value"])
+    return found | {
+        "type": record.type,
+        "type_key": record.type_key,
+        "version": record.version,
+        "control": record.control,
+        "detail": record.detail,
+    }
 
 
 def _snapshot_for(
@@ -166,3 +250,45 @@ def _digest(value: bytes | None) -> int:
 
 def _only(*damages: str) -> MetadataPiece:
     return MetadataPiece(rows=METADATA_LOG.empty_table(), damages=damages)
+
+
+def _partition_change(fields: Fields) -> dict[str, Any]:
+    leader, recovery = fields.get("leader"), fields.get("leaderRecoveryState")
+    return {
+        "leader": None if leader == _LEADER_UNCHANGED else leader,
+        "leader_recovery_state": None if recovery == _RECOVERY_UNCHANGED else recovery,
+    }
+
+
+def _registration(fields: Fields) -> dict[str, Any]:
+    supported = [
+        f"{one['name']}={one['minSupportedVersion']}..{one['maxSupportedVersion']}"
+        for one in fields.get("features") or ()
+    ]
+    return {"value": ",".join(supported)} if supported else {}
+
+
+def _registration_change(fields: Fields) -> dict[str, Any]:
+    return {
+        "fenced": _FENCING.get(fields.get("fenced", 0)),
+        "in_controlled_shutdown": _SHUTDOWN.get(fields.get("inControlledShutdown", 0)),
+    }
+
+
+def _config(fields: Fields) -> dict[str, Any]:
+    resource, name = fields.get("resourceType"), fields.get("resourceName", "")
+    if resource == _TOPIC_RESOURCE:
+        return {"topic": name}
+    # An empty name stands for all brokers.
+    return {"broker_id": int(name)} if resource == _BROKER_RESOURCE and name.isdecimal() else {}
+
+
+_SPECIAL: Final[Mapping[str, Callable[[Fields], dict[str, Any]]]] = {
+    "PartitionChangeRecord": _partition_change,
+    "RegisterBrokerRecord": _registration,
+    "BrokerRegistrationChangeRecord": _registration_change,
+    "FenceBrokerRecord": lambda _: {"fenced": True},
+    "UnfenceBrokerRecord": lambda _: {"fenced": False},
+    "ConfigRecord": _config,
+    "KRaftVersionRecord": lambda _: {"name": "kraft.version"},
+}

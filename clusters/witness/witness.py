@@ -7,8 +7,7 @@ directory that cannot be written is an error.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +22,10 @@ from clusters.witness.replicas import Replica, find_replicas, read_replica
 from history.cluster_schema import REPLICAS
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
-from history.table_file import TableFile
+from history.table_file import whole_table_file
 from history.writer import bucket_of
 
-__all__ = ["Damage", "WitnessReport", "write_witness"]
+__all__ = ["Damage", "WitnessReport", "write_replicas", "write_witness"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ class WitnessReport:
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What could not be read, one sentence for each item."""
+        """The things that could not be read, one sentence for each item."""
         unknown = sum(self.unknown_type_counts.values())
         words = (f"{unknown} metadata records of unknown types",) if unknown else ()
         return (*map(str, self.damages), *words)
@@ -64,10 +63,11 @@ class WitnessReport:
     @property
     def summary(self) -> str:
         """The amount that was read, in words."""
-        return (
-            f"the disks hold {sum(self.metadata_record_counts.values()):,} metadata records and "
-            f"{self.replica_record_count:,} records in {self.replica_count} replicas"
-        )
+        records = f"{self.replica_record_count:,} records in {self.replica_count} replicas"
+        if not self.metadata_record_counts:
+            return f"the disks hold {records}"
+        metadata = sum(self.metadata_record_counts.values())
+        return f"the disks hold {metadata:,} metadata records and {records}"
 
 
 def write_witness(
@@ -92,6 +92,19 @@ def write_witness(
     return report
 
 
+def write_replicas(
+    node_data: Mapping[NodeName, Path], *, topics: Collection[str], raw: Path
+) -> WitnessReport:
+    """Write the tables replicas and replica_records alone, as `write_witness` does."""
+    report = WitnessReport()
+    try:
+        raw.mkdir(parents=True, exist_ok=True)
+        _write_replicas(node_data, topics=topics, raw=raw, report=report)
+    except OSError as error:
+        raise HarnessError(f"cannot write the witness's tables in {raw}: {error}") from error
+    return report
+
+
 def _write_metadata_log(
     node_data: Mapping[NodeName, Path],
     *,
@@ -99,7 +112,7 @@ def _write_metadata_log(
     raw: Path,
     report: WitnessReport,
 ) -> None:
-    with _table_file(raw / "metadata_log.parquet", "metadata_log") as file:
+    with whole_table_file(raw / "metadata_log.parquet", "metadata_log") as file:
         for node, data in sorted(node_data.items()):
             count = 0
             for piece in read_metadata_log(node, data, definitions=definitions):
@@ -124,14 +137,14 @@ def _write_replicas(
     replicas = _all_replicas(node_data, topics, report)
     # All buckets, also those without a replica: an earlier look may have left something there.
     for bucket in range(RECORD_BUCKET_COUNT):
-        with _table_file(directory / f"bucket-{bucket:02}.parquet", "replica_records") as file:
+        with whole_table_file(directory / f"bucket-{bucket:02}.parquet", "replica_records") as file:
             for replica in (one for one in replicas if bucket_of(one.key) == bucket):
                 state = read_replica(replica, write=file.add)
                 rows.append(state.row)
                 report.replica_count += 1
                 report.replica_record_count += state.row["record_count"]
                 _note(report, replica.node, replica.key, *state.damages)
-    with _table_file(raw / "replicas.parquet", "replicas") as file:
+    with whole_table_file(raw / "replicas.parquet", "replicas") as file:
         in_order = sorted(rows, key=lambda row: (row["key"], row["node"]))
         file.add(pa.Table.from_pylist(in_order, schema=REPLICAS))
 
@@ -150,16 +163,3 @@ def _all_replicas(
 
 def _note(report: WitnessReport, node: NodeName, subject: str, *whats: str) -> None:
     report.damages.extend(Damage(node=node, subject=subject, what=what) for what in whats)
-
-
-@contextmanager
-def _table_file(path: Path, name: str) -> Iterator[TableFile]:
-    """The file is there whole or not at all: a seal would stumble over half of one."""
-    beside = path.with_name(f".{path.name}")
-    try:
-        with TableFile(beside, name) as file:
-            yield file
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -14,12 +14,12 @@ from harness.histories.built_run import KAFKA
 from harness.histories.format import Format
 from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError
-from history.models import Isolation, Model
+from history.models import OPEN_MODELS, Isolation
 from history.run_directory import find_run
 
 __all__ = ["history"]
 
-_MODELS = click.Choice([*(str(model) for model in Model), KAFKA])
+_MODELS = click.Choice([*map(str, OPEN_MODELS), KAFKA])
 _FORMATS = click.Choice([str(one) for one in Format])
 _RATE = click.FloatRange(0, 1)
 _STANDARD = "-"

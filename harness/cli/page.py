@@ -1,10 +1,13 @@
 """`fencepost report`: the page of a stored run, written anew."""
 
-from typing import Any
+from pathlib import Path
 
 import click
 
-from harness.cli.options import as_json, results_option
+from harness.cli.options import as_json, emit_json, results_option
+from history.failure import SpecError, UsageError
+from history.run_directory import find_run
+from nemesis.words import duration_s
 
 __all__ = ["report"]
 
@@ -18,8 +21,30 @@ __all__ = ["report"]
 )
 @results_option
 @as_json
-def report(**flags: Any) -> int:
+def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
     """Write a stored RUN's page and JUnit file anew, and say where they lie."""
-    from harness.cli.reporting import report as work
+    span = None if window is None else _span_s(window)
+    found = find_run(run, results)
+    from harness.run.reports import write_reports
+    from report.sequence import Window
 
-    return work(**flags)
+    chosen = None
+    if span is not None:
+        chosen = Window(from_ns=round(span[0] * 1e9), to_ns=round(span[1] * 1e9))
+    write_reports(found, window=chosen)
+    if as_json:
+        emit_json({"report": found.report_path, "junit": found.junit_path})
+    else:
+        click.echo(f"{found.report_path}\n{found.junit_path}")
+    return 0
+
+
+def _span_s(text: str) -> tuple[float, float]:
+    begin, between, end = text.partition("..")
+    try:
+        from_s, to_s = duration_s(begin), duration_s(end)
+    except SpecError as error:
+        raise UsageError(f"--window: {error.message}") from None
+    if not between or from_s > to_s:
+        raise UsageError(f"--window: {text!r} is no span of time; write 10s..25s")
+    return from_s, to_s

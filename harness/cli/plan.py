@@ -30,7 +30,7 @@ _COLUMNS: Final = 74
 """YAML ends a line only after the word that passes its width, and few are longer than 26."""
 _DRAWN: Final = 100
 _AS_IF: Final = (
-    "as drawn if each fault is over once it is healed and each partition is led by its first "
+    "as drawn if each fault is over once it is healed and the first leaders go on leading; a "
     "replica; a run draws on from what its cluster does"
 )
 

@@ -1,26 +1,29 @@
 """The bodies of `fencepost reproduce` and `fencepost track-record`."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from rich.table import Table
+from rich.text import Text
 
 from clusters.systems import KAFKA
 from harness.cli.options import emit_json
 from harness.cli.running import host_words, options_from
-from harness.cli.series_table import found_lines, reproduction_json, series_table
-from harness.cli.tables import console
+from harness.cli.tables import console, table_of
+from harness.cli.window_table import say_windows
 from harness.progress import terminal_progress
 from harness.scenario.expectation import tried_releases
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
+from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
-from harness.series.reproduction import Reproduction, SeriesState
+from harness.series.reproduction import Expected, Reproduction, Series, SeriesState, Standing
 from harness.series.reproduction_file import new_reproduction_path
 from harness.series.track_record import (
     add_to_track_record,
@@ -30,11 +33,18 @@ from harness.series.track_record import (
     without_series,
 )
 from history.failure import UsageError
+from report.notation import counted, length, one_line
 
 __all__ = ["reproduce", "track_record"]
 
-
 _INTERRUPTED = 255
+_TONES: Final = {
+    Standing.AS_EXPECTED: "green",
+    Standing.NOT_AS_EXPECTED: "bold red",
+    Standing.INCONCLUSIVE: "yellow",
+    Standing.UNSTATED: "",
+}
+_CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
 def reproduce(
@@ -55,7 +65,7 @@ def reproduce(
         done = run_series(plan, subjects, path=path, progress=progress)
     _say(done, path, aside=as_json)
     if as_json:
-        emit_json(reproduction_json(done, path))
+        emit_json(_reproduction_json(done, path))
     return _INTERRUPTED if done.state is SeriesState.INTERRUPTED else done.exit_code
 
 
@@ -73,7 +83,7 @@ def track_record(
         with_table(write, table(recorded))
         click.echo(write, err=True)
     if as_json:
-        emit_json([reproduction_json(one, None) for one in recorded])
+        emit_json([_reproduction_json(one, None) for one in recorded])
     elif write is None:
         click.echo(table(recorded), nl=False)
     return 0
@@ -142,9 +152,96 @@ def _command(words: list[str], flags: dict[str, Any]) -> str:
 
 def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
     out = console(aside=aside)
-    out.print(series_table(done))
-    for line in found_lines(done):
+    out.print(_series_table(done))
+    for line in _found_lines(done):
         out.print(line, markup=False)
+    for series in done.series:
+        say_windows(series.windows, out, of=f" on {series.label}")
     out.print(done.sentence(), markup=False)
     out.print(f"stored: {path}", markup=False)
     out.print(f"repeat: {done.command}", markup=False)
+
+
+def _series_table(reproduction: Reproduction) -> Table:
+    """Return a table with one row a release.
+
+    "median run" is the wall time to the verdict, of the hits where there are any; "first proof" the
+    time of the run, in the median too, at which what proves the first anomaly had happened.
+    """
+    heads = (
+        *("release", "hits", f"{_CONFIDENCE_PERCENT} % Wilson", "inconclusive"),
+        *("median run", "first proof", "the scenario"),
+    )
+    table = table_of(*heads)
+    for series in reproduction.series:
+        table.add_row(*_cells(series))
+    return table
+
+
+def _found_lines(reproduction: Reproduction) -> Iterator[str]:
+    """Yield, for each release, the anomalies that were found and the number of runs with them."""
+    for series in reproduction.series:
+        counts = (f"{name} in {count}" for name, count in series.found.items())
+        found = ", ".join(counts) or "nothing"
+        runs = counted(len(series.runs), "run")
+        yield one_line(f"found on {series.label}, {runs}: {found}")
+
+
+def _reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
+    """Return the sums of each release; the runs themselves stand in the stored file."""
+    return {
+        "scenario": reproduction.scenario,
+        "state": str(reproduction.state),
+        "sentence": reproduction.sentence(),
+        "exit_code": reproduction.exit_code,
+        "command": reproduction.command,
+        "stored": None if path is None else str(path),
+        "releases": [_series_json(series) for series in reproduction.series],
+    }
+
+
+def _cells(series: Series) -> tuple[Text, ...]:
+    rate = series.rate
+    low, high = rate.interval()
+    interval = f"{100 * low:.1f} to {100 * high:.1f} %" if rate.run_count else "-"
+    plain = (
+        one_line(series.label),
+        f"{rate.hit_count}/{rate.run_count}",
+        interval,
+        str(series.inconclusive_count),
+        _seconds(series.median_seconds),
+        _seconds(series.median_proof_seconds),
+    )
+    says = {Expected.FIRES: "fires there: ", Expected.HOLDS: "holds there: "}
+    standing = Text(says.get(series.expected, "") + series.standing, _TONES[series.standing])
+    return (*map(Text, plain), standing)
+
+
+def _series_json(series: Series) -> dict[str, Any]:
+    low, high = series.rate.interval()
+    return {
+        "release": series.release,
+        "metadata_version": series.metadata_version,
+        "expected": str(series.expected),
+        "standing": str(series.standing),
+        "hits": series.rate.hit_count,
+        "conclusive_runs": series.rate.run_count,
+        "inconclusive_runs": series.inconclusive_count,
+        "interval": {
+            "low": low,
+            "high": high,
+            "confidence": CONFIDENCE,
+            "method": "wilson",
+        },
+        "median_seconds_to_verdict": series.median_seconds,
+        "median_seconds_to_first_proof": series.median_proof_seconds,
+        "found_in_runs": dict(series.found),
+        "windows": series.windows.as_data(),
+        "runs": [
+            {"seed": run.seed, "result": str(run.result), "run": run.run} for run in series.runs
+        ],
+    }
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else length(value * 1e9)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from clusters.systems import MAKES
+from clusters.systems import MAKES, SYSTEMS
 from harness.cli.options import as_json, results_option, spark_master_option
 from harness.scenario.options import HostKind
 from harness.scenario.sources import find_scenario
@@ -76,11 +76,22 @@ def with_run_options(command: Any) -> Any:
     "--kafka",
     help="Release of Apache Kafka (4.3.1), path:DIR of a build of yours, or image:DIR in --image.",
 )
+@click.option(
+    "--system",
+    type=click.Choice([*SYSTEMS]),
+    help="Lay the scenario over another system, of which --kafka names the release.",
+)
+@click.option("--release", help="Release of another system under test than Kafka (3.9.5).")
 @click.option("--metadata-version", help="Start the cluster at this metadata.version (3.5-IV1).")
 @click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Repeat a run's random choices.")
 @click.option("--runs", type=click.IntRange(1), default=1, help="So many runs, seed by seed.")
 @click.option("--time-limit", help="How long faults and clients go on (45s, 10m, 8h).")
-@click.option("--nemesis", help="Faults to draw from (kill,pause), or 'none' for no fault at all.")
+@click.option(
+    "--nemesis", help="Faults to draw from (kill,strikes), or 'none' for no fault at all."
+)
+@click.option(
+    "--window", help="Messages in the middle of which faults strike (AlterPartition,Vote)."
+)
 @click.option("--rate", type=int, help="Records a second, of all producers; 0: as many as go.")
 @click.option("--concurrency", type=int, help="So many producers and so many consumers.")
 @click.option("--dry-run", is_flag=True, help="Print what a run would do, and start nothing.")

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems import KAFKA, MAKES, system_of
+from clusters.systems import MAKES, SYSTEMS, system_of
 from harness.cli.options import emit_json
 from harness.progress import Progress, terminal_progress
+from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario
@@ -21,6 +22,7 @@ from history.manifest import read_manifest
 from history.run_directory import find_run
 
 if TYPE_CHECKING:
+    from harness.cli.run_series import RunSeries
     from harness.run.outcome import RunOutcome
 
 __all__ = ["host_words", "options_from", "replay", "run"]
@@ -49,7 +51,7 @@ def run(
         from harness.cli.plan import show_plans
 
         return show_plans(loaded, options, as_json=as_json)
-    return _run_all(loaded, options, alone=runs == 1, as_json=as_json)
+    return _run_all(loaded, options, run_count=runs, as_json=as_json)
 
 
 def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
@@ -75,7 +77,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
     options = options_from(flags, seed=seed, command=command)
-    return _run_all(scenario, lambda _: [options], alone=True, as_json=as_json)
+    return _run_all(scenario, lambda _: [options], run_count=1, as_json=as_json)
 
 
 def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
@@ -106,13 +108,18 @@ def host_words(flags: dict[str, Any]) -> list[str]:
 
 
 _FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "system": (SYSTEM_KEY,),
     "kafka": (("cluster", "kafka"),),
+    "release": (("cluster", "release"),),
     "metadata_version": (("cluster", "metadata_version"),),
     "time_limit": (("time_limit",),),
     "rate": (("workload", "rate"),),
     "concurrency": (("workload", "producers"), ("workload", "consumers")),
     "nemesis": (("nemesis", "faults"),),
+    "window": (("nemesis", "windows"),),
 }
+_LISTS = ("nemesis", "window")
+"""The flags that take words with commas in between."""
 
 
 def _overrides(flags: dict[str, Any]) -> list[tuple[tuple[str, ...], object, str]]:
@@ -121,7 +128,7 @@ def _overrides(flags: dict[str, Any]) -> list[tuple[tuple[str, ...], object, str
         value = flags[name]
         if value is None or (name == "nemesis" and value == "none"):
             continue
-        if name == "nemesis":
+        if name in _LISTS:
             value = [word.strip() for word in value.split(",")]
         found += [(path, value, f"--{name.replace('_', '-')}") for path in paths]
     return found
@@ -141,7 +148,8 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
 
 
 def _cluster_words(flags: dict[str, Any]) -> list[str]:
-    words = [] if str(flags["cluster"]) == KAFKA.name else ["--cluster", str(flags["cluster"])]
+    first = {system.makes[0].name for system in SYSTEMS.values()}
+    words = [] if str(flags["cluster"]) in first else ["--cluster", str(flags["cluster"])]
     words += host_words(flags)
     for rule in flags["without_rules"]:
         words += ["--without-rule", rule]
@@ -152,24 +160,40 @@ def _run_all(
     scenario: Scenario,
     options: Callable[[Progress], Iterable[RunOptions]],
     *,
-    alone: bool,
+    run_count: int,
     as_json: bool,
 ) -> int:
     """Run once for each of `options`, and return the exit code of them together.
 
-    A failed run raises its HarnessError if it is `alone`; in a series it is a result, and the
+    A failed run raises its HarnessError if it is the only one; in a series it is a result, and the
     series goes on. `as_json`: print one document on standard output, and all else beside it.
     """
-    with terminal_progress() as progress:
-        outcomes = [
-            _run_one(scenario, one, progress, alone=alone, aside=as_json)
-            for one in options(progress)
-        ]
+    outcomes: list[RunOutcome | HarnessError] = []
+    series = None
+    try:
+        with terminal_progress() as progress:
+            for one in options(progress):
+                if run_count > 1:
+                    series = series or _series(scenario, one, run_count)
+                outcome = _run_one(scenario, one, progress, alone=series is None, aside=as_json)
+                outcomes.append(outcome)
+                if series is not None:
+                    series.add(one, outcome)
+    finally:
+        # A series that is interrupted still says what its runs tried.
+        if series is not None:
+            series.say(aside=as_json)
     from harness.cli.verdicts import exit_code_of, outcome_json
 
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])
     return exit_code_of(outcomes)
+
+
+def _series(scenario: Scenario, first: RunOptions, run_count: int) -> "RunSeries":
+    from harness.cli.run_series import RunSeries
+
+    return RunSeries(results=first.results, scenario=scenario.name, run_count=run_count)
 
 
 def _run_one(

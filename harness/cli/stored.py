@@ -1,17 +1,27 @@
 """`fencepost check`: stored runs, again, without a cluster."""
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.options import (
     as_json,
     budget_option,
+    emit_json,
     memory_option,
     results_option,
     spark_master_option,
 )
-from history.run_directory import find_run
+from history.run_directory import RunDirectory, find_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from harness.progress import Progress
+    from harness.run.outcome import RunOutcome
+    from harness.run.spark_start import SparkStart
 
 __all__ = ["check"]
 
@@ -23,11 +33,73 @@ __all__ = ["check"]
 @budget_option
 @memory_option
 @as_json
-def check(**flags: Any) -> int:
+def check(
+    *,
+    runs: tuple[str, ...],
+    results: Path,
+    spark_master: str,
+    budget_s: float,
+    memory_bytes: int | None,
+    as_json: bool,
+) -> int:
     """Judge stored RUNs again: a path, a URI, a scenario's name (its last run), or 'latest'."""
-    for run in flags["runs"]:
+    for run in runs:
         if "://" not in run:
-            find_run(run, flags["results"])
-    from harness.cli.checking import check as work
+            find_run(run, results)
+    from checkers.runner.session import is_local
+    from clusters.provision.java import find_java
+    from harness.cli.run_series import windows_of
+    from harness.cli.tables import console
+    from harness.cli.verdicts import exit_code_of, outcome_json
+    from harness.cli.window_table import say_windows
+    from harness.progress import terminal_progress
+    from harness.run.spark_start import SparkStart
 
-    return work(**flags)
+    elsewhere = not is_local(spark_master)
+    with terminal_progress() as progress:
+        spark = SparkStart(
+            find_java(), master=spark_master, say=progress.say, memory_bytes=memory_bytes
+        )
+        found = [
+            _run_at(text, results, session=spark.session, elsewhere=elsewhere) for text in runs
+        ]
+        outcomes = [
+            _judged(run, spark, progress=progress, budget_s=budget_s, aside=as_json)
+            for run in found
+        ]
+    if len(outcomes) > 1:
+        say_windows(windows_of(outcomes), console(aside=as_json))
+    if as_json:
+        emit_json([outcome_json(outcome) for outcome in outcomes])
+    return exit_code_of(outcomes)
+
+
+def _judged(
+    run: RunDirectory, spark: "SparkStart", *, progress: "Progress", budget_s: float, aside: bool
+) -> "RunOutcome":
+    spark.begin()
+    # Meanwhile: to import these takes a second.
+    from harness.cli.verdicts import say_verdict
+    from harness.run.judge import judge
+    from harness.run.outcome import RunOutcome
+
+    verdict = judge(run, spark, progress=progress, budget_s=budget_s)
+    outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)
+    say_verdict(outcome, aside=aside)
+    return outcome
+
+
+def _run_at(
+    text: str, results: Path, *, session: Callable[[], "SparkSession"], elsewhere: bool
+) -> RunDirectory:
+    """Return the run that a user means.
+
+    A run that is not on a disk of this machine is copied to results.
+    """
+    from checkers.runner.mirror import mirrored
+    from checkers.runner.storage import is_uri, local_path
+
+    path = local_path(text) if is_uri(text) else text
+    if path is not None:
+        return find_run(path, results)
+    return mirrored(text, results=results, session=session, elsewhere=elsewhere)

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from checkers.grounds.fault_kinds import kinds_in
 from harness.run.outcome import RunOutcome
+from harness.series.window_grid import kinds_json, windows_of_run
 from history.failure import HarnessError
 from report.terminal import verdict_text
 
@@ -28,6 +29,7 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
     """Return the outcome of one run as JSON data."""
     if isinstance(outcome, HarnessError):
         return {"validity": "failed", "error": str(outcome), "exit_code": 255}
+    windows = windows_of_run(outcome)
     return {
         "run": str(outcome.run.root),
         "validity": str(outcome.verdict.validity),
@@ -44,6 +46,7 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
             }
             for one in kinds_in(outcome.verdict)
         },
+        "windows": None if windows is None else kinds_json(windows),
         "checks": {
             check.check: {
                 "validity": str(check.validity),

@@ -5,40 +5,40 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 import psutil
 
 from clusters.compiled import is_compiled
+from clusters.hosts.bandwidth import why_no_limits, why_no_netem
 from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.clocks.trial import clock_trial
-from clusters.hosts.disks.trial import why_no_disks
+from clusters.hosts.clocks.library import clock_trial
+from clusters.hosts.disks.image import why_no_disks
+from clusters.hosts.docker.daemon import connected
+from clusters.hosts.docker.image import BASE, base_archive, missing_to_make_base
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
 from clusters.hosts.namespaces import why_no_namespaces
-from clusters.hosts.power.trial import power_trial
+from clusters.hosts.packets import why_no_rules
+from clusters.hosts.power.follower import power_trial
 from clusters.hosts.process import orphans
-from clusters.hosts.ssh.examination import examine_machine
+from clusters.hosts.ssh.host import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
-from harness.doctor.finding import DoctorFinding
-from harness.doctor.hosts import (
-    bandwidth_finding,
-    docker_finding,
-    netem_finding,
-    packets_finding,
-)
 from harness.prepare.inventory_file import load_inventory
 from history.failure import HarnessError
 from nemesis.verbs.registry import EPISODES, kinds_taking
 from nemesis.verbs.takes import Takes
 
-__all__ = ["examine"]
+__all__ = ["DoctorFinding", "examine"]
 
 _MEMORY_BYTES_MIN = 4 << 30
 """The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
+_NO_NETEM: Final = "not needed: the proxy delays, drops, duplicates and reorders, frame by frame"
 
 
 def _taking(takes: Takes) -> tuple[str, ...]:
@@ -48,6 +48,24 @@ def _taking(takes: Takes) -> tuple[str, ...]:
 
 _OF_POWER = _taking(Takes.DISKS)
 _OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) for one in Takes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFinding:
+    """One ability: its name, what was found, and the remedy if it is missing."""
+
+    what: str
+    ok: bool
+    found: str
+    way_out: str = ""
+    needed: bool = True
+    """True if every run needs it; an ability that is not needed opens further words and flags."""
+    faults: tuple[str, ...] = ()
+    """The faults of a mix that take it: possible here if it is ok, and else not."""
+
+    def as_data(self) -> dict[str, object]:
+        """Return its fields for JSON."""
+        return asdict(self)
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[DoctorFinding]:
@@ -65,10 +83,10 @@ def examine(results: Path, inventory: Path | None = None) -> list[DoctorFinding]
         _simulator,
         _link_addresses,
         _namespaces,
-        docker_finding,
-        packets_finding,
-        bandwidth_finding,
-        netem_finding,
+        _docker_finding,
+        _packets_finding,
+        _bandwidth_finding,
+        _netem_finding,
         _own_disks,
         _power,
         _clocks,
@@ -264,3 +282,59 @@ def _left_behind() -> DoctorFinding:
         found=f"{left} of dead runs" if left else "nothing",
         way_out="fencepost clean" if left else "",
     )
+
+
+def _docker_finding() -> DoctorFinding:
+    """Check for what `--host docker` needs: a daemon, the right to make networks, an image."""
+    try:
+        with connected() as daemon:
+            version = daemon.version()
+            loaded = daemon.image_id(BASE.image) is not None
+    except HarnessError as error:
+        return _docker(found="no", way_out=str(error))
+    found = f"daemon {version}"
+    if os.geteuid() != 0:
+        return _docker(found=found, way_out="--host docker makes routes: it needs root")
+    if loaded:
+        return _docker(ok=True, found=f"{found}, base image loaded")
+    if base_archive().is_file():
+        return _docker(ok=True, found=f"{found}, base image in the cache")
+    if missing := missing_to_make_base():
+        lacking = f"the base image needs {missing}; or name one that Docker has: --image NAME"
+        return _docker(found=found, way_out=lacking)
+    making = "the first run makes the base image (a minute or two)"
+    return _docker(ok=True, found=found, way_out=making)
+
+
+def _packets_finding() -> DoctorFinding:
+    """Check whether packets can be dropped for partitions, in networks of the nodes' own."""
+    return _of_networks(
+        "packets",
+        found="dropped by rules (`by: packets`)",
+        why=why_no_namespaces() or why_no_rules(),
+    )
+
+
+def _bandwidth_finding() -> DoctorFinding:
+    """Check whether the bandwidth of what a node sends can be limited."""
+    return _of_networks(
+        "bandwidth", found="bounded by rate", why=why_no_namespaces() or why_no_limits()
+    )
+
+
+def _netem_finding() -> DoctorFinding:
+    """Check whether the kernel can delay, lose and reorder packets; Fencepost does not use this."""
+    why = why_no_namespaces() or why_no_netem()
+    found = why or "the kernel has it"
+    return DoctorFinding(what="netem", ok=why is None, found=found, way_out=_NO_NETEM, needed=False)
+
+
+def _of_networks(what: str, *, found: str, why: str | None) -> DoctorFinding:
+    said = found if why is None else "none"
+    return DoctorFinding(
+        what=what, ok=why is None, found=said, way_out=why or "", needed=False, faults=(what,)
+    )
+
+
+def _docker(*, found: str, ok: bool = False, way_out: str = "") -> DoctorFinding:
+    return DoctorFinding(what="containers", ok=ok, found=found, way_out=way_out, needed=False)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from harness.histories.format import Format
 from history.failure import UsageError
 from history.manifest import Manifest, read_manifest
-from history.models import MODEL_TABLES, Model
+from history.models import MODEL_TABLES, OPEN_MODELS, Model
 from history.open.kafka_rows import operations_with_records
 from history.open.kafka_writing import kafka_edn, kafka_json_events, kafka_lines
 from history.open.parquet import table_pieces, write_parquet
@@ -41,6 +41,11 @@ def exported(
     manifest = read_manifest(run.manifest_path)
     if not run.history.is_dir():
         seal(run)
+    if manifest.model and manifest.model not in OPEN_MODELS:
+        raise UsageError(
+            f"a history of the model {manifest.model} is given out in no format; its operations "
+            f"are Parquet: {run.history / MODEL_TABLES[Model(manifest.model)]}"
+        )
     if manifest.model:
         _export_model(run, Model(manifest.model), file, notation=notation, as_events=as_events)
     elif notation is Format.PARQUET:

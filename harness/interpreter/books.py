@@ -3,9 +3,10 @@
 The performed play has each step with its time and nodes, on disk before it is tried.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 
@@ -18,7 +19,7 @@ __all__ = ["FaultBook", "PerformedPlay", "Played", "Unwritten"]
 class FaultBook(Protocol):
     """The rows of `faults`; see `history.journal.FaultJournal`."""
 
-    def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
+    def begin(self, fault: str, targets: Iterable[str], *, kind: str | None = None) -> int:
         """Open a row, before the fault is done to its targets; return its index."""
 
     def effect(self, index: int, evidence: str) -> None:
@@ -31,12 +32,15 @@ class FaultBook(Protocol):
 class Played(Protocol):
     """The performed play."""
 
-    def note(self, step: Step) -> None:
-        """Record a step before it is tried, with its time and its nodes."""
+    def note(self, step: Step, **done: Any) -> None:
+        """Record a step before it is tried, with its time and nodes in place of those of the step.
+
+        `done`: these fields, by name. A book that is written makes the step that has them.
+        """
 
 
 class Unwritten:
-    """The books in which nothing is written: `FaultBook` and `Played`."""
+    """The books in which nothing is written: `FaultBook`, `Played`, `WritesRows`."""
 
     def begin(self, *_: object, **__: object) -> int:
         """Open no row."""
@@ -48,7 +52,10 @@ class Unwritten:
     def end(self, index: int, evidence: str) -> None:
         """Record nothing."""
 
-    def note(self, step: Step) -> None:
+    def note(self, step: Step, **done: Any) -> None:
+        """Record nothing."""
+
+    def add(self, row: Mapping[str, object]) -> None:
         """Record nothing."""
 
 
@@ -59,10 +66,9 @@ class PerformedPlay:
         self._path = path
         self._path.write_text("# What was performed, at which time of the play.\n")
 
-    def note(self, step: Step) -> None:
+    def note(self, step: Step, **done: Any) -> None:
         """Append a step, on disk at once."""
-        line = yaml.safe_dump(
-            [step_data(step)], default_flow_style=True, sort_keys=False, width=100_000
-        )
+        told = [step_data(replace(step, **done))]
+        line = yaml.safe_dump(told, default_flow_style=True, sort_keys=False, width=100_000)
         with self._path.open("a", encoding="utf-8") as play:
             play.write(f"- {line.strip().removeprefix('[').removesuffix(']')}\n")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from clusters.abilities import DisturbsPackets, Links
+from clusters.abilities import DisturbsPackets, LinkEnd, Links
 from clusters.port import CLIENTS, Cluster, NodeName, NodeState
 from history.failure import HarnessError
 from nemesis.verbs.partition import Means
@@ -69,7 +69,7 @@ def _proxy(cluster: Cluster, wire: BreaksNetwork, links: Collection[Link]) -> "_
 
     return _Probed(
         cluster=cluster,
-        links=[(link.source, link.target) for link in links],
+        links=_pairs(links),
         block=lambda _name, flows: wire.block(flows),
         free=free,
         reaches=wire.probe,
@@ -85,7 +85,7 @@ def _packets(cluster: DisturbsPackets, *, where: Cluster) -> "_Probed":
     assert isinstance(where, Links)
     return _Probed(
         cluster=where,
-        links=[(end.source, end.target) for end in where.links()],
+        links=_pairs(where.links()),
         block=cluster.drop_packets,
         free=lambda name, _freed: f"; {cluster.pass_packets(name):,} packets were dropped",
         reaches=cluster.reaches,
@@ -149,6 +149,11 @@ class _Probed:
 
     def _runs(self, source: NodeName) -> bool:
         return source == CLIENTS or self.cluster.state(source) is not NodeState.DOWN
+
+
+def _pairs(links: Collection[Link] | Collection[LinkEnd]) -> list[Flow]:
+    """Return who dials whom, once each, on however many ports."""
+    return list(dict.fromkeys((link.source, link.target) for link in links))
 
 
 def _those(items: Collection[Probed], answers: Callable[[Probed], bool]) -> list[Probed]:

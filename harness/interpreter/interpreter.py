@@ -10,32 +10,45 @@ unless the checks find the run invalid.
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusters.evolution import Follows
 from clusters.kafka_conditions import LogEnd, Registered
-from clusters.kafka_port import LogEnds, Role, role_of
-from clusters.observation import Acknowledged, AllRecovered, Condition, Held, Observation, Seen
-from clusters.port import Cluster, NodeName
-from harness.interpreter.books import Played
+from clusters.kafka_port import LogEnds, Role
+from clusters.observation import (
+    Acknowledged,
+    AllRecovered,
+    Condition,
+    Held,
+    Observation,
+    Seen,
+    since,
+)
+from clusters.port import Cluster, NodeName, NodeState, role_name
+from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
+from harness.interpreter.window_book import WindowBook
 from harness.timing import RealTime, Time
+from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.mix import Mix
 from nemesis.play import step_data
 from nemesis.steps import Play, dealt
-from nemesis.targets import NamedNodes, resolve
+from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.verbs.await_condition import Await
+from nemesis.verbs.kill import Kill
 from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
+from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
@@ -46,6 +59,10 @@ _ROUNDED_S = 5.0
 """A margin above what the checks take off a stretch of time, as clocks differ."""
 _NAMED_MAX = 4
 """The number of causes named in one message; the rest is counted."""
+
+
+def _unwritten_windows() -> WindowBook:
+    return WindowBook(Unwritten(), Clock(0))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +79,8 @@ class Interpreter:
     on_tick: Callable[[float, Observation], None] | None
     """Called at every tick: progress, and the watch over clients and nodes. None: the run is not
     watched, and no fault is settled."""
+    windows: WindowBook = field(default_factory=_unwritten_windows)
+    """The book of the windows that a mix opens."""
     time: Time = field(default_factory=RealTime)
     policy: Policy = field(default_factory=Policy)
     shortfalls: list[str] = field(default_factory=list)
@@ -91,18 +110,59 @@ class Interpreter:
                 self.shortfalls.append(f"step {number} of {len(play)} {words}: {reason}")
                 return
 
-    def perform_mix(self, mix: Mix, *, time_limit_s: float) -> None:
-        """Perform random faults until the time is up."""
+    def perform_mix(self, mix: Mix, *, time_limit_s: float, recovery_s: float = math.inf) -> None:
+        """Perform random faults until the time is up.
+
+        Nodes that are not whole `recovery_s` after all is healed are a shortfall. They are killed
+        and started, as an operator would, so that what is left of the time is not lost, too.
+        """
         end_s = self._now_s() + time_limit_s
+        whole_s = self._now_s()
         while self._now_s() < end_s:
             self._tick()
             scene, impaired = self.observer.scene(), self.observer.impaired()
-            for step in mix.due(self._now_s(), scene=scene, impaired=impaired):
+            if not mix.is_idle or not impaired:
+                whole_s = self._now_s()
+            elif self._now_s() > whole_s + recovery_s:
+                whole_s = self._now_s()
+                self._rescue(impaired, after_s=recovery_s)
+            due = mix.due(self._now_s(), scene=scene, impaired=impaired, look=self._look)
+            self.windows.announce(mix.windows)
+            for step in due:
                 try:
-                    self._perform(step, math.inf)  # what is due is done, however late
+                    self._perform_due(step, scene)  # what is due is done, however late
                 except HarnessError as error:
                     self.shortfalls.append(f"{step_data(step)}: {error}")
                     return
+
+    def _rescue(self, nodes: Collection[NodeName], *, after_s: float) -> None:
+        missing = _missing(self.observer.latest())
+        self.shortfalls.append(f"not whole {after_s:g} s after a fault was healed: {missing}")
+        for node in sorted(nodes):
+            target = NamedNodes(nodes=(node,))
+            if self.cluster.state(node) is not NodeState.DOWN:
+                self.act(Kill(target=target))
+            self.act(Start(target=target))
+
+    def _look(self) -> Observation:
+        """Return the latest look, with the registrations of every broker counted."""
+        now = self.observer.latest()
+        counts = {node: self.observer.registrations(node) for node in now.broker_ids}
+        return replace(now, registrations=counts)
+
+    def _perform_due(self, step: Step, scene: Scene) -> None:
+        """Perform a step of a mix. An operator's request may be refused in the middle of faults."""
+        if isinstance(step, Await):  # it holds: a replay waits for it there
+            self.played.note(replace(step, at_s=self._now_s()))
+            return
+        try:
+            self._perform(step, math.inf)
+        except HarnessError:
+            if not isinstance(step, MoveLeader):
+                raise
+            return
+        self.windows.settle(self.network.status)
+        self.windows.performed(step, scene)
 
     def idle(self, *, time_limit_s: float) -> None:
         """Let the clients work, without faults."""
@@ -114,6 +174,7 @@ class Interpreter:
         Return whether it is, within the limit.
         """
         whole = self._heal_all(self._now_s() + limit_s)
+        self.windows.close()
         if not whole:
             self.shortfalls.append(
                 f"not whole {limit_s:g} s after healing: {_missing(self.observer.latest())}"
@@ -137,13 +198,13 @@ class Interpreter:
 
     def wait(self, step: Wait) -> bool:
         """Let time pass, no longer than the run lasts."""
-        self.played.note(replace(step, at_s=self._now_s()))
+        self.played.note(step, at_s=self._now_s())
         self._pass_until(min(self._now_s() + step.for_s, self._end_s))
         return True
 
     def await_condition(self, step: Await) -> bool:
         """Go on when the condition holds; False if it does not within the bound."""
-        self.played.note(replace(step, at_s=self._now_s()))
+        self.played.note(step, at_s=self._now_s())
         return self._await(step.condition, min(self._now_s() + step.within_s, self._end_s))
 
     def heal_all(self) -> bool:
@@ -170,7 +231,7 @@ class Interpreter:
     ) -> bool:
         """Do what an operator would, and see its end."""
         step = self.policy.bounded(step)
-        self.played.note(replace(step, at_s=self._now_s()))
+        self.played.note(step, at_s=self._now_s())
         for one in one_by_one(step):
             try:
                 do(self.cluster, one)
@@ -222,7 +283,7 @@ class Interpreter:
         within_s = self.policy.restart_s
         end_s = self._now_s() + within_s
         if self.policy.demands_evidence:
-            if role_of(node) is Role.CONTROLLER and isinstance(self.cluster, Follows):
+            if role_name(node) == Role.CONTROLLER and isinstance(self.cluster, Follows):
                 self.cluster.await_follower(node, within_s=within_s)
             self.observer.next_look(timeout_s=within_s)
         else:
@@ -230,24 +291,28 @@ class Interpreter:
         return self._until(lambda now: node in whole_nodes(now), end_s)
 
     def _await(self, condition: Condition, end_s: float) -> bool:
-        before = self.observer.latest()
+        is_counted = isinstance(condition, Acknowledged | Registered)
+        before = self._asked(self.observer.latest(), condition) if is_counted else None
         if self.policy.demands_evidence and not isinstance(condition, Acknowledged | Held | Seen):
             self.observer.next_look(timeout_s=max(0.0, end_s - self._now_s()))
 
-        is_counted = isinstance(condition, Acknowledged | Registered)
-
         def reached(now: Observation) -> bool:
-            asked = _since(now, before) if is_counted else self._with_log_ends(now, condition)
-            return condition.holds(asked)
+            asked = self._asked(now, condition)
+            return condition.holds(asked if before is None else since(asked, before))
 
         return self._until(reached, end_s)
 
-    def _with_log_ends(self, now: Observation, condition: Condition) -> Observation:
-        if not isinstance(condition, LogEnd):
-            return now
-        assert isinstance(self.cluster, LogEnds)
-        end = self.cluster.log_end(condition.node, condition.key)
-        return now if end is None else replace(now, log_ends={(condition.key, condition.node): end})
+    def _asked(self, now: Observation, condition: Condition) -> Observation:
+        """Return the observation, with what is looked up for this condition alone."""
+        if isinstance(condition, Registered):
+            count = self.observer.registrations(condition.node)
+            return replace(now, registrations={condition.node: count})
+        if isinstance(condition, LogEnd):
+            assert isinstance(self.cluster, LogEnds)
+            end = self.cluster.log_end(condition.node, condition.key)
+            if end is not None:
+                return replace(now, log_ends={(condition.key, condition.node): end})
+        return now
 
     def _standing(self, step: Step) -> str:
         """Describe, in words, the cluster as it was when the bound of this step passed."""
@@ -286,6 +351,7 @@ class Interpreter:
         if self.on_tick is not None:
             self.performer.settle(now)
             self.network.settle()
+            self.windows.settle(self.network.status)
             if now.view is not None:
                 self.network.name_topics(now.view.names_of_ids)
             self.on_tick(self._now_s(), now)
@@ -295,29 +361,17 @@ class Interpreter:
         return self.time.now_s() - self._begin_s
 
 
-def _since(now: Observation, before: Observation) -> Observation:
-    """Return the observation, with its counts taken since `before`."""
-    return replace(
-        now,
-        acknowledged_count=now.acknowledged_count - before.acknowledged_count,
-        registrations={
-            node: count - before.registrations.get(node, 0)
-            for node, count in now.registrations.items()
-        },
-    )
-
-
 def _missing(now: Observation) -> str:
     """Say, in words, what keeps the cluster from being whole."""
     if now.view is None:
-        return "no broker answers"
+        return "no node that serves clients answers"
     found: list[str] = [
         f"{node} is {state}"
         for node, state in now.states.items()
         if state != "running" and node not in now.outsiders
     ]
     found += [
-        f"{node} is fenced or does not answer"
+        f"{node} takes no part or does not answer"
         for node, member in now.broker_ids.items()
         if member not in now.view.taking_part and node not in now.outsiders
     ]

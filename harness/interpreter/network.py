@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.kafka_port import Role, role_of
-from clusters.port import CLIENTS, Cluster, NodeName
+from clusters.kafka_port import Role
+from clusters.port import CLIENTS, Cluster, NodeName, role_name
+from clusters.targets import NotNowError
 from harness.interpreter.books import FaultBook, Played
 from harness.interpreter.cutting import Cutter
 from harness.interpreter.partitions import Partitions
 from history.failure import HarnessError
-from nemesis.targets import NamedNodes, NotNowError, Scene, resolve
+from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift
@@ -69,7 +70,7 @@ class Network:
     def count_registrations(self) -> None:
         """Have the wire, if there is one, count the registrations of each broker."""
         for node in self._cluster.nodes:
-            if self._wire is not None and role_of(node) is Role.BROKER:
+            if self._wire is not None and role_name(node) == Role.BROKER:
                 self._wire.add(registration_watch(node))
 
     def status(self) -> WireStatus:
@@ -119,8 +120,7 @@ class Network:
         action = step.action
         if isinstance(action, Delay) and action.seed is None:
             action = replace(action, seed=draw.getrandbits(32))
-        done = replace(step, action=action, source=source, target=target, at_s=now_s)
-        self._played.note(done)
+        self._played.note(step, action=action, source=source, target=target, at_s=now_s)
         word = verb_of(step).word
         ends = [str(node) for node in dict.fromkeys((*_ends(source), *_ends(target)))]
         index = None
@@ -136,7 +136,7 @@ class Network:
         rule = self._rules.get(step.name)
         if rule is None:
             raise NotNowError(f"there is no rule {step.name} to {step.word}")
-        self._played.note(replace(step, at_s=now_s))
+        self._played.note(step, at_s=now_s)
         self.settle()
         if step.discard:
             evidence = f"{wire.discard(step.name)} held frames dropped"

@@ -5,10 +5,11 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
+from clusters.kafka_port import Registers
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState, Observable, View
 from harness.interpreter.network import watch_name
@@ -16,7 +17,7 @@ from history.failure import HarnessError
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Looks", "Observer", "observed", "whole_nodes"]
+__all__ = ["Looks", "Observer", "granted_count", "whole_nodes"]
 
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5
@@ -40,6 +41,9 @@ class Looks(Protocol):
 
     def impaired(self) -> frozenset[NodeName]:
         """Return the members that are not whole now."""
+
+    def registrations(self, broker: NodeName) -> int:
+        """Return a number that grows with the registrations granted to this broker."""
 
 
 class Observer:
@@ -74,15 +78,17 @@ class Observer:
 
     def latest(self) -> Observation:
         """Return the latest look, with the states of processes as they are now."""
-        view, controller = self._latest
-        return observed(
-            view,
+        with self._looked:
+            (view, controller), look_count = self._latest, self._look_count
+        return Observation(
+            view=view,
             active_controller=controller,
             broker_ids=self._ids,
             outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
-            states=self._states(),
+            states={node: self._cluster.state(node) for node in self._cluster.nodes},
             acknowledged_count=self._acknowledged(),
-            wire=self._wire(),
+            rules=self._wire().rules,
+            look_count=look_count,
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
@@ -109,6 +115,12 @@ class Observer:
         """Return the members that are not whole now."""
         return frozenset(members_of(self._cluster)) - whole_nodes(self.latest())
 
+    def registrations(self, broker: NodeName) -> int:
+        """Return a number that grows with the registrations of this broker that were seen."""
+        if isinstance(self._cluster, Registers):
+            return self._cluster.latest_registration(broker)
+        return granted_count(self._wire(), broker)
+
     def _watch(self) -> None:
         while not self._stop.is_set():
             try:
@@ -123,42 +135,11 @@ class Observer:
                 self._looked.notify_all()
             self._stop.wait(_INTERVAL_S)
 
-    def _states(self) -> dict[NodeName, NodeState]:
-        return {node: self._cluster.state(node) for node in self._cluster.nodes}
 
-
-def observed(
-    view: View | None,
-    *,
-    active_controller: NodeName | None,
-    broker_ids: Mapping[NodeName, int],
-    states: Mapping[NodeName, NodeState],
-    acknowledged_count: int,
-    wire: WireStatus,
-    outsiders: frozenset[NodeName] = frozenset(),
-    registrations: Mapping[NodeName, int] | None = None,
-) -> Observation:
-    """Return the latest view of a cluster, with the running counts as they are now.
-
-    `registrations`: a number of each broker that grows with them; None: those that the wire counts.
-    """
-    rules = wire.rules
-    return Observation(
-        view=view,
-        active_controller=active_controller,
-        broker_ids=broker_ids,
-        outsiders=outsiders,
-        states=states,
-        acknowledged_count=acknowledged_count,
-        held_counts={name: rule.held_count for name, rule in rules.items()},
-        matched_counts={name: rule.matched_count for name, rule in rules.items()},
-        registrations=_granted(broker_ids, wire) if registrations is None else registrations,
-    )
-
-
-def _granted(brokers: Iterable[NodeName], wire: WireStatus) -> dict[NodeName, int]:
-    counts = ((node, wire.rules.get(watch_name(node))) for node in brokers)
-    return {node: rule.matched_count for node, rule in counts if rule is not None}
+def granted_count(wire: WireStatus, broker: NodeName) -> int:
+    """Return the number of registrations granted to this broker, as the wire counts them."""
+    rule = wire.rules.get(watch_name(broker))
+    return 0 if rule is None else rule.matched_count
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:

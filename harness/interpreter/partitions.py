@@ -1,16 +1,17 @@
 """The performance of partitions and bounds on bandwidth, and their books."""
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from clusters.abilities import DisturbsPackets
 from clusters.port import CLIENTS, Cluster, NodeName
+from clusters.targets import NotNowError
 from harness.interpreter.books import FaultBook, Played
 from harness.interpreter.cutting import Cutter
 from history.failure import HarnessError
-from nemesis.targets import NamedNodes, NotNowError, Scene, resolve
+from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import Flows, cut_off, flows_of
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
@@ -65,9 +66,8 @@ class Partitions:
         flows = flows_of(step.cut, scene, draw)
         # Always stated: a replay may have a proxy where this run has none.
         stated = by if by is Means.PACKETS else step.by
-        self._played.note(replace(step, cut=Flows(flows=flows), by=stated, at_s=now_s))
-        lost = cut_off(flows, scene.nodes) or {node for flow in flows for node in flow}
-        index = self._journal.begin("partition", sorted(lost - {CLIENTS}), kind=kind_of(step))
+        self._played.note(step, cut=Flows(flows=flows), by=stated, at_s=now_s)
+        index = self._journal.begin("partition", _lost(flows, scene.nodes), kind=kind_of(step))
         self._open[step.name] = _OpenPartition(index=index, flows=flows, by=by)
         self._journal.effect(index, cutter.cut(step.name, flows))
 
@@ -75,7 +75,7 @@ class Partitions:
         """Bound what the nodes send, and measure it."""
         self._refuse_taken(step.name)
         nodes = resolve(step.target, scene, draw)
-        self._played.note(replace(step, target=NamedNodes(nodes=nodes), at_s=now_s))
+        self._played.note(step, target=NamedNodes(nodes=nodes), at_s=now_s)
         taken = {node for bound in self._bounds.values() for node in bound.nodes}
         if both := sorted(taken.intersection(nodes)):
             raise HarnessError(f"bandwidth {step.name}: {', '.join(both)} has a bound already")
@@ -94,7 +94,7 @@ class Partitions:
         """End the partition or the bound of this name, and see that it is over."""
         if step.name not in self._bounds and step.name not in self._open:
             raise NotNowError(f"there is no partition {step.name} to heal")
-        self._played.note(replace(step, at_s=now_s))
+        self._played.note(step, at_s=now_s)
         if step.name in self._bounds:
             self._free(step.name)
         else:
@@ -133,3 +133,9 @@ class Partitions:
     def _refuse_taken(self, name: str) -> None:
         if name in self._open or name in self._bounds:
             raise NotNowError(f"a partition named {name} is there already")
+
+
+def _lost(flows: frozenset[Flow], nodes: Sequence[NodeName]) -> Iterator[str]:
+    """Yield the nodes that a cut takes from the others, else its ends; found once it is asked."""
+    lost = cut_off(flows, nodes) or {node for flow in flows for node in flow}
+    yield from sorted(lost - {CLIENTS})

@@ -6,7 +6,7 @@ is appended to the performed play before it is tried, with the time and the node
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from clusters.evolution import members_of
@@ -61,7 +61,7 @@ class Performer:
 
     def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
         """Do the step to the nodes and see its effect; raise HarnessError if it was not seen."""
-        self._played.note(replace(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
+        self._played.note(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s)
         verb = verb_of(step)
         deed = deed_of(verb)
         if verb.fault:

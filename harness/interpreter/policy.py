@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nemesis.targets import NotNowError
+from clusters.targets import NotNowError
 from nemesis.verbs.step import Bounded, Step
 from nemesis.verbs.stop import ShutDown
 

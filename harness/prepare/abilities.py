@@ -13,6 +13,7 @@ from clusters.abilities import DisturbsPackets
 from clusters.evolution import ChangesMembers
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
+from clusters.link_protocol import LinkProtocol
 from clusters.port import Cluster
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
@@ -22,10 +23,12 @@ from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import EPISODES, verb_of
 from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Capabilities
+from nemesis.wire.carried import why_not_carried
 from nemesis.wire.rules import Action, Match
 
 __all__ = ["There", "needs", "refuse_missing_abilities", "why_not"]
 
+_ALONE: Final = "it takes two nodes, and there is one"
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
 
 
@@ -37,6 +40,8 @@ class There:
     host: HostKind = HostKind.LOCAL
     wired: bool = True
     """True if there is a proxy on the links between nodes."""
+    protocols: frozenset[LinkProtocol] = frozenset((LinkProtocol.KAFKA,))
+    """The protocols that they carry."""
 
     def lacks(self, *abilities: type) -> str | None:
         """Name the first of these abilities that the cluster lacks; None if it has them all."""
@@ -61,8 +66,9 @@ class There:
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Return the reason why the wire cannot have such a rule; None if it can."""
-        if not self._in_virtual_time:
-            return None
+        why = why_not_carried(action, match, self.protocols)
+        if why is not None or not self._in_virtual_time:
+            return why
         from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
 
         return why_no_such_rule(action, match)
@@ -105,10 +111,11 @@ def _asked(
 ) -> Iterator[tuple[tuple[str | int, ...], str, str | None]]:
     """Yield all that the scenario does to its cluster: place, word, and the obstacle or None."""
     for key in ("spare_controllers", "spare_brokers"):
-        if getattr(scenario.cluster, key):
+        if getattr(scenario.cluster, key, 0):
             yield ("cluster", key), key, there.lacks(ChangesMembers)
     for index, kind in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
-        yield ("nemesis", "faults", index), kind, _why_not_drawn(kind, there)
+        why = _why_not_alone(kind, scenario) or _why_not_drawn(kind, there)
+        yield ("nemesis", "faults", index), kind, why
     for place, step in places(scenario.play or ()):
         yield ("play", *place), step_word(step), why_not(step, there)
 
@@ -167,6 +174,11 @@ def why_not(step: Step, there: Capabilities) -> str | None:
     A block has none: each of its steps is asked about.
     """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not(step, there)
+
+
+def _why_not_alone(kind: str, scenario: Scenario) -> str | None:
+    is_alone = len(scenario.cluster.nodes) == 1
+    return _ALONE if is_alone and EPISODES[kind].between_nodes else None
 
 
 def _why_not_drawn(kind: str, there: Capabilities) -> str | None:

@@ -7,8 +7,9 @@ perform runs on these, and that is said in one line; what only Kafka can do is l
 from collections.abc import Callable
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.releases import UnfetchedError, fetch_release, is_here
+from clusters.kafka.releases import fetch_release, is_here
 from clusters.provision.java import find_java
+from clusters.provision.releases import UnfetchedError
 from clusters.system import Make
 from clusters.systems import KAFKA, REFERENCE, SIMULATED, system_of
 from harness.prepare.reference import refuse_what_is_kafkas

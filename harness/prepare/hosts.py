@@ -6,7 +6,7 @@ from typing import assert_never
 
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.host import DockerHost
-from clusters.hosts.docker.jars import release_in
+from clusters.hosts.docker.image import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.namespaces import NamespaceHost

@@ -38,6 +38,8 @@ def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
             address=address,
             port=end.port,
             dials=end.address,
+            protocol=end.protocol,
+            redials_s=end.redials_s,
             dials_from=address if apart else None,
         )
         for end, address in ends

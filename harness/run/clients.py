@@ -13,14 +13,14 @@ from typing import Any
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream_seed
 from harness.timing import RealTime, Time
+from history.counts import Counts
 from history.manifest import Promises
-from history.segment import Counts
 from nemesis.clients import ControlsClients
 from workloads.kind import WorkloadKind
 from workloads.port import HasProcesses, Workload
 from workloads.registry import kind_of
 
-__all__ = ["Together", "tables_of", "together"]
+__all__ = ["Together", "model_of", "tables_of", "together"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,12 @@ def tables_of(scenario: Scenario) -> tuple[str, ...]:
     """Return the tables of the cluster that the scenario's clients set out to record."""
     tables = (kind_of(spec).tables(spec) for spec in scenario.workloads)
     return tuple(dict.fromkeys(chain.from_iterable(tables)))
+
+
+def model_of(scenario: Scenario) -> str:
+    """Return the model of the objects that the scenario's clients use; empty: they use topics."""
+    models = [kind_of(spec).model for spec in scenario.workloads]
+    return next((str(model) for model in models if model is not None), "")
 
 
 Build = Callable[[WorkloadKind, Any, int], Workload]

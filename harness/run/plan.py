@@ -15,9 +15,7 @@ from clusters.kafka_port import of_kafka
 from clusters.reference.specs import level_of, release_like
 from clusters.systems import KAFKA, system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.disks import with_disks
-from harness.prepare.hardships import with_hardships
-from harness.prepare.placement import refuse_unplaceable
+from harness.prepare.placement import refuse_unplaceable, with_disks, with_hardships
 from harness.prepare.reference import (
     fitted_to_reference,
     refuse_unsimulated_clients,
@@ -49,7 +47,8 @@ class Plan:
         """The cluster and the host on which its faults are performed."""
         options = self.options
         cluster = options.cluster.driver.cluster
-        return There(cluster=cluster, host=options.host, wired=options.wire)
+        carried = system_of(self.scenario.cluster).protocols
+        return There(cluster=cluster, host=options.host, wired=options.wire, protocols=carried)
 
     @property
     def release(self) -> str:
@@ -106,11 +105,12 @@ def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
         _refuse_as_simulated(scenario, options)
     elif options.cluster.of_our_own:
         return fitted_to_reference(scenario, options, say)
-    elif options.cluster is KAFKA:
-        from clusters.kafka.configuration import refuse_impossible  # noqa: PLC0415
+    else:
+        if options.cluster is KAFKA:
+            from clusters.kafka.configuration import refuse_impossible  # noqa: PLC0415
 
-        refuse_impossible(of_kafka(scenario.cluster))
-        refuse_missing_releases(scenario, image=options.image)
+            refuse_impossible(of_kafka(scenario.cluster))
+        refuse_missing_releases(scenario, options.cluster, image=options.image)
     return scenario
 
 

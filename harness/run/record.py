@@ -14,6 +14,7 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import BrokerCluster
+from clusters.link_protocol import LinkProtocol
 from clusters.port import Cluster, Disks
 from clusters.system import Prepared, Recorded
 from clusters.systems import system_of
@@ -21,7 +22,7 @@ from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
-from harness.run.clients import Together, tables_of, together
+from harness.run.clients import Together, model_of, tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
@@ -69,10 +70,11 @@ def record(
         )
         links = links_of(cluster, route)
         wire = stack.enter_context(
-            _wire(links, options, host=host, warden=warden, run=run, clock=clock)
+            _wire(links, cluster, options, host=host, warden=warden, run=run, clock=clock)
         )
         stack.enter_context(_started(cluster, progress))
-        _note_cluster(run, cluster, scenario, options)
+        taped = any(link.protocol is not LinkProtocol.BYTES for link in links)
+        _note_cluster(run, cluster, scenario, options, taped=taped)
         if isinstance(cluster, BrokerCluster):
             cluster.create_topics(scenario.topics)
         if wire is not None:
@@ -153,6 +155,7 @@ def _placed(
 @contextmanager
 def _wire(
     links: tuple[Link, ...],
+    cluster: Recorded,
     options: RunOptions,
     *,
     host: Host,
@@ -166,7 +169,13 @@ def _wire(
         return
     log, dialect = run.nodes / "wire.log", options.cluster.of_our_own
     with Wire(
-        links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect
+        links,
+        warden=warden,
+        directory=run.raw,
+        log=log,
+        clock=clock,
+        dialect=dialect,
+        answered=cluster.is_answered,
     ) as wire:
         if isinstance(host, LeadsLinks):
             host.lead([(link.source, link.address, link.port) for link in links])
@@ -174,14 +183,15 @@ def _wire(
 
 
 def _note_cluster(
-    run: RunDirectory, cluster: Recorded, scenario: Scenario, options: RunOptions
+    run: RunDirectory, cluster: Recorded, scenario: Scenario, options: RunOptions, *, taped: bool
 ) -> None:
     """Have the manifest say what runs, where, and what is to be recorded of it."""
     note(
         run,
         versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
         node_ids=dict(cluster.node_ids),
-        recorded=_tables(scenario, wired=options.wire),
+        recorded=_tables(scenario, taped=taped),
+        model=model_of(scenario),
         stuck_isr_limit_s=scenario.recovery_limit_s,
     )
 
@@ -198,11 +208,14 @@ def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
     return where
 
 
-def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
-    """Return the tables of the cluster that this run sets out to record."""
-    taped = ("wire",) if wired else ()
+def _tables(scenario: Scenario, *, taped: bool) -> tuple[str, ...]:
+    """Return the tables of the cluster that this run sets out to record.
+
+    `taped`: a proxy reads what some links carry.
+    """
+    tape = ("wire", "windows") if taped else ()
     lain = system_of(scenario.cluster).tables
-    return tuple(dict.fromkeys((*taped, *lain, *tables_of(scenario))))
+    return tuple(dict.fromkeys((*tape, *lain, *tables_of(scenario))))
 
 
 def _testify(

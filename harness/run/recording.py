@@ -18,18 +18,19 @@ from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
 from harness.interpreter.performer import Performer
+from harness.interpreter.window_book import WindowBook
 from harness.manifest import note
 from harness.progress import Progress, Status
 from harness.run.clients import Together
 from harness.run.samples import Sampler
+from harness.scenario.mix import seeded_mix
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream
 from harness.timing import RealTime, Time
 from history.clock import TellsTime
 from history.failure import HarnessError
-from history.journal import FaultJournal, SampleJournal
+from history.journal import FaultJournal, RowJournal, SampleJournal
 from history.run_directory import RunDirectory
-from nemesis.mix import Mix
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
@@ -68,10 +69,11 @@ class Recording:
         with (
             FaultJournal(self.run.raw, self.clock) as faults,
             SampleJournal(self.run.raw, self.clock) as samples,
+            RowJournal(self.run.raw, "windows") as windows,
         ):
-            self._record(faults, samples)
+            self._record(faults, samples, WindowBook(windows, self.clock))
 
-    def _record(self, faults: FaultJournal, samples: SampleJournal) -> None:
+    def _record(self, faults: FaultJournal, samples: SampleJournal, windows: WindowBook) -> None:
         played = PerformedPlay(self.run.play_path)
         performer = Performer(self.cluster, journal=faults, played=played)
         network = Network(
@@ -94,6 +96,7 @@ class Recording:
                 played=played,
                 observer=observer,
                 draw=stream(self.seed, "nemesis"),
+                windows=windows,
                 time=self.time,
                 on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
             )
@@ -128,15 +131,16 @@ class Recording:
         if self.scenario.play is not None:
             interpreter.perform_play(self.scenario.play, time_limit_s=limit_s)
         elif self.scenario.mix is not None:
-            mix = Mix(self.scenario.mix, stream(self.seed, "mix"), self.scenario.keys)
-            interpreter.perform_mix(mix, time_limit_s=limit_s)
+            mix = seeded_mix(self.scenario.mix, seed=self.seed, keys=self.scenario.keys)
+            recovery_s = self.scenario.recovery_limit_s
+            interpreter.perform_mix(mix, time_limit_s=limit_s, recovery_s=recovery_s)
         else:
             interpreter.idle(time_limit_s=limit_s)
 
     def _final_read(self, shortfalls: list[str]) -> None:
         self.progress.say("reading everything back")
         complete = self.workload.final_read(timeout_s=_FINAL_READ_LIMIT_S)
-        missing = sorted(set(self.scenario.keys) - set(complete))
+        missing = sorted(set(self.workload.keys) - set(complete))
         if missing:
             shortfalls.append(f"final reads are incomplete: {', '.join(missing)}")
 

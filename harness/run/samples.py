@@ -3,8 +3,8 @@
 from clusters.abilities import Measures
 from clusters.port import Cluster
 from harness.timing import RealTime, Time
+from history.counts import Counts
 from history.journal import SampleJournal
-from history.segment import Counts
 
 __all__ = ["Sampler"]
 

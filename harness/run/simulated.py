@@ -76,7 +76,7 @@ def record_simulated(
         note(
             run,
             node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
-            recorded=recorded_tables(wired=options.wire, clients=tables_of(scenario)),
+            recorded=("windows", *recorded_tables(wired=options.wire, clients=tables_of(scenario))),
             stuck_isr_limit_s=scenario.recovery_limit_s,
         )
         cluster.create_topics(scenario.topics)

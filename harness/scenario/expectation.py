@@ -92,14 +92,15 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
 
 def _parse_one(data: Mapping[str, object]) -> Expectation:
     read = MappingReader(data)
-    unknown = read.refuse_unknown(["kafka", "level", "valid", "invalid", "tried"])
+    unknown = read.refuse_unknown(["kafka", "release", "level", "valid", "invalid", "tried"])
     if not unknown and ("valid" in data) == ("invalid" in data):
         read.mistakes.note((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
-    if "level" in data and ("kafka" in data or "tried" in data):
+    of_release = "release" if "release" in data else "kafka"
+    if "level" in data and (of_release in data or "tried" in data):
         why = "it is about clusters of our own: no 'kafka' or 'tried' beside"
         read.mistakes.note(("level",), why)
     found = Expectation(
-        releases=read.at("kafka", _range, otherwise=SpecifierSet()),
+        releases=read.at(of_release, _range, otherwise=SpecifierSet()),
         levels=read.at("level", _range, otherwise=None),
         validity=read.at("valid", _valid, otherwise=Validity.INVALID),
         anomalies=read.at("invalid", _anomalies, otherwise=()),

@@ -3,25 +3,38 @@
 from typing import Final
 
 from clusters.stage import Stage
+from clusters.systems import SYSTEMS
 from harness.scenario.validation import MappingReader, build, known_words, mapping, span_s
+from harness.seeds import stream
 from history.failure import Mistakes, SpecError
-from nemesis.mix import MixSpec
+from nemesis.messages import MESSAGES
+from nemesis.mix import Mix, MixSpec
 from nemesis.targets import parse_target
-from nemesis.verbs.registry import EPISODES
+from nemesis.verbs.registry import EPISODES, STRIKES
 
-__all__ = ["parse_mix"]
+__all__ = ["parse_mix", "seeded_mix"]
 
 _FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
+_STRIKES: Final = "strikes"
+"""All kinds that concern single messages of the protocol."""
+_MORE: Final = ("window", "window", "window", "window", "late_fetch")
+"""The kinds that come more often than once among all strikes: there are most ways to draw these."""
+_OF_FETCHES: Final = ("relay", "late_fetch")
 
 
 def parse_mix(value: object, stage: Stage) -> MixSpec:
     """Return the spec of a mix; raise SpecError with the paths to the words that cannot be."""
     read = MappingReader(mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}"))
-    read.refuse_unknown(["faults", "targets", "gap", "duration", "down", *_FLAGS])
-    default = MixSpec()
+    read.refuse_unknown(["faults", "targets", "gap", "duration", "down", "windows", *_FLAGS])
+    default, system = MixSpec(), SYSTEMS[stage.system]
+    windows = read.at("windows", _messages, otherwise=default.windows)
     found: dict[str, object] = {
-        "faults": read.at("faults", _faults, otherwise=default.faults),
-        "targets": read.at("targets", lambda v: _targets(v, stage), otherwise=default.targets),
+        "faults": read.at(
+            "faults", lambda value: _faults(value, windows), otherwise=default.faults
+        ),
+        "windows": windows,
+        "targets": read.at("targets", lambda v: _targets(v, stage), otherwise=system.mix_targets),
+        "system": system.name,
         "gap_s": read.at("gap", span_s, otherwise=default.gap_s),
         "duration_s": read.at("duration", span_s, otherwise=default.duration_s),
         "down": read.at("down", lambda value: _budget(value, stage), otherwise={}),
@@ -30,19 +43,43 @@ def parse_mix(value: object, stage: Stage) -> MixSpec:
     return read.mistakes.refuse_after(lambda: build(MixSpec, found))
 
 
-def _faults(value: object) -> tuple[str, ...]:
-    return known_words(_words(value), tuple(EPISODES), what="fault")
+def seeded_mix(spec: MixSpec, *, seed: int, keys: tuple[str, ...]) -> Mix:
+    """Return the mix of a run with this seed."""
+    return Mix(spec, stream(seed, "mix"), keys, streams=lambda name: stream(seed, f"mix/{name}"))
+
+
+def _faults(value: object, windows: tuple[str, ...]) -> tuple[str, ...]:
+    words = known_words(_words(value), (*EPISODES, _STRIKES), what="fault")
+    could = [kind for kind in STRIKES if _can_wait(kind, windows)]
+    mistakes = Mistakes()
+    for index, word in enumerate(words):
+        if word in STRIKES and word not in could:
+            found = f"{word} holds Fetches, which nemesis.windows leaves out"
+            mistakes.note((index,), found)
+    mistakes.refuse()
+    group = (*(kind for kind in _MORE if kind in could), *could)
+    return tuple(one for word in words for one in (group if word == _STRIKES else (word,)))
+
+
+def _can_wait(kind: str, windows: tuple[str, ...]) -> bool:
+    return not windows or kind not in _OF_FETCHES or "Fetch" in windows
+
+
+def _messages(value: object) -> tuple[str, ...]:
+    return known_words(_words(value), tuple(MESSAGES), what="message")
 
 
 def _targets(value: object, stage: Stage) -> tuple[str, ...]:
     targets, mistakes = _words(value), Mistakes()
+    of_keys = [one.drawn_as for one in SYSTEMS[stage.system].targets if one.of_key]
     for index, target in enumerate(targets):
-        if target in ("leader", "isr follower"):
+        if target in of_keys:
             continue  # of any key
         try:
-            parse_target(target, nodes=stage.nodes, keys=stage.keys)
+            parse_target(target, stage)
         except SpecError as error:
-            found = f"{error.message}; a mix also knows 'leader', 'isr follower'"
+            also = f"; a mix also knows {', '.join(map(repr, of_keys))}" if of_keys else ""
+            found = f"{error.message}{also}"
             mistakes.note((index,), found)
     mistakes.refuse()
     return targets

@@ -12,13 +12,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clusters.kafka_port import TopicSpec, keys_of, of_kafka
+from clusters.kafka_port import BrokersSpec, KafkaSpec, TopicSpec, keys_of
 from clusters.port import ClusterSpec
 from clusters.stage import Stage
 from clusters.system import System
 from clusters.systems import system_of
 from harness.scenario.cluster import parse_cluster
 from harness.scenario.expectation import Expectation, parse_expectations
+from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.topics import parse_topics
@@ -35,6 +36,7 @@ from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.takes import Takes
+from nemesis.window_kinds import asked_messages, asked_windows
 from nemesis.words import duration_s
 from workloads.registry import kind_of
 
@@ -128,6 +130,11 @@ class Scenario:
         return _asked(self.mix, self.play)
 
     @property
+    def asked_windows(self) -> tuple[str, ...]:
+        """The kinds of window that its mix may open."""
+        return () if self.mix is None else asked_windows(self.mix, nodes=self.cluster.nodes)
+
+    @property
     def wires_clients(self) -> bool:
         """True if the clients' links go over the proxy, too."""
         return self.clients_through_proxy or uses_clients(self.play or ())
@@ -159,6 +166,9 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
     """
     document = load_document(path)
     for key_path, value, flag in overrides:
+        if key_path == SYSTEM_KEY:
+            document = laid_over(document, str(value), flag)
+            continue
         document = document.with_flag(path_of_records(key_path, document.data), value, flag)
     return parse_scenario(document)
 
@@ -178,10 +188,8 @@ def _parse(document: Document) -> Scenario:
     system = system_of(cluster)
     _refuse_keys(read, system)
     topics: tuple[TopicSpec, ...] = ()
-    if system.keyed:
-        topics = read.at(
-            "topics", lambda value: parse_topics(value, of_kafka(cluster)), otherwise=()
-        )
+    if isinstance(cluster, BrokersSpec):
+        topics = read.at("topics", lambda value: parse_topics(value, cluster), otherwise=())
     specs = read.at(
         "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
     )
@@ -193,7 +201,8 @@ def _parse(document: Document) -> Scenario:
     time_limit_s = read.at("time_limit", _duration, otherwise=45.0)
     if not {"nemesis", "play", "time_limit"} & read.unread:
         with read.mistakes.below("require"):
-            require = narrowed(document, require, asked=_asked(mix, play))
+            held = () if mix is None else asked_messages(mix, nodes=stage.nodes)
+            require = narrowed(document, require, asked=_asked(mix, play), windows=held)
     name = read.at("name", _name, otherwise="")
     recovery_limit_s = read.at("recovery_limit", _duration, otherwise=90.0)
     expect = read.at("expect", parse_expectations, otherwise=())
@@ -284,11 +293,12 @@ def _stage(
         nodes=cluster.nodes,
         system=system_of(cluster).name,
         roles=cluster.roles,
-        keys=keys_of(topics) or _AnyKeys(),
+        keys=keys_of(topics) or (_AnyKeys() if system_of(cluster).keyed else ()),
         broker_ids=cluster.member_ids,
         spares=cluster.spares,
         fixed=cluster.fixed,
-        release=cluster.release,
+        # What a release can follow is known of Kafka's; no node of another system changes it.
+        release=cluster.release if isinstance(cluster, KafkaSpec) else "",
         metadata_version=cluster.protocol_level or "",
     )
     if "play" not in data or moving:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec, TopicSpec
 from harness.scenario.validation import MappingReader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 
 __all__ = ["parse_topics"]
 
 
-def parse_topics(value: object, cluster: KafkaSpec) -> tuple[TopicSpec, ...]:
+def parse_topics(value: object, cluster: BrokersSpec) -> tuple[TopicSpec, ...]:
     """Return the topics of a cluster; raise SpecError with the paths to what cannot be."""
     if not isinstance(value, list) or not value:
         raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")

@@ -6,7 +6,9 @@ SpecError with the path to what cannot be; the scenario says in which file and l
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.kafka_port import TopicSpec
+from packaging.version import InvalidVersion, Version
+
+from clusters.kafka_port import BrokersSpec, TopicSpec
 from clusters.port import ClusterSpec
 from harness.scenario.validation import MappingReader, build, mapping, settings
 from history.failure import Mistakes, SpecError
@@ -35,6 +37,7 @@ def parse_workloads(
         with mistakes.below(*([index] if isinstance(value, list) else [])):
             spec = _workload(item, kinds)
             specs.append(spec)
+            _refuse_old_release(kind_of(spec), cluster)
             kind_of(spec).check(spec, cluster, topics)
     mistakes.refuse()
     specs.sort(key=lambda spec: kind_of(spec).first_process)
@@ -46,6 +49,18 @@ def parse_workloads(
             f"one of {_listed(kinds, beside=True, last=' and one of ')}, or none",
         )
     return tuple(specs)
+
+
+def _refuse_old_release(kind: WorkloadKind, cluster: ClusterSpec) -> None:
+    if not (isinstance(cluster, BrokersSpec) and cluster.may_be_old):
+        return
+    try:
+        is_old = Version(cluster.release) < Version(kind.since)
+    except InvalidVersion:
+        return  # a build of the user's own is not known yet
+    if is_old:
+        found = f"the clients of {kind.word} need Kafka {kind.since}, found {cluster.release}"
+        raise SpecError(("kind",), found)
 
 
 def _listed(kinds: Sequence[WorkloadKind], *, beside: bool, last: str) -> str:

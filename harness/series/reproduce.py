@@ -28,6 +28,7 @@ from harness.series.reproduction import (
     SeriesState,
 )
 from harness.series.reproduction_file import write_reproduction
+from harness.series.window_grid import windows_of_run
 from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest
 
@@ -219,6 +220,7 @@ def _series_run(
         run=str(outcome.run.root),
         command=options.command,
         reason=_open_question(verdict, sought) if result is RunResult.UNKNOWN else "",
+        windows=windows_of_run(outcome),
     )
 
 

@@ -15,8 +15,10 @@ from statistics import median
 
 from pydantic import ConfigDict
 
+from checkers.grounds.windows import WindowKind
 from checkers.verdict import Validity
 from harness.series.rate import Rate
+from harness.series.window_grid import WindowGrid, window_grid
 
 __all__ = [
     "FORMAT_VERSION",
@@ -93,6 +95,8 @@ class SeriesRun:
     """The command line that repeats it."""
     reason: str = ""
     """The reason why it is inconclusive."""
+    windows: tuple[WindowKind, ...] | None = None
+    """The windows of the run by kind; None: it did not record them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +187,11 @@ class Series:
             for name in run.anomalies:
                 counts[name] = counts.get(name, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def windows(self) -> WindowGrid:
+        """The windows of the runs that reached a verdict."""
+        return window_grid(run.windows for run in self.runs if run.validity is not None)
 
     def sentence(self) -> str:
         """Return `20/20 on 3.4.1` or `0/20 on 4.3.1 (at most 16 % at 95 % confidence)`."""

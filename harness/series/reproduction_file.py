@@ -16,7 +16,7 @@ from harness.series.reproduction import FORMAT_VERSION, Reproduction
 from history.atomic import write_atomically
 from history.failure import HarnessError
 
-__all__ = ["new_reproduction_path", "read_reproduction", "write_reproduction"]
+__all__ = ["new_reproduction_path", "new_series_path", "read_reproduction", "write_reproduction"]
 
 _SERIES_A_SECOND_MAX = 100
 _ADAPTER = TypeAdapter(Reproduction)
@@ -27,7 +27,15 @@ def new_reproduction_path(results: Path, scenario: str, at: datetime) -> Path:
 
     Raises HarnessError if the disk refuses.
     """
-    directory = results / scenario / "reproductions"
+    return new_series_path(results, scenario, at, folder="reproductions")
+
+
+def new_series_path(results: Path, scenario: str, at: datetime, *, folder: str) -> Path:
+    """Return the path of a new file in this folder of the scenario's results.
+
+    Raises HarnessError if the disk refuses.
+    """
+    directory = results / scenario / folder
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from checkers.catalogue import entry_of
 from checkers.check import check_run
-from checkers.runner.in_process import InProcessTasks
+from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import CheckResult, Validity, Verdict
 from clusters.reference.nodes.rules import ProtocolRule
 from harness.trials.examples import Example

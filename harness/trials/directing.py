@@ -8,7 +8,7 @@ trial can do is refused before the first one (`why_not_tried`), and never left o
 import math
 import random
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from clusters.kafka_port import Role, role_of
 from clusters.port import CLIENTS, NodeName
@@ -24,10 +24,9 @@ from harness.virtual.evidence import SimulatedTime
 from harness.virtual.looks import SimulatedLooks
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Choose, Repeat
-from nemesis.targets import NamedNodes
 from nemesis.verbs.partition import Means
 from nemesis.verbs.registry import verb_of
-from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.step import Step
 from nemesis.wire.rules import Flow
 
 __all__ = ["interpreter_of", "why_not_tried"]
@@ -90,25 +89,19 @@ class _Told:
             node: cluster.broker_id(node) for node in cluster.nodes if role_of(node) is Role.BROKER
         }
 
-    def note(self, step: Step) -> None:
+    def note(self, step: Step, **done: Any) -> None:
         """Tell the oracle of a step before it is done."""
-        self._played.note(step)
+        self._played.note(step, **done)
         deed = verb_of(step).deed
         if deed is not None and deed.loses_records:
-            assert isinstance(step, OnNodes)
-            assert isinstance(step.target, NamedNodes)
-            for node in step.target.nodes:
+            for node in done["target"].nodes:
                 if node in self._ids:
                     self._oracle.disk_lost(self._ids[node])
 
-    def registrations(self) -> dict[NodeName, int]:
-        """Return a number of each broker that grows with its registrations."""
-        brokers = self._oracle.decided.brokers
-        return {
-            node: brokers[number].broker_epoch
-            for node, number in self._ids.items()
-            if number in brokers
-        }
+    def registrations(self, broker: NodeName) -> int:
+        """Return a number that grows with the registrations granted to this broker."""
+        known = self._oracle.decided.brokers.get(self._ids[broker])
+        return 0 if known is None else known.broker_epoch
 
 
 class _WorldCutter:

@@ -15,12 +15,13 @@ from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
 from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.systems import system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.trials.directing import why_not_tried
-from history.failure import SpecError
+from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec
 from nemesis.play import step_word
@@ -134,6 +135,11 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
 
     Raise UsageError, with its place, for what a trial cannot do.
     """
+    system = system_of(scenario.cluster)
+    if not any(make.in_virtual_time for make in system.makes):
+        raise UsageError(
+            f"{scenario.name}: a cluster of {system.name} has no nodes in virtual time"
+        )
     refuse_what_is_kafkas(scenario)
     refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
     _refuse_what_is_not_tried(scenario)

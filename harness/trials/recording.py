@@ -6,7 +6,7 @@ times. Performed again at them, the play makes the same world (see `trial`).
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -123,10 +123,10 @@ class TrialRecording:
         self.play_on(self._time.now_ns(), Heal())
         self._begin_ns = None
 
-    def note(self, step: Step) -> None:
+    def note(self, step: Step, **done: Any) -> None:
         """Note a step that is done to the cluster, as `harness.interpreter.books.Played`."""
         if not isinstance(step, Wait | Await):
-            for one in self._awaited(step):
+            for one in self._awaited(replace(step, **done)):
                 self.play_on(self._time.now_ns(), one)
 
     def play_on(self, now: int, step: Step) -> None:

@@ -13,6 +13,7 @@ from nemesis import late_fetches, relays
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
 from nemesis.steps import Play, dealt
+from nemesis.verbs.await_condition import Await
 from nemesis.verbs.step import Step
 from nemesis.windows import drawn_window
 
@@ -145,7 +146,9 @@ class Schedule:
             if mix is None:
                 steps = chaos.due(now_s, scene=scene)
             else:
-                steps = mix.due(now_s, scene=scene, impaired=self._looks.impaired())
+                impaired = self._looks.impaired()
+                due = mix.due(now_s, scene=scene, impaired=impaired, look=self._looks.latest)
+                steps = tuple(step for step in due if not isinstance(step, Await))
             for step in steps:
                 yield self._unless_misfit(step)
             yield None

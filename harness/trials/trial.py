@@ -44,6 +44,7 @@ from nemesis.steps import flat as flat_steps
 from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
 from nemesis.verbs.partition import Partition
+from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Step
 from nemesis.verbs.wipe import Wipe
@@ -378,7 +379,8 @@ def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
 
 
 def _lays_rules(plan: TrialPlan) -> bool:
-    if plan.storm is Storm.MIX and plan.mix is not None and "delay" in plan.mix.faults:
+    drawn = plan.mix.faults if plan.storm is Storm.MIX and plan.mix is not None else ()
+    if any(isinstance(step, Lay) for kind in set(drawn) for step in EPISODES[kind].example()):
         return True
     laid = any(isinstance(step, Lay) for step in flat_steps(plan.play or ()))
     return laid or plan.storm in _WIRED

@@ -7,7 +7,7 @@ from typing import Final
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
-from harness.interpreter.observer import observed, whole_nodes
+from harness.interpreter.observer import granted_count, whole_nodes
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
@@ -18,7 +18,7 @@ _STEP_NS: Final = 10_000_000
 
 
 class SimulatedLooks:
-    """A `harness.interpreter.observer.Looks`. `registrations`: see `observed`."""
+    """A `harness.interpreter.observer.Looks`."""
 
     def __init__(
         self,
@@ -26,29 +26,30 @@ class SimulatedLooks:
         *,
         acknowledged: Callable[[], int],
         network: Callable[[], WireStatus],
-        registrations: Callable[[], Mapping[NodeName, int] | None] = lambda: None,
+        registrations: Callable[[NodeName], int] | None = None,
     ) -> None:
+        """`registrations`: see `Looks`; None: those that the wire counts."""
         self._cluster = cluster
         self._acknowledged = acknowledged
         self._network = network
         self._registrations = registrations
         self._ids = cluster.view_ids
         self._scene: Scene | None = None
-        self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
-        self._impaired = ((), [], frozenset())
+        self._impaired: tuple[tuple[object, ...], Mapping[NodeName, NodeState], frozenset[NodeName]]
+        self._impaired = ((), {}, frozenset())
         """The latest look: what was shown, the states of the nodes, and those not whole."""
 
     def latest(self) -> Observation:
         """Return the latest look, with the states of processes as they are now."""
         cluster = self._cluster
-        return observed(
-            cluster.watch.view,
+        return Observation(
+            view=cluster.watch.view,
             active_controller=cluster.leader_now(),
             broker_ids=self._ids,
-            states={node: cluster.state(node) for node in cluster.nodes},
+            states=cluster.states,
             acknowledged_count=self._acknowledged(),
-            wire=self._network(),
-            registrations=self._registrations(),
+            rules=self._network().rules,
+            look_count=cluster.watch.ended_count,
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
@@ -81,10 +82,16 @@ class SimulatedLooks:
         cluster = self._cluster
         view = cluster.watch.view
         seen = () if view is None else (view.brokers, view.serving, view.partitions)
-        states = [cluster.state(node) for node in cluster.nodes]
+        states = cluster.states
         before, was, impaired = self._impaired
         # A view shares with the one before what has not changed.
         if states != was or len(seen) != len(before) or any(map(is_not, seen, before)):
             impaired = frozenset(cluster.nodes) - whole_nodes(self.latest())
             self._impaired = (seen, states, impaired)
         return impaired
+
+    def registrations(self, broker: NodeName) -> int:
+        """Return a number that grows with the registrations granted to this broker."""
+        if self._registrations is None:
+            return granted_count(self._network(), broker)
+        return self._registrations(broker)

@@ -123,7 +123,7 @@ def edn_forms(lines: Iterable[str], *, source: str) -> Iterator[tuple[int, Form]
 
 
 def edn_text(form: Form) -> str:
-    """Return a form in EDN, on one line; raise TypeError for what is none."""
+    """Return a form in EDN, on one line; raise TypeError for anything else."""
     match form:
         case None:
             return "nil"

@@ -58,7 +58,7 @@ class EventReader:
     def event(self, line: int, fields: Mapping[str, Any]) -> Event | None:
         """Return the event of these fields, None of a nemesis'.
 
-        Raise RefusedError if it is none.
+        Raise RefusedError for other fields.
         """
         self._line_count += 1
         self._note_index(fields.get("index"))
@@ -109,7 +109,7 @@ class EventReader:
 def integer(fields: Mapping[str, Any], name: str, *, least: int = 0) -> int:
     """Return an integer field of 64 bits.
 
-    Raise RefusedError if it is none, or less than `least`.
+    Raise RefusedError for any other value, and below `least`.
     """
     found = fields.get(name)
     from_least = f" from {least} on" if least >= 0 else ""

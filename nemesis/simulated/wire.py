@@ -153,7 +153,7 @@ class SimulatedWire:
 
     def status(self) -> WireStatus:
         """Return the status of the rules."""
-        return WireStatus(rules=dict(self._book.statuses()), withheld_bytes={}, connection_count={})
+        return WireStatus(rules=self._book.statuses(), withheld_bytes={}, connection_count={})
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
         """Return whether a request through this link would get its answer."""

@@ -48,7 +48,7 @@ def _parse(written: Written) -> Bandwidth:
         if key not in _KEYS:
             raise SpecError((key,), f"unknown key {key!r}; {did_you_mean(key, _KEYS)}")
     try:
-        target = parse_target(data["of"], nodes=stage.nodes, keys=stage.keys)
+        target = parse_target(data["of"], stage)
     except SpecError as error:
         raise error.below("of") from None
     name = rule_name(data.get("as", "bandwidth"))

@@ -75,7 +75,7 @@ VERBS = (
         _action,
         own=("by", "seed"),
         own_data=_own_data,
-        episodes=(Episode(kind="delay", begin=_begin, takes=Takes.PROXY),),
+        episodes=(Episode(kind="delay", begin=_begin, takes=Takes.PROXY, between_nodes=True),),
         tones=("#2f7fb8", "#67b3e6"),
     ),
 )

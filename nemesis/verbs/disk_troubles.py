@@ -104,7 +104,7 @@ _MEND_DISK = node_verb(
         do=each(_mend),
         abilities=(TroublesDisks,),
         heals=Healing(
-            seen="its disk is whole again, it runs, brokers are unfenced",
+            seen="its disk is whole again, it runs, it takes part",
             of_running_nodes=False,
             again_if_it_dies=True,
         ),

@@ -8,26 +8,54 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, role_name
-from clusters.systems import kind_of_node
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, Scene, Target, resolve
-from nemesis.verbs.step import Step
+from nemesis.verbs.step import Play, Step
 from nemesis.verbs.takes import Takes
 
-__all__ = ["Begun", "Due", "Episode", "Opening", "Script", "on_nodes", "until_healed"]
+__all__ = [
+    "Begun",
+    "Due",
+    "Episode",
+    "EpisodeWindow",
+    "Opening",
+    "Script",
+    "on_nodes",
+    "until_healed",
+]
 
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeWindow:
+    """A message that an episode holds, or watches for, so that faults strike meanwhile."""
+
+    name: str
+    """The name of its episode."""
+    rule: str
+    """The name of the rule that concerns the message."""
+    kind: str
+    """The message: its API and direction."""
+    form: str
+    """The kind of its episode."""
+    key: str | None
+    """The partition it was drawn for, if it is about one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """An episode that begins."""
+    """An episode that begins: steps with their times, or a play that waits for the protocol."""
 
     nodes: tuple[NodeName, ...]
     """The nodes that it takes away: they count against the budget."""
     due: Due
+    play: Play = ()
+    """Its names of rules and partitions are its own; the mix tells them apart."""
+    window: EpisodeWindow | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +67,8 @@ class Opening:
     now_s: float
     scene: Scene
     draw: Random
+    aim: Random
+    """Resolves targets: how much is drawn for that depends on the scene."""
     duration_s: tuple[float, float]
     gap_s: tuple[float, float]
     target: Callable[[], Target]
@@ -49,6 +79,11 @@ class Opening:
     """The roles of which a node may be down."""
     busy: Collection[NodeName]
     """The nodes that are not whole."""
+    keys: Sequence[str] = ()
+    faults: Collection[str] = ()
+    """All kinds of fault of the mix."""
+    messages: Collection[str] = ()
+    """The messages that faults may wait for; empty: any."""
 
     def drawn_end_s(self) -> float:
         """Draw the time at which it is healed."""
@@ -68,29 +103,46 @@ class Episode:
     """Begins an episode; None: it cannot begin just now."""
     destructive: bool = False
     """It destroys data: it begins only when everything is whole,
-    and on one node that serves clients."""
+    and on one node of which views show whether it has what it should have."""
     takes: Takes | None = None
     """Means that it takes in addition to those of its steps."""
+    aimed: bool = False
+    """It is done to one of the mix's targets."""
+    between_nodes: bool = False
+    """It is done to what nodes send each other, so that it takes two."""
+    strikes: str = ""
+    """The meaning of a kind that waits for messages of the protocol, in words; a mix names all such
+    kinds `strikes`. Empty: it does not."""
 
     def example(self) -> Sequence[Step]:
         """Return the steps of one on nodes that are made up: they say what it takes."""
-        nodes = tuple(NodeName(name) for name in ("controller-1", "broker-1", "broker-2"))
-        scene = Scene(nodes=nodes, broker_ids={}, view=None, active_controller=None)
+        nodes = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
+        ids = {node: int(node[-1]) for node in nodes[1:]}
+        brokers = tuple(ids.values())
+        view = ClusterView(
+            time_ns=0,
+            brokers=frozenset(brokers),
+            serving=frozenset(brokers),
+            partitions={"t-0": PartitionView(leader=1, isr=brokers, replicas=brokers)},
+        )
+        scene = Scene(nodes=nodes, broker_ids=ids, view=view, active_controller=nodes[0])
         draft = Opening(
             name="example",
             now_s=0.0,
             scene=scene,
-            draw=Random(1),  # noqa: S311  # whatever it draws, the verbs are the same
+            draw=Random(1),  # noqa: S311  # whatever it draws, what it takes is the same
+            aim=Random(1),  # noqa: S311
             duration_s=(1.0, 1.0),
             gap_s=(1.0, 1.0),
             target=lambda: NamedNodes(nodes=nodes[1:2]),
             free=lambda wanted: wanted,
             roles=tuple(map(role_name, nodes)),
             busy=(),
+            keys=("t-0",),
         )
         begun = self.begin(draft)
         assert begun is not None, f"{self.kind} begins where everything is free"
-        return [step for _, step in begun.due]
+        return [*(step for _, step in begun.due), *begun.play]
 
 
 def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode:
@@ -98,17 +150,17 @@ def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode
 
     def begin(draft: Opening) -> Begun | None:
         try:
-            wanted = resolve(draft.target(), draft.scene, draft.draw)
+            wanted = resolve(draft.target(), draft.scene, draft.aim)
         except HarnessError:
             return None  # no node fits just now: the next gap brings another draw
         nodes = draft.free(wanted)
         if destructive:
-            nodes = tuple(node for node in nodes if kind_of_node(node).serves_clients)[:1]
+            nodes = tuple(node for node in nodes if node in draft.scene.broker_ids)[:1]
         if not nodes:
             return None
         return Begun(nodes=nodes, due=script(draft, NamedNodes(nodes=nodes)))
 
-    return Episode(kind=kind, begin=begin, destructive=destructive)
+    return Episode(kind=kind, begin=begin, destructive=destructive, aimed=True)
 
 
 def until_healed(*broken: Callable[[Target], Step], healed: Callable[[Target], Step]) -> Script:

@@ -29,9 +29,27 @@ cluster or host cannot do is refused before a run starts.
 """
 
 
+_STRIKES_HEAD: Final = """
+## Strikes
+
+The kinds of a mix that wait for a message of the protocol, and are made of several verbs
+([scenarios.md](scenarios.md#strikes)). `strikes` among the faults of a mix, or `--nemesis strikes`,
+is all of them.
+
+| kind | what happens |
+|---|---|
+"""
+
+
 def verbs_page() -> str:
     """Return the page, as Markdown."""
-    return _HEAD + "".join(f"{row}\n" for row in _rows())
+    strikes = "".join(f"{row}\n" for row in _strikes())
+    return _HEAD + "".join(f"{row}\n" for row in _rows()) + _STRIKES_HEAD + strikes
+
+
+def _strikes() -> Iterator[str]:
+    for kind in sorted(registry.STRIKES):
+        yield f"| `{kind}` | {registry.EPISODES[kind].strikes} |"
 
 
 def _rows() -> Iterator[str]:
@@ -59,6 +77,8 @@ def _end(verb: Verb[Any]) -> str:
 def _kinds(verb: Verb[Any]) -> Iterator[str]:
     """Yield the kinds of which an episode's own fault is this verb's."""
     for kind, episode in sorted(registry.EPISODES.items()):
+        if episode.strikes:
+            continue
         broken = [one for one in episode.example() if registry.is_fault(one)]
         if verb_of(broken[-1]) is verb or any(_is_named(one, kind, verb) for one in broken):
             yield f"`{kind}`"

@@ -96,7 +96,7 @@ def _episode(kind: str, *, by: Means | None) -> Episode:
         return Begun(nodes=lost, due=[(draft.now_s, cut), (end_s, HealPartition(name=draft.name))])
 
     takes = Takes.NETWORKS if by is Means.PACKETS else Takes.PROXY
-    return Episode(kind=kind, begin=begin, takes=takes)
+    return Episode(kind=kind, begin=begin, takes=takes, between_nodes=True)
 
 
 VERBS = (

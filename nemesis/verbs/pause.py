@@ -61,7 +61,7 @@ _RESUME = node_verb(
         do=each(_resume),
         abilities=(Pauses,),
         tried_in=(NodeState.PAUSED,),
-        heals=Healing(seen="goes on, brokers are unfenced"),
+        heals=Healing(seen="goes on, it takes part"),
     ),
     before=(Now.PAUSED,),
     after=Now.UP,

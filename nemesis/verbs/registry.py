@@ -1,5 +1,7 @@
 """Every verb, found in the files of this folder: a new file with VERBS is a new word of plays.
 
+A file with EPISODES has kinds of fault of a mix that are made of several verbs.
+
 Mixes and pages ask here, too, for the faults to draw and the colours, so that no fault has a second
 name.
 """
@@ -20,6 +22,7 @@ __all__ = [
     "EPISODES",
     "FAULTS",
     "KINDS",
+    "STRIKES",
     "VERBS",
     "is_fault",
     "kind_of",
@@ -33,11 +36,20 @@ _MACHINERY: Final = frozenset({"page", "registry"})
 """Files that import this one."""
 
 
-def _found() -> Iterator[tuple[Verb[Any], ModuleType]]:
+def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(verbs.__path__):
         if found.name not in _MACHINERY:
-            module = import_module(f"{verbs.__name__}.{found.name}")
-            yield from ((verb, module) for verb in getattr(module, "VERBS", ()))
+            yield import_module(f"{verbs.__name__}.{found.name}")
+
+
+def _found() -> Iterator[tuple[Verb[Any], ModuleType]]:
+    for module in _modules():
+        yield from ((verb, module) for verb in getattr(module, "VERBS", ()))
+
+
+def _found_episodes() -> Iterator[Episode]:
+    for module in _modules():
+        yield from getattr(module, "EPISODES", ())
 
 
 _FOUND: Final = tuple(_found())
@@ -53,9 +65,13 @@ FAULTS: Final = tuple(verb.word for verb in _ALL if verb.deed is not None and ve
 """The words of those that break nodes."""
 
 EPISODES: Final[Mapping[str, Episode]] = {
-    episode.kind: episode for verb in _ALL for episode in verb.episodes
+    episode.kind: episode
+    for episode in (*(one for verb in _ALL for one in verb.episodes), *_found_episodes())
 }
-"""The kinds of fault that a mix draws from."""
+"""The kinds of fault that a mix draws from: those of verbs, and those of several verbs."""
+
+STRIKES: Final = tuple(kind for kind, episode in EPISODES.items() if episode.strikes)
+"""The kinds that concern single messages of the protocol."""
 
 
 def module_of(verb: Verb[Any]) -> ModuleType:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.port import CLIENTS
+from clusters.port import CLIENTS, role_name
 from clusters.stage import Stage
 from history.failure import SpecError, UsageError
 from nemesis.targets import Choice, Target, parse_target, target_data
@@ -22,6 +22,7 @@ from nemesis.verbs.written import Written
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.clause_fields import CLAUSE_FIELDS
 from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
+from nemesis.wire.zookeeper.messages import ONE_WAY
 from nemesis.words import did_you_mean, rule_name
 
 __all__ = ["Lay", "Operand", "api_of", "count_of", "rule_verb"]
@@ -166,7 +167,7 @@ def _match(data: Operand, always: tuple[str, Direction] | None) -> Match:
 
 
 def _direction(data: Operand) -> Direction:
-    found = data.get("of", Direction.REQUEST)
+    found = data.get("of", ONE_WAY.get(str(data.get("api")), Direction.REQUEST))
     if found not in (*Direction,):
         raise SpecError(("of",), f"expected request or response, found {found!r}")
     return Direction(str(found))
@@ -215,8 +216,8 @@ def _parties(data: Operand, key: str, stage: Stage) -> Parties:
 
 
 def _target(value: object, stage: Stage) -> Target:
-    plain = {"brokers": "all brokers", "controllers": "all controllers"}
-    return parse_target(plain.get(str(value), value), nodes=stage.nodes, keys=stage.keys)
+    plain = {f"{role}s": f"all {role}s" for role in map(role_name, stage.nodes)}
+    return parse_target(plain.get(str(value), value), stage)
 
 
 def _lay_data(lay: Lay) -> dict[str, object]:

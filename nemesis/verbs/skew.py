@@ -150,9 +150,7 @@ _UNSKEW = node_verb(
     Deed(
         do=each(_undo),
         abilities=(Skews,),
-        heals=Healing(
-            seen="runs, brokers are unfenced", of_running_nodes=False, of_the_living=True
-        ),
+        heals=Healing(seen="runs, it takes part", of_running_nodes=False, of_the_living=True),
     ),
 )
 VERBS = (_SKEW, _UNSKEW)

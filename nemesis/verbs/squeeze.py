@@ -96,9 +96,7 @@ _UNSQUEEZE = node_verb(
     Deed(
         do=each(_undo),
         abilities=(Squeezes,),
-        heals=Healing(
-            seen="runs, brokers are unfenced", of_running_nodes=False, of_the_living=True
-        ),
+        heals=Healing(seen="runs, it takes part", of_running_nodes=False, of_the_living=True),
     ),
 )
 VERBS = (_SQUEEZE, _UNSQUEEZE)

@@ -74,7 +74,7 @@ _START = node_verb(
         further=further,
         tried_in=(NodeState.DOWN,),
         needs_down=True,
-        heals=Healing(seen="runs again, brokers are unfenced"),
+        heals=Healing(seen="runs again, it takes part"),
     ),
     modifiers=("to",),
     own=release_of,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from nemesis.targets import Target
 
-__all__ = ["AWAIT_BOUND_S", "Bounded", "Breaking", "OnNodes", "Parties", "Step"]
+__all__ = ["AWAIT_BOUND_S", "Bounded", "Breaking", "OnNodes", "Parties", "Play", "Step"]
 
 AWAIT_BOUND_S = 30.0
 """A step without `within`: longer than a session time-out, an election and a restart together."""
@@ -18,6 +18,10 @@ class Step:
     """The time of the play before which it is not performed; of a performed step, the time at which
     it was performed.
     """
+
+
+Play = tuple[Step, ...]
+"""Steps in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

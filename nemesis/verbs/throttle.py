@@ -95,9 +95,7 @@ _UNTHROTTLE = node_verb(
     Deed(
         do=each(_undo),
         abilities=(Throttles,),
-        heals=Healing(
-            seen="runs, brokers are unfenced", of_running_nodes=False, of_the_living=True
-        ),
+        heals=Healing(seen="runs, it takes part", of_running_nodes=False, of_the_living=True),
     ),
 )
 VERBS = (_THROTTLE, _UNTHROTTLE)

@@ -37,7 +37,7 @@ class Written:
 
     def target(self) -> Target:
         """Read the operand as nodes."""
-        return parse_target(self.operand, nodes=self.stage.nodes, keys=self.stage.keys)
+        return parse_target(self.operand, self.stage)
 
     def needed(self, key: str, parse: Callable[[object], T]) -> T:
         """Read a modifier that has to be there."""

@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING, assert_never
 
-from nemesis.wire.answers import error_response
+from nemesis.wire.answers import error_response, lowered
 from nemesis.wire.effects import Errand, Wake
 from nemesis.wire.frame import Frame
 from nemesis.wire.pipe import Pipe, Waiting
-from nemesis.wire.rewriting import lowered
 from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import (
     Answer,
@@ -33,7 +32,7 @@ def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting
     rule = entry.rule.name
     match entry.rule.action:
         case Hold():
-            _wait(session, pipe, frame, entry, now=FrameFate.HELD, later=FrameFate.RELEASED)
+            _hold(session, pipe, frame, entry)
         case Delay(min_ms=low, max_ms=high):
             _delay(session, pipe, frame, entry, delay_ms=entry.random.uniform(low, high))
         case Reorder():
@@ -76,6 +75,20 @@ def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting
             assert_never(action)
 
 
+def _hold(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting]) -> None:
+    """Hold a frame; one of a session of ZooKeeper's only as long as the session does without pings.
+
+    A rule that stops all messages, or the pings themselves, is meant to end the session.
+    """
+    bounded = entry.rule.match.api not in (None, "ping")
+    limit_ns = session.hold_ns_max if bounded else None
+    if limit_ns is None:
+        _wait(session, pipe, frame, entry, now=FrameFate.HELD, later=FrameFate.RELEASED)
+        return
+    now, later = FrameFate.HELD, FrameFate.RELEASED
+    _wait_until(session, pipe, frame, entry, now=now, later=later, due_ns=frame.time_ns + limit_ns)
+
+
 def _wait(
     session: "Session",
     pipe: Pipe,
@@ -103,13 +116,24 @@ def _delay(
     session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting], *, delay_ms: float
 ) -> None:
     """Delay a frame from its arrival on, so that frames that came together are late together."""
-    due_ns = frame.time_ns + round(delay_ms * 1e6)
+    late, due_ns = FrameFate.DELAYED, frame.time_ns + round(delay_ms * 1e6)
+    _wait_until(session, pipe, frame, entry, now=late, later=late, due_ns=due_ns)
+
+
+def _wait_until(
+    session: "Session",
+    pipe: Pipe,
+    frame: Frame,
+    entry: LaidRule[Waiting],
+    *,
+    now: FrameFate,
+    later: FrameFate,
+    due_ns: int,
+) -> None:
     if due_ns <= session.now_ns:
-        session.pass_on(pipe, frame, FrameFate.DELAYED, rule=entry.rule.name)
+        session.pass_on(pipe, frame, later, rule=entry.rule.name)
         return
-    _wait(
-        session, pipe, frame, entry, now=FrameFate.DELAYED, later=FrameFate.DELAYED, due_ns=due_ns
-    )
+    _wait(session, pipe, frame, entry, now=now, later=later, due_ns=due_ns)
     session.common.act(session, Wake(due_ns))
 
 

@@ -1,8 +1,13 @@
-"""The error response that a target would have sent, built from the request by introspection.
+"""Responses that the proxy makes or changes: an error in a target's place, and older ApiVersions.
 
-The error stands where clients look for it: an error of the whole request (a wrong controller, a
-stale broker epoch) in the message's own field; any other in each item, of which the response has
-those that the request named. A message without items always has it in its own field.
+An error response is built from the request by introspection. The error stands where clients look
+for it: an error of the whole request (a wrong controller, a stale broker epoch) in the message's
+own field; any other in each item, of which the response has those that the request named. A message
+without items always has it in its own field.
+
+An ApiVersions response that offers less has a version number changed in place. It is not decoded
+and written again: a field that some later release adds would be lost. Layout:
+ApiVersionsResponse.json; its header is version 0 always, so that any client can read it.
 """
 
 import io
@@ -18,13 +23,15 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.primitive import i32
 
-from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type
+from clusters.protocol.varints import VarintError, read_unsigned
+from nemesis.wire.apis import API_KEYS
+from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type, is_version_0
 from nemesis.wire.decoding.reference import error_frame
 from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction
 
-__all__ = ["error_response"]
+__all__ = ["error_response", "lowered"]
 
 _LENGTH: Final = struct.Struct(">i")
 
@@ -85,6 +92,11 @@ _EMPTY: Final[Mapping[type, Any]] = {
 }
 
 _NUMBERS: Final = frozenset(("partition_index", "partition", "index", "partition_id"))
+_ERROR_END: Final = 10
+"""The place behind length, correlation id and error."""
+_ENTRY: Final = struct.Struct(">hhh")
+_COUNT: Final = struct.Struct(">i")
+_FLEXIBLE_FROM: Final = 3
 
 
 def error_response(frame: Frame, error: str) -> bytes | None:
@@ -105,6 +117,25 @@ def error_response(frame: Frame, error: str) -> bytes | None:
     entity_writer(header_type)(body, header_type(correlation_id=i32(header.correlation_id)))
     entity_writer(kind)(body, _response(kind, request, error_code(error)))
     return _LENGTH.pack(body.tell()) + body.getvalue()
+
+
+def lowered(frame: Frame, api: str, max_version: int) -> bytes:
+    """Return the ApiVersions response, offering `api` up to `max_version` only.
+
+    Never below the lowest version that the target has, which would be one that it cannot read. A
+    response that does not offer the API, or cannot be read, is as it was.
+    """
+    data = bytearray(frame.data)
+    try:
+        flexible = frame.header.api_version >= _FLEXIBLE_FROM
+        flexible &= not is_version_0(frame.header, frame.data)
+        place = _entry(frame.data, API_KEYS[api], flexible=flexible)
+    except (struct.error, VarintError):
+        place = None
+    if place is not None:
+        key, lowest, highest = _ENTRY.unpack_from(data, place)
+        _ENTRY.pack_into(data, place, key, lowest, max(lowest, min(highest, max_version)))
+    return bytes(data)
 
 
 def _response(kind: Any, request: Any, error: ErrorCode) -> Any:
@@ -196,3 +227,28 @@ def _with(entity: Any, changes: dict[str, Any]) -> Any:
 @cache
 def _hints(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind)
+
+
+def _entry(data: bytes, api_key: int, *, flexible: bool) -> int | None:
+    """Return the place at which the entry of this API begins, or None if it has no entry."""
+    if flexible:
+        coded, at = read_unsigned(data, _ERROR_END)
+        count = coded - 1
+    else:
+        (count,), at = _COUNT.unpack_from(data, _ERROR_END), _ERROR_END + _COUNT.size
+    for _ in range(count):
+        if _ENTRY.unpack_from(data, at)[0] == api_key:
+            return at
+        at += _ENTRY.size
+        if flexible:
+            at = _behind_tags(data, at)
+    return None
+
+
+def _behind_tags(data: bytes, at: int) -> int:
+    count, at = read_unsigned(data, at)
+    for _ in range(count):
+        _, at = read_unsigned(data, at)
+        size, at = read_unsigned(data, at)
+        at += size
+    return at

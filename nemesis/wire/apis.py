@@ -1,6 +1,7 @@
-"""Kafka's APIs: their names and keys, and which of them the tape keeps.
+"""APIs as rules and the tape name them: their names and keys, and which of Kafka's the tape keeps.
 
-A name is Kafka's own, as its documentation writes it: "AlterPartition", "EndTxn".
+A name is Kafka's own, as its documentation writes it: "AlterPartition", "EndTxn"; the names of
+ZooKeeper's messages are beside their readers.
 """
 
 from collections.abc import Mapping
@@ -9,19 +10,28 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
+from nemesis.wire.zookeeper.messages import KEYS
+
 __all__ = [
     "API_KEYS",
     "API_VERSIONS",
     "FETCH",
+    "GIVEN_UP",
     "TAPED",
     "api_name",
 ]
+
+GIVEN_UP: Final[Mapping[str, int]] = MappingProxyType(
+    {"LeaderAndIsr": 4, "StopReplica": 5, "UpdateMetadata": 6, "ControlledShutdown": 7}
+)
+"""The APIs of controllers that keep their state in ZooKeeper; Kafka 4.0 has given them up."""
 
 API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "".join(part.capitalize() for part in name.split("_")): key
         for key, name in api_key_map.items()
     }
+    | {**GIVEN_UP, **KEYS}
 )
 """Keys by name."""
 
@@ -33,6 +43,7 @@ API_VERSIONS: Final = API_KEYS["ApiVersions"]
 TAPED: Final = frozenset(
     API_KEYS[name]
     for name in (
+        *GIVEN_UP,
         "AddPartitionsToTxn",
         "AddRaftVoter",
         "AllocateProducerIds",
@@ -63,5 +74,7 @@ TAPED: Final = frozenset(
 
 
 def api_name(key: int) -> str:
-    """Return the API's name, or `Api<key>` if the key is unknown here."""
+    """Return the API's name; `Api<key>` if the key is unknown here, "bytes" without one."""
+    if key < 0:
+        return "bytes"
     return _NAMES.get(key, f"Api{key}")

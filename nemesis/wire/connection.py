@@ -1,28 +1,40 @@
-"""The sockets of one session: reads for it, does what it asks, and closes what is over.
+"""The sockets of one session, read for it, written as it asks, and closed when they are over.
 
 A side that is not read is not watched for bytes; its end is then seen when it is read again, behind
 its last bytes, as it should be. A reset is always reported, and destroys nothing: what the side had
 sent is read at once and handed to the session, which knows what it is still worth.
 """
 
+import contextlib
 import errno
+import fcntl
 import select
 import socket
+import struct
+import termios
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final, Protocol, assert_never
 
 from nemesis.wire.effects import Finish, Reset, Side
-from nemesis.wire.end import End
 from nemesis.wire.pipe import RECEIVER, SENDER
 from nemesis.wire.rules import Direction, Flow
 from nemesis.wire.sessions import Session
 
-__all__ = ["Loop", "ProxyConnection"]
+__all__ = ["End", "Loop", "ProxyConnection"]
 
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _BIND_ADDRESS_NO_PORT: Final = 24
 """Linux's IP_BIND_ADDRESS_NO_PORT, for which this Python has no name."""
+_REDIAL_NS: Final = 50_000_000
 _GONE: Final = select.EPOLLERR | select.EPOLLHUP
+_BACKLOG_BYTES_MAX: Final = 4 << 20
+"""The backlog of a slow receiver at which its sender is read no more. With less, a large fetch goes
+through in stops and starts.
+"""
+_LINGER_NONE: Final = struct.pack("ii", 1, 0)
+_INT: Final = struct.Struct("i")
 
 
 class Loop(Protocol):
@@ -47,8 +59,118 @@ class Loop(Protocol):
     def is_blocked(self, flow: Flow) -> bool:
         """Return whether this flow is blocked now."""
 
+    def wake(self, at_ns: int, handler: Callable[[], None]) -> None:
+        """Call `handler` at this time."""
+
     def touch(self, session: Session) -> None:
         """Bring the connection of this session up to date: something of the session changed."""
+
+
+@dataclass(slots=True, eq=False)
+class End:
+    """A socket, or what waits for one that is not dialled yet. Nothing here blocks or raises."""
+
+    connection: socket.socket | None = None
+    connected: bool = False
+    paused: bool = False
+    """Nothing may be sent to it now: its flow is blocked."""
+    mask: int = 0
+    """The events that it is watched for."""
+    finishing: bool = False
+    """FIN is to follow the backlog."""
+    shut: bool = False
+    """FIN is sent."""
+    read_ended: bool = False
+    broken: bool = False
+    """The socket answered with an error: the peer is gone."""
+    backlog_bytes: int = 0
+    _backlog: deque[memoryview] = field(default_factory=deque)
+
+    @property
+    def full(self) -> bool:
+        """Return whether so much waits for it that its sender should not be read."""
+        return self.backlog_bytes >= _BACKLOG_BYTES_MAX
+
+    @property
+    def unread_bytes(self) -> int:
+        """Return the number of unread bytes in the kernel's buffer."""
+        if self.connection is None:
+            return 0
+        answer = fcntl.ioctl(self.connection.fileno(), termios.FIONREAD, _INT.pack(0))
+        count: int = _INT.unpack(answer)[0]
+        return count
+
+    def open(self, connection: socket.socket, *, connected: bool) -> None:
+        """Use this socket from now on."""
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection, self.connected = connection, connected
+
+    def close(self) -> None:
+        """Give the socket up; what waits for it waits for the next one."""
+        if self.connection is not None:
+            self.connection.close()
+        self.connection, self.connected, self.broken, self.mask = None, False, False, 0
+
+    def receive(self, buffer: memoryview) -> int | None:
+        """Receive into the buffer; return how much, 0 at its end, None if there is nothing now."""
+        assert self.connection is not None
+        try:
+            count = self.connection.recv_into(buffer)
+        except BlockingIOError:
+            return None
+        except OSError:
+            self.broken = True
+            return None
+        self.read_ended = count == 0
+        return count
+
+    @property
+    def writable(self) -> bool:
+        """Return whether anything may be sent to it now."""
+        return self.connected and not self.paused
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send, as far as that goes at once, and keep the rest."""
+        sent = 0
+        if self.connected and not self.paused and not self._backlog:
+            sent = self._sent(data)
+        if sent < len(data) and not self.broken:
+            self._backlog.append(memoryview(bytes(data[sent:])))
+            self.backlog_bytes += len(data) - sent
+
+    def flush(self) -> None:
+        """Send as much of the backlog as the socket takes."""
+        while self._backlog and self.writable:
+            first = self._backlog[0]
+            sent = self._sent(first)
+            self.backlog_bytes -= sent
+            if sent < len(first):
+                self._backlog[0] = first[sent:]
+                return
+            self._backlog.popleft()
+
+    def shut_down(self) -> None:
+        """Say that no more will be sent."""
+        assert self.connection is not None
+        self.shut = True
+        with contextlib.suppress(OSError):  # It is gone already.
+            self.connection.shutdown(socket.SHUT_WR)
+
+    def linger_not(self) -> None:
+        """Have it closed with RST in the end, and the kernel throw away what waits."""
+        if self.connection is not None:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
+
+    def _sent(self, data: bytes | memoryview) -> int:
+        assert self.connection is not None
+        try:
+            return self.connection.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.broken = True
+            return 0
 
 
 class ProxyConnection:
@@ -59,6 +181,9 @@ class ProxyConnection:
         self._loop = loop
         self._ends: dict[Side, End | None] = {Side.NEAR: None, Side.FAR: End()}
         link = session.link
+        self._redials_ns: Final = round(link.redials_s * 1e9)
+        self._redials_until_ns = 0
+        """The time until which a target that refuses is dialled again; 0: it has not refused."""
         self._flows: Final[dict[Direction, Flow]] = {
             Direction.REQUEST: (link.source, link.target),
             Direction.RESPONSE: (link.target, link.source),
@@ -173,6 +298,8 @@ class ProxyConnection:
         self._loop.touch(self.session)
         if not end.connected:
             self._dialled(end)
+            if end.connection is None:
+                return  # It is dialled again later.
         elif mask & select.EPOLLOUT:
             end.flush()
         if mask & select.EPOLLIN and self.session.reads(side):
@@ -191,6 +318,14 @@ class ProxyConnection:
             end.connected = True
 
     def _refused(self) -> None:
+        end, now_ns = self._ends[Side.FAR], self._loop.now_ns()
+        self._redials_until_ns = self._redials_until_ns or now_ns + self._redials_ns
+        if end is not None and now_ns < self._redials_until_ns:
+            if end.connection is not None:
+                self._loop.forget(end.connection.fileno())
+            end.close()
+            self._loop.wake(now_ns + _REDIAL_NS, self.dial)
+            return
         self._close(Side.FAR)
         self.session.refuse()
         self._loop.touch(self.session)

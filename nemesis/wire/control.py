@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from clusters.link_protocol import LinkProtocol
 from clusters.port import NodeName
 from nemesis.wire import rules
 from nemesis.wire.rules import Action, Clause, Direction, Flow, Link, Match, Operator, Rule
@@ -63,7 +64,7 @@ def link_data(link: Link) -> dict[str, Any]:
 
 def link_of(data: Mapping[str, Any]) -> Link:
     """Return the link that it was."""
-    return Link(**data)
+    return Link(**{**data, "protocol": LinkProtocol(data["protocol"])})
 
 
 def flows_data(flows: Any) -> list[list[str]]:

@@ -62,7 +62,8 @@ class Frame:
         arrow = "→" if self.direction is Direction.REQUEST else "←"
         link = f"{self.link.source} {arrow} {self.link.target}"
         said = _said(self.rows[0])
-        return f"{self.api} v{self.header.api_version} {link}" + (f", {said}" if said else "")
+        version = "" if self.header.api_version < 0 else f" v{self.header.api_version}"
+        return f"{self.api}{version} {link}" + (f", {said}" if said else "")
 
     def _named(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         name = self.names.by_id.get(item.get("topic_id", ""))
@@ -76,6 +77,10 @@ def _said(row: Mapping[str, Any]) -> str:
         words.append(f"{row.get('topic') or row.get('topic_id')}-{row['partition']}")
     elif "topic" in row:
         words.append(row["topic"])
+    elif "path" in row:
+        words.append(row["path"])
+    if row.get("zxid", -1) >= 0:
+        words.append(f"zxid {row['zxid']:#x}")
     said = (f"{name.replace('_', ' ')} {row[name]}" for name in _SAID if row.get(name) is not None)
     words += [*said][:1]
     if row.get("error") is not None:

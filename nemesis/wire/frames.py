@@ -17,7 +17,9 @@ from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
 from clusters.protocol.varints import VarintError, read_unsigned
 
 __all__ = [
+    "BYTES",
     "Header",
+    "Unread",
     "WalkStep",
     "Walker",
     "read_correlation_id",
@@ -50,6 +52,10 @@ class Header(NamedTuple):
     """True if there will be a response: a Produce with acks=0 has none."""
     spoken: tuple[int, int] | None = None
     """Key and version on the wire, where `api_key` is only their meaning (a dialect)."""
+
+
+BYTES: Final = Header(-1, 0, 0, None, answered=False)
+"""The header of frames that are not read."""
 
 
 class WalkStep(NamedTuple):
@@ -144,6 +150,34 @@ class Walker:
         frame = bytes(self._collected)
         self._collected = self._collecting = None
         return WalkStep(begin, (header, frame), until)
+
+
+class Unread:
+    """The walk over bytes of a protocol that is not read: a chunk that a rule wants is a frame.
+
+    `wanted` is asked for each chunk.
+    """
+
+    inside: Final = False
+
+    def __init__(self, wanted: Callable[[], bool]) -> None:
+        self._wanted = wanted
+        self.attentive = False
+
+    def joined(self, chunk: memoryview) -> memoryview:
+        """Return the chunk: nothing is ever cut off."""
+        return chunk
+
+    def rest(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def walk(self, chunk: memoryview, begin: int) -> WalkStep:
+        """Go on from `begin` to the end."""
+        end = len(chunk)
+        if not self._wanted():
+            return WalkStep(end, None, end)
+        return WalkStep(begin, (BYTES, bytes(chunk[begin:])), end)
 
 
 def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None:

@@ -12,10 +12,11 @@ import pyarrow as pa
 from history.cluster_schema import WIRE
 from history.failure import UsageError
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
+from nemesis.wire.carried import KAFKA_ALONE
 from nemesis.wire.clause_fields import CLAUSE_FIELDS
 from nemesis.wire.decoding.columns import METADATA_TOPIC
 from nemesis.wire.decoding.entities import is_read
-from nemesis.wire.decoding.record_types import RECORD_TYPES, record_types
+from nemesis.wire.decoding.quorum import RECORD_TYPES, record_types
 from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Header
@@ -31,6 +32,7 @@ from nemesis.wire.rules import (
     Reorder,
     Rule,
 )
+from nemesis.wire.zookeeper.messages import KEY_END, KEY_MIN, ONE_WAY
 
 __all__ = ["Matcher", "refuse_impossible"]
 
@@ -52,10 +54,12 @@ class Matcher:
         self._targets = frozenset(match.targets)
         self._client_id = match.client_id
         self._where = match.where
+        self._key_max = KEY_MIN if isinstance(rule.action, KAFKA_ALONE) else KEY_END
 
     def may_fit(self, direction: Direction, api_key: int) -> bool:
         """Return whether a frame of this API may fit."""
-        return self._direction is direction and self._api_key in (None, api_key)
+        named = self._api_key in (None, api_key)
+        return self._direction is direction and named and api_key < self._key_max
 
     def fits_header(self, link: Link, direction: Direction, header: Header) -> bool:
         """Return whether a frame with this header may fit: only the clauses are left to check."""
@@ -83,6 +87,8 @@ def refuse_impossible(rule: Rule) -> None:
     for api in named:
         if api is not None and api not in API_KEYS:
             raise UsageError(f"rule {rule.name}: Kafka has no API {api}")
+    if match.api is not None and ONE_WAY.get(match.api, match.direction) is not match.direction:
+        raise UsageError(f"rule {rule.name}: {match.api} is never a {match.direction}")
     for clause in match.where:
         _refuse_clause(rule.name, clause)
         if match.api is not None and clause.field != "size_bytes" and not is_read(match.api):

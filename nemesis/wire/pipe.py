@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nemesis.wire.effects import Side
 from nemesis.wire.frame import Frame
-from nemesis.wire.frames import Walker
+from nemesis.wire.frames import Unread, Walker
 from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import Direction
 from nemesis.wire.tape import FrameFate
@@ -46,7 +46,7 @@ class Pipe:
     """One direction. Bytes that come while it stands still are carried behind the waiting frame."""
 
     direction: Direction
-    walker: Walker
+    walker: Walker | Unread
     receiver: Side = field(init=False)
     """The side to which its bytes go."""
     _carry: deque[tuple[int, bytes]] = field(default_factory=deque)

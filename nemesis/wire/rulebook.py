@@ -4,7 +4,7 @@ Pure bookkeeping: it decides which rule a frame falls to. What is then done to t
 session's business.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Generic, TypeVar
@@ -159,10 +159,9 @@ class Rulebook(Generic[Held]):
         """The rules that are laid, in their order."""
         return self._laid.values()
 
-    def statuses(self) -> Iterator[tuple[str, RuleStatus]]:
-        """Yield the status of every rule there was."""
-        for name, entry in (self._removed | self._laid).items():
-            yield name, entry.status
+    def statuses(self) -> dict[str, RuleStatus]:
+        """Return the status of every rule there was, by its name."""
+        return {name: entry.status for name, entry in (self._removed | self._laid).items()}
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
         """Return whether a rule may concern a frame with this header; look at it then."""

@@ -7,6 +7,7 @@ several match one frame, the rule that was laid first decides.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from clusters.link_protocol import LinkProtocol
 from clusters.port import NodeName
 
 __all__ = [
@@ -49,6 +50,9 @@ class Link:
     dials_from: str | None = None
     """The proxy's own address when it dials; None: any. By it the target's side tells links apart.
     """
+    protocol: LinkProtocol = LinkProtocol.KAFKA
+    redials_s: float = 0.0
+    """The time for which a target that refuses is dialled again, as its source would."""
 
 
 class Direction(StrEnum):
@@ -88,7 +92,7 @@ class Match:
 
     direction: Direction = Direction.REQUEST
     api: str | None = None
-    """Kafka's name: "AlterPartition", "Fetch", "BrokerHeartbeat", …"""
+    """The message's own name: "AlterPartition", "Fetch", "COMMIT", "setData", …"""
     version_min: int | None = None
     version_max: int | None = None
     sources: tuple[NodeName, ...] = ()

@@ -147,7 +147,7 @@ class Proxy:
         """Return the status of the wire."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return WireStatus(
-            rules=dict(self._book.statuses()),
+            rules=self._book.statuses(),
             withheld_bytes={
                 flow: sum(one.withheld_bytes(flow) for one in self._connections.values())
                 for flow in sorted(self._blocked)
@@ -187,6 +187,15 @@ class Proxy:
     def is_blocked(self, flow: Flow) -> bool:
         """Return whether this flow is blocked now."""
         return flow in self._blocked
+
+    def wake(self, at_ns: int, handler: Callable[[], None]) -> None:
+        """Call `handler` at this time; do what follows."""
+
+        def handle() -> None:
+            handler()
+            self._settle()
+
+        self._loop.wake(at_ns, handle)
 
     def touch(self, session: Session) -> None:
         """Bring the connection of this session up to date: something of the session changed."""

@@ -20,7 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clusters.kafka.asking import CLIENT_ID
-from clusters.kafka_port import Role, role_of
+from clusters.kafka_port import Role
+from clusters.link_protocol import LinkProtocol
+from clusters.port import role_name
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH
@@ -29,11 +31,17 @@ from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed,
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header, Walker, read_correlation_id, read_request_header
+from nemesis.wire.frames import (
+    BYTES,
+    Header,
+    Unread,
+    Walker,
+)
 from nemesis.wire.pipe import SENDER, Pipe, Waiting
+from nemesis.wire.readers import reader_of
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Direction, Link
-from nemesis.wire.tape import FrameFate, Tape, taped_apis
+from nemesis.wire.tape import FrameFate, Tape
 
 __all__ = ["Common", "Session"]
 
@@ -59,23 +67,21 @@ class Session:
         self.link: Final = link
         self.common: Final = common
         self._errand = errand
-        self._requests = Pipe(
-            direction=Direction.REQUEST, walker=Walker(self._read_request, self._wants_request)
-        )
-        self._responses = Pipe(
-            direction=Direction.RESPONSE, walker=Walker(self._read_response, self._wants_response)
-        )
+        self._exchanges = Exchanges()
+        of_dialect = role_name(link.target) == Role.CONTROLLER
+        meant = common.meant if of_dialect else None
+        self._reader = reader_of(link, self._exchanges, meant=meant)
+        self._taped = self._reader.taped
+        ways = (Direction.REQUEST, Direction.RESPONSE)
+        self._requests, self._responses = (self._pipe(direction) for direction in ways)
         self._pipes: Final = {
             Direction.REQUEST: self._requests,
             Direction.RESPONSE: self._responses,
         }
         self._gone = {Side.NEAR: errand, Side.FAR: False}
-        self._exchanges = Exchanges()
-        self._taped = taped_apis(link)
-        follows = role_of(link.target) is Role.BROKER and _is_broker(link.source)
+        follows = role_name(link.target) == Role.BROKER and _is_broker(link.source)
         self._fetches = Fetches() if follows and not errand else None
         """For a follower's own connection: the broker epoch that its leader was told."""
-        self._meant = common.meant if role_of(link.target) is Role.CONTROLLER else None
         self.now_ns = 0
         """The time of the event that is being dealt with."""
 
@@ -218,20 +224,16 @@ class Session:
         self.common.act(self, Broken(reason))
         self.cut()
 
-    # Called by walkers.
+    @property
+    def hold_ns_max(self) -> int | None:
+        """The time for which its source can do without an answer; None: as long as it takes."""
+        return self._reader.hold_ns_max
 
-    def _read_request(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
-        found = read_request_header(chunk, at)
-        if found is None:
-            return None
-        if self._meant is not None:
-            found = (found[0], self._meant(found[1]))
-        self._exchanges.ask(found[1])
-        return found
+    # Asked by walkers.
 
-    def _read_response(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
-        found = read_correlation_id(chunk, at)
-        return None if found is None else (found[0], self._exchanges.answer(found[1]))
+    def _wants_bytes(self, direction: Direction) -> bool:
+        book = self.common.book
+        return book.in_use and book.wants(self.link, direction, BYTES)
 
     def _wants_request(self, header: Header) -> bool:
         if _is_probe(header):
@@ -250,6 +252,16 @@ class Session:
         return book.in_use and book.wants(self.link, Direction.RESPONSE, header)
 
     # Bytes.
+
+    def _pipe(self, direction: Direction) -> Pipe:
+        if self.link.protocol is LinkProtocol.BYTES:
+            unread = Unread(lambda: self._wants_bytes(direction))
+            return Pipe(direction=direction, walker=unread)
+        if direction is Direction.REQUEST:
+            walker = Walker(self._reader.read_request, self._wants_request)
+        else:
+            walker = Walker(self._reader.read_response, self._wants_response)
+        return Pipe(direction=direction, walker=walker)
 
     def _walk(self, pipe: Pipe, chunk: memoryview, arrived_ns: int) -> None:
         try:

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from clusters.hosts.warden import Warden
 from clusters.kafka.asking import is_answered
 from clusters.port import NodeName
+from clusters.processes.networks import IsAnswered
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 from nemesis.wire.control import flows_data, link_data, rule_data, status_of
@@ -44,8 +45,8 @@ class Wire:
 
     `directory` is the run's raw directory: the proxy writes its tape there. `log` takes what the
     process says when it fails. `dialect`: the nodes are the reference cluster's, with messages of
-    their own. Raises HarnessError, naming the address, if a port is in use; every method raises it,
-    naming the log, once the process has died.
+    their own. `answered` sends what probes a link. Raises HarnessError, naming the address, if a
+    port is in use; every method raises it, naming the log, once the process has died.
     """
 
     def __init__(
@@ -57,8 +58,13 @@ class Wire:
         log: Path,
         clock: Clock,
         dialect: bool = False,
+        answered: IsAnswered = is_answered,
     ) -> None:
-        self._links: Final = {(link.source, link.target): link for link in links}
+        self._links: dict[Flow, Link] = {}
+        for link in links:
+            # Of several ports of one target the first is probed.
+            self._links.setdefault((link.source, link.target), link)
+        self._answered = answered
         self._log = log
         self._warden = warden
         self._lock = Lock()
@@ -141,14 +147,14 @@ class Wire:
         return status_of(self._ask("status"))
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Return whether an ApiVersions request through this link gets its answer in time."""
+        """Return whether a request through this link gets its answer in time."""
         link = self._links[source, target]
-        return is_answered(target, (link.address, link.port), timeout_s=timeout_s)
+        return self._answered(target, (link.address, link.port), timeout_s=timeout_s)
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
         """Return whether such a request gets its answer where the proxy itself finds the target."""
         link = next(link for link in self._links.values() if link.target == target)
-        return is_answered(target, (link.dials, link.port), timeout_s=timeout_s)
+        return self._answered(target, (link.dials, link.port), timeout_s=timeout_s)
 
     def close(self) -> None:
         """End the proxy, and with it every connection. Idempotent.

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench.checker_sections import SECTIONS
-from bench.checkers import CheckerFigures, SizeFigures, checkers_bench
+from bench.checkers import SECTIONS, CheckerFigures, SizeFigures, checkers_bench
 from bench.command import bench
 from bench.measuring import Cost, growth, measured
 from bench.worst_cases import WORST_CASES

@@ -55,7 +55,7 @@ def log_of(text: str, *, key: str = "t-0", idempotent: bool = True) -> KeyLog:
 def summary(
     operations: pa.Table, *, windows: Sequence[FaultWindow] = (), parts: int = 1
 ) -> HistorySummary:
-    """The summary of operations, as if they lay in so many files."""
+    """The summary of operations, as if they lay in `parts` files."""
     size = -(-len(operations) // parts)
     rows = [
         summary_of_operations(f"part-{part}", operations.slice(part * size, size), windows=windows)

@@ -63,6 +63,7 @@ from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
 
 __all__ = [
     "FACTS",
+    "ON_ZOOKEEPER",
     "asked",
     "case_count",
     "describes",
@@ -71,7 +72,6 @@ __all__ = [
     "metadata_log",
     "never",
     "proofs",
-    "said",
     "sentence",
     "tables",
     "wire",
@@ -90,6 +90,8 @@ def facts(controllers: int = 1, brokers: int = 3, **others: Any) -> Facts:
 
 
 FACTS = facts()
+ON_ZOOKEEPER = Facts(node_ids={"zookeeper-1": 2001, "broker-1": 1, "broker-2": 2})
+"""Facts of a cluster whose metadata ZooKeeper has."""
 
 
 def metadata_log(text: str = "", **nodes: str) -> pa.Table:
@@ -163,11 +165,6 @@ def never(judged: Judged) -> dict[str, list[Anomaly]]:
 def proofs(judged: Judged) -> dict[str, list[Proof]]:
     """The proofs of anomalies that are never allowed, by key."""
     return {key: [one.proof for one in all_] for key, all_ in never(judged).items()}
-
-
-def said(judged: Judged) -> dict[str, list[str]]:
-    """The details of the anomalies found, by key."""
-    return {key: [one.detail for one in all_] for key, all_ in never(judged).items()}
 
 
 def doubts(judged: Judged) -> dict[str, str]:

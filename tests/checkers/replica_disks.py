@@ -6,7 +6,7 @@
     broker-2: nothing hw 0              an empty log
     broker-3: 17@0 end 5                it ends at 5; no checkpointed high watermark
     broker-3: 17@0 damaged              its end could not be read
-    broker-3 u-1: marker@0 start 2      another key; a record that is none of ours; log start
+    broker-3 u-1: marker@0 start 2      another key; a record without a value of the run; log start
     broker-3: 17@0 by 7/1               in epoch 1 of producer id 7
 
 `sends` takes acknowledged sends of t-0: `17@0 at 900..950` (ms).

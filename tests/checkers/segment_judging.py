@@ -15,10 +15,9 @@ from checkers.data_plane.large.files import Limits, large_keys_of
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.keys import large_key_rows, surveys_wanted
 from checkers.data_plane.large.survey import Grain
-from checkers.runner.in_process import InProcessTasks
 from checkers.runner.table_pieces import outline
 from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import Parcel
+from checkers.runner.tasks import InProcessTasks, Parcel
 from checkers.setting import Setting
 
 __all__ = ["HereTasks", "rows_in_segments"]

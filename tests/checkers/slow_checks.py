@@ -54,7 +54,7 @@ class SlowKey:
         return 1 if start is None or end is None else end - start
 
     def _missing(self) -> Iterator[tuple[Row, int | None]]:
-        """(send, lowest known position or None) of what must have happened and nobody returned."""
+        """(send, lowest known position or None) of what must have happened and no read returned."""
         for send in self.happened:
             if send["value"] not in self.returned:
                 rows = [send] + [row for row in self.reads if row["value"] == send["value"]]
@@ -149,7 +149,7 @@ class SlowKey:
         return len(read) + sum(proven for _, proven in self._lost())
 
     def _protected(self) -> set[int]:
-        """Values of the log that nobody may have appended twice."""
+        """Values of the log that may not have been appended twice."""
         values = {value for _, value in self.pairs}
         return values - self._unprotected() if self.idempotent else values
 

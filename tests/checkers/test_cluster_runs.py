@@ -131,7 +131,7 @@ def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
     assert not forensics.troubles
     (loss,) = forensics.losses
     assert (loss.fate, loss.count, loss.checks) == (ValueFate.LOST, 2, ("lost-write", "vanished"))
-    assert loss.join is None  # nobody wrote after the election, so no disk tells of it
+    assert loss.join is None  # no send after the election, so no disk tells of it
 
 
 def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: TaskSession) -> None:

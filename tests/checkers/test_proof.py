@@ -1,6 +1,7 @@
 """A proof is a rule and facts: one sentence comes of it, and it is stored and read back whole."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
 from checkers.proof import Fact, FactKind, Proof
 
+WORD = Fact(kind=FactKind.WORD, name="node", value="b-2")
 GONE = Proof.of(
     "operation {send} put value {value} at offset {offset} at {called}, {age} before {node} {said}",
     operations={"acknowledged": 4, "send": 3},
@@ -15,7 +17,7 @@ GONE = Proof.of(
     offsets={"offset": 5},
     times={"called": 1_500_000_000},
     durations={"age": 2_000_000},
-    sources={"offset": "operation 3"},
+    sources={"offset": "send", "node": "send"},
     node="broker-1",
     said="{no more}",
 )
@@ -44,6 +46,47 @@ def test_a_proof_goes_on_and_keeps_its_facts() -> None:
     further = GONE.further("; {count} in all", count=2)
     assert further.sentence == f"{GONE.sentence}; 2 in all"
     assert further.facts[:-1] == GONE.facts
+
+
+def test_a_clause_stands_in_its_place_and_brings_its_facts() -> None:
+    clause = Proof.of("{node} knew of value {seen} (frame {frame})", frames={"frame": 8}, seen=6)
+    proof = Proof.of(
+        "{node} wrote {value}, though {other}",
+        values=(9,),
+        frames=(7, 8),
+        node="b-1",
+        value=9,
+        other=replace(clause, facts=(*clause.facts, WORD)),
+    )
+    assert proof.sentence == "b-1 wrote 9, though b-2 knew of value 6 (frame 8)"
+    assert proof.fact("other_node") == "b-2"
+    assert proof.frames == (7, 8), "what was cited has a name now"
+    assert proof.fact("seen") == 6
+
+
+def test_a_fact_that_a_rule_names_is_never_taken_for_a_citation() -> None:
+    shown = Proof.of("number {number}", number=1)
+    assert shown.further(" of {process}", process=1).sentence == "number 1 of 1"
+
+
+def test_two_clauses_about_what_was_cited_each_keep_their_own() -> None:
+    one, other = (Proof.of("value {value}", values={"value": value}) for value in (18, 28))
+    proof = Proof.of("{one} and {other}", values=(18, 28), one=one, other=other)
+    assert proof.sentence == "value 18 and value 28"
+    assert proof.values == (18, 28)
+
+
+def test_clauses_that_are_joined_number_what_they_have_alike() -> None:
+    each = [Proof.of("{node} has {count}", node=node, count=2) for node in ("b-1", "b-2")]
+    both = Proof.of("{logs}", logs=Proof.joined(" and ", each))
+    assert both.rule == "{node} has {count} and {node_2} has {count}"
+    assert both.sentence == "b-1 has 2 and b-2 has 2"
+
+
+def test_a_source_is_told_by_the_name_of_what_it_is() -> None:
+    (node,) = [fact for fact in GONE.facts if fact.name == "node"]
+    assert node.origin == (FactKind.OPERATION, 3)
+    assert GONE.facts[0].origin is None
 
 
 def test_tables_and_json_give_back_what_was_stored() -> None:

@@ -25,6 +25,8 @@ def test_every_file_of_verbs_has_one_or_serves_those_that_have() -> None:
     code = {name: Path(verbs.__path__[0], f"{name}.py").read_text("utf-8") for name in names}
     assert "page" not in with_verbs
     for name in names - with_verbs - {"page"}:
+        if "\nEPISODES = " in code[name]:
+            continue
         serves = any(f"from {verbs.__name__}.{name} import" in one for one in code.values())
         assert serves, f"{name}: neither in VERBS nor imported by a verb"
 

@@ -20,10 +20,10 @@ from commands import Fencepost
 from sealed_runs import sealed_table
 
 from clusters.hosts.process import orphans
+from history.counts import live_counts
 from history.manifest import RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
-from history.segment import live_counts
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

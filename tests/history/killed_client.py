@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from history.operation import Outcome
-from history.segment import PollRecorder, SendRecorder
+from history.poll_recorder import PollRecorder
+from history.send_recorder import SendRecorder
 
 BATCH = 20
 IN_FLIGHT = 3

@@ -8,7 +8,8 @@ import numpy as np
 
 from history.errors import name_of
 from history.operation import F, Outcome
-from history.segment import PollRecorder, SendRecorder
+from history.poll_recorder import PollRecorder
+from history.send_recorder import SendRecorder
 from history.writer import bucket_of
 
 KEYS = ("t-0", "t-1", "u-0", "a-7")

@@ -13,7 +13,7 @@ from history.failure import HarnessError
 from history.operation import Outcome
 from history.run_directory import RunDirectory
 from history.seal import seal
-from history.segment import SendRecorder
+from history.send_recorder import SendRecorder
 
 SEGMENT_BYTES = 4096 * 2 + 6 * 64
 

@@ -22,7 +22,8 @@ from history.failure import HarnessError
 from history.journal import SampleJournal
 from history.run_directory import RunDirectory
 from history.seal import seal
-from history.segment import PollRecorder, SendRecorder
+from history.poll_recorder import PollRecorder
+from history.send_recorder import SendRecorder
 
 disk = Path(sys.argv[1])
 

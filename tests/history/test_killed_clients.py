@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pytest
 from sealed_runs import sealed_table
 
+from history.counts import live_counts
 from history.run_directory import RunDirectory
-from history.segment import live_counts
 from history.segment_format import PROCESS_SHIFT
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def killed(raw: Path, seed: int) -> Witness:
         seen += pipe.read()
     whole = len(seen) // 8
     messages = struct.unpack(f"<{whole}q", seen[: whole * 8])
-    assert whole >= message_count, f"the client died by itself after {whole} messages"
+    assert whole >= message_count, f"the client died unasked after {whole} messages"
     return Witness(
         invoked=1 + max(message // 2 for message in messages if message % 2 == 0),
         completed=1 + max((message // 2 for message in messages if message % 2), default=-1),

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from sealed_runs import sealed_files, sealed_table
 
-from history import model_writer
+from history import model_tables
 from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState, read_manifest
-from history.model_writer import by_bucket, model_bucket_file, write_model_history
+from history.model_tables import by_bucket, model_bucket_file
+from history.model_writer import write_model_history
 from history.models import Model
 from history.run_directory import RunDirectory
 from history.schema import MODEL_OPERATIONS, RECORD_BUCKET_COUNT
@@ -83,7 +84,7 @@ def test_every_key_is_whole_in_the_file_of_its_bucket_and_by_index(tmp_path: Pat
 def test_a_row_group_holds_one_key_or_several_whole_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_writer, "_GROUP_ROWS", 100)
+    monkeypatch.setattr(model_tables, "_GROUP_ROWS", 100)
     monkeypatch.setattr("history.table_file._ROW_GROUP_ROWS", 100)
     keys = [key for key in (f"k{number}" for number in range(200)) if bucket_of(key) == 3][:5]
     sizes = dict(zip(keys, (40, 250, 60, 30, 11), strict=True))
@@ -110,7 +111,7 @@ def test_a_row_group_holds_one_key_or_several_whole_ones(
 def test_what_waits_in_memory_is_bounded_over_all_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_writer, "_WAITING_ROWS_MAX", 20)
+    monkeypatch.setattr(model_tables, "_WAITING_ROWS_MAX", 20)
     files = []
     original = TableFile.add
 

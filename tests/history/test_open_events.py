@@ -18,7 +18,7 @@ def run(tmp_path: Path) -> RunDirectory:
 MOVE = {"process": 1, "f": "reassign", "node": "broker-1", "topic": "t", "partition": 0}
 
 
-def test_a_move_that_was_acknowledged_stays_so_though_nobody_saw_its_end(
+def test_a_move_that_was_acknowledged_stays_so_though_its_end_was_not_seen(
     run: RunDirectory,
 ) -> None:
     with EventJournal(run.raw, "partition_writes", writer="m") as journal:

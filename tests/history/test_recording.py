@@ -87,7 +87,7 @@ def test_what_was_recorded_is_what_is_read(
 
 
 def perform(steps: list[tuple], raw: Path, slot_count: int, record_count: int) -> Model:
-    """Do the steps; a step that needs an open operation where there is none is left out."""
+    """Do the steps; a step that needs an open operation is left out without one."""
     model = Model()
     producers = [Producer(raw, model, process=n, slot_count=slot_count) for n in range(2)]
     consumers = [

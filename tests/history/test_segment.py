@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from recording_model import KEYS, Consumer, Model, Producer
 
+from history.counts import ClientCounts, live_counts
 from history.failure import HarnessError
 from history.operation import Outcome
-from history.segment import ClientCounts, SendRecorder, live_counts
 from history.segment_format import PROCESS_SHIFT
+from history.send_recorder import SendRecorder
 
 
 def producer(raw: Path, *, process: int = 3, slot_count: int = 4) -> Producer:
@@ -92,7 +93,7 @@ def test_progress_is_read_while_clients_record(tmp_path: Path) -> None:
     }
 
 
-def test_where_nobody_records_nothing_is_counted(tmp_path: Path) -> None:
+def test_without_a_recorder_nothing_is_counted(tmp_path: Path) -> None:
     assert live_counts(tmp_path / "absent").invoked == 0
     (tmp_path / "p-000000.segment").write_bytes(b"FENC")
     assert live_counts(tmp_path).by_client == {"p": ClientCounts()}

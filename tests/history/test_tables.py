@@ -12,8 +12,17 @@ from sealed_runs import sealed_files, sealed_table
 
 from history.failure import HarnessError
 from history.operation import Outcome
+from history.reader import load_table
 from history.run_directory import RunDirectory
-from history.schema import FAULTS, OPERATIONS, RECORD_BUCKET_COUNT, RECORDS, SAMPLES
+from history.schema import (
+    FAULTS,
+    LATER_TABLES,
+    OPERATIONS,
+    RECORD_BUCKET_COUNT,
+    RECORDS,
+    RUN_TABLES,
+    SAMPLES,
+)
 from history.seal import seal
 from history.writer import bucket_file, bucket_of, write_tables
 
@@ -109,3 +118,13 @@ def test_a_table_of_another_schema_is_named_with_both_sides(tmp_path: Path) -> N
     pq.write_table(pa.table({"time_ns": [1]}), path)
     with pytest.raises(HarnessError, match=r"expected .*metric.*; found .*time_ns: int64$"):
         sealed_table(run, "samples")
+
+
+@pytest.mark.parametrize("name", LATER_TABLES)
+def test_a_table_that_a_run_is_too_old_for_is_empty(tmp_path: Path, name: str) -> None:
+    run, _ = sealed(tmp_path)
+    run.table_path(name).unlink()
+    assert load_table(run, name).equals(RUN_TABLES[name].empty_table())
+    run.table_path("faults").unlink()
+    with pytest.raises(HarnessError, match="has no table faults"):
+        load_table(run, "faults")

@@ -25,6 +25,7 @@ from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.condition_words import parse_condition
+from nemesis.wire.status import RuleStatus
 
 B1, B2 = NodeName("broker-1"), NodeName("broker-2")
 C1 = NodeName("controller-1")
@@ -54,6 +55,18 @@ def seen(
         states={C1: NodeState.RUNNING, B1: NodeState.RUNNING, B2: b2},
         broker_ids={B1: 1, B2: 2},
         acknowledged_count=acknowledged,
+    )
+
+
+def rule(*, matched: int, held: int = 0) -> RuleStatus:
+    return RuleStatus(
+        matched_count=matched,
+        held_count=held,
+        held_now=0,
+        delivered_count=held,
+        undeliverable_count=0,
+        first=None,
+        first_ns=None,
     )
 
 
@@ -127,13 +140,15 @@ def test_a_member_of_the_isr_is_asked_for_whoever_else_is_in_it() -> None:
 
 
 def test_what_the_wire_counted_is_compared_with_what_was_asked() -> None:
-    now = replace(
-        seen(), held_counts={"join": 1}, matched_counts={"reg": 2}, registrations={B2: 1, B1: 0}
-    )
+    rules = {"join": rule(matched=1, held=1), "reg": rule(matched=2)}
+    now = replace(seen(), rules=rules, registrations={B2: 1, B1: 0})
     assert Held(name="join").holds(now)
     assert not Held(name="join", count=2).holds(now)
     assert not Held(name="other").holds(now)
+    assert not Held(name="reg").holds(now)
     assert Seen(name="reg", count=2).holds(now)
+    assert not Seen(name="reg", count=3).holds(now)
+    assert not Seen(name="other").holds(now)
     assert Registered(node=B2).holds(now)
     assert not Registered(node=B1).holds(now)
 

@@ -1,27 +1,34 @@
 """The mix, driven through hours of simulated time: its promises hold at each step."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
+from clusters.observation import Observation
 from clusters.port import NodeName
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import step_data, step_word
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import Flows, cut_off
+from nemesis.verbs.await_condition import Await
 from nemesis.verbs.bandwidth import Bandwidth
+from nemesis.verbs.episode import EpisodeWindow
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift
+from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES, is_fault
+from nemesis.verbs.registry import EPISODES, STRIKES, is_fault
 from nemesis.verbs.restart import Restart
 from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.step import Breaking, OnNodes, Step
+from nemesis.wire.status import RuleStatus
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 IDS = {node: int(node[-1]) for node in NODES[1:]}
@@ -40,13 +47,20 @@ LOSING = {"wipe", "rollback", "cut_power", "flip_bit", "lock_disk", "fail_disk"}
 class Sim:
     """Nodes that recover a while after the act that mends them."""
 
-    def __init__(self, spec: MixSpec, seed: int) -> None:
-        self.mix = Mix(spec, random.Random(seed), ("t-0",))
-        self.recovery_s = random.Random(seed + 1)
+    def __init__(
+        self, spec: MixSpec, seed: int, *, recovery: int = 0, streams: bool = False
+    ) -> None:
+        def stream(name: str) -> random.Random:
+            return random.Random(f"{seed}/{name}")
+
+        self.mix = Mix(spec, stream("mix"), ("t-0", "t-1"), streams=stream if streams else None)
+        self.recovery_s = random.Random(seed + 1 + recovery)
         self.down: set[NodeName] = set()
         self.cut: dict[str, frozenset[NodeName]] = {}
         self.laid: set[str] = set()
         self.back_at_s: dict[NodeName, float] = {}
+        self.looks = 0
+        self.registered: Counter[NodeName] = Counter()
 
     def run(self, seconds: float) -> Iterator[tuple[float, frozenset[NodeName], tuple[Step, ...]]]:
         """(time, nodes impaired before the acts, acts) for every step."""
@@ -54,7 +68,9 @@ class Sim:
             now_s = step * STEP_S
             self.back_at_s = {n: at_s for n, at_s in self.back_at_s.items() if at_s > now_s}
             impaired = frozenset(self.gone() | set(self.back_at_s))
-            acts = self.mix.due(now_s, scene=self.scene(), impaired=impaired)
+            self.looks += 1
+            scene = self.scene()
+            acts = self.mix.due(now_s, scene=scene, impaired=impaired, look=self.look)
             for act in acts:
                 self.apply(act, now_s)
             yield now_s, impaired, acts
@@ -79,7 +95,7 @@ class Sim:
                 self.laid.add(name)
             case Lift(name=name):
                 self.laid.remove(name)
-            case OnClients():
+            case OnClients() | Await() | MoveLeader():
                 pass  # no node is any the worse for it
             case _:
                 raise AssertionError(step)
@@ -88,23 +104,49 @@ class Sim:
         assert isinstance(act.target, NamedNodes)
         for node in act.target.nodes:
             if step_word(act) in BREAKING:
-                assert node not in self.down, "broken twice"
+                assert node not in self.down or step_word(act) == "kill", "broken twice"
                 self.down.add(node)
             elif step_word(act) in ("start", "resume", "mend_disk"):
                 assert node in self.down, "mended though whole"
                 self.down.remove(node)
                 self.back_at_s[node] = now_s + self.recovery_s.uniform(0, 4)
+                self.registered[node] += 1
             elif isinstance(act, Restart):
                 assert node not in self.gone(), "restarted though it is broken"
                 self.back_at_s[node] = now_s  # whoever performs it waits for each in turn
             elif step_word(act) in ("wipe", "rollback", "flip_bit"):
                 assert node in self.down, "disk touched while the node runs"
 
+    def look(self) -> Observation:
+        """Every message is sent as soon as a rule waits for it."""
+        counts = RuleStatus(
+            matched_count=1,
+            held_count=1,
+            held_now=0,
+            delivered_count=0,
+            undeliverable_count=0,
+            first=None,
+            first_ns=None,
+        )
+        return Observation(
+            view=self.scene().view,
+            active_controller=NODES[0],
+            states={},
+            broker_ids=IDS,
+            acknowledged_count=0,
+            rules=dict.fromkeys(self.laid, counts),
+            registrations=dict(self.registered),
+            look_count=self.looks,
+        )
+
     def scene(self) -> Scene:
-        up = [IDS[node] for node in NODES[1:] if node not in self.down]
+        away = self.gone() | set(self.back_at_s)
+        up = [IDS[node] for node in NODES[1:] if node not in away]
         partition = PartitionView(leader=up[0] if up else None, isr=tuple(up), replicas=(1, 2, 3))
-        ids = frozenset(up)
-        view = ClusterView(time_ns=0, brokers=ids, serving=ids, partitions={"t-0": partition})
+        ids, last = frozenset(up), tuple(reversed(up))
+        other = PartitionView(leader=last[0] if last else None, isr=last, replicas=(3, 2, 1))
+        partitions = {"t-0": partition, "t-1": other}
+        view = ClusterView(time_ns=0, brokers=ids, serving=ids, partitions=partitions)
         return Scene(nodes=NODES, broker_ids=IDS, view=view, active_controller=NODES[0])
 
 
@@ -138,12 +180,36 @@ def test_never_more_nodes_are_down_than_the_budget_allows(spec: MixSpec, seed: i
 @settings(max_examples=2 * settings().max_examples // 5)
 @given(SPECS, st.integers(1, 10_000))
 def test_a_disk_is_lost_only_while_every_replica_is_in_sync(spec: MixSpec, seed: int) -> None:
+    """Unless a play takes it, which looks at the ISR."""
     for _, impaired, acts in Sim(spec, seed).run(300):
         for act in acts:
-            if isinstance(act, OnNodes) and step_word(act) in LOSING:
+            if isinstance(act, OnNodes) and step_word(act) in LOSING and act.kind not in STRIKES:
                 assert isinstance(act.target, NamedNodes)
                 assert not impaired
                 assert len(act.target.nodes) == 1
+
+
+@given(SPECS, st.integers(1, 10_000))
+def test_what_a_lost_disk_had_is_on_another_one_that_goes_on(spec: MixSpec, seed: int) -> None:
+    spec = replace(spec, faults=tuple({*spec.faults, "window", "late_fetch"}))
+    sim, lost = Sim(spec, seed), dict[NodeName, int]()
+    for _, impaired, acts in sim.run(300):
+        lost = {node: looks for node, looks in lost.items() if node in impaired}
+        gone = set(impaired)
+        for act in acts:
+            if not isinstance(act, OnNodes) or not is_fault(act):
+                continue
+            assert isinstance(act.target, NamedNodes)
+            brokers = [node for node in act.target.nodes if node in IDS]
+            for node in brokers:
+                assert all(one == node or sim.looks >= looks + 2 for one, looks in lost.items()), (
+                    "struck before the cluster knew that a replica is lost"
+                )
+            gone |= set(brokers)
+            if step_word(act) in LOSING and brokers:
+                assert set(brokers) >= lost.keys(), "a second disk"
+                assert set(brokers) <= impaired or set(IDS) - gone, "the last member of the ISR"
+                lost |= dict.fromkeys(brokers, sim.looks)
 
 
 def test_without_overlap_a_fault_begins_only_when_the_last_one_is_over() -> None:
@@ -162,11 +228,12 @@ def test_with_overlap_two_nodes_are_broken_at_once() -> None:
     assert max(len(sim.down) for _ in sim.run(120)) == 2
 
 
-@pytest.mark.parametrize("kind", EPISODES)
+@pytest.mark.parametrize("kind", sorted(EPISODES.keys() - set(STRIKES)))
 def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
+    spec = MixSpec(faults=(kind,), targets=("one broker",))
     words = [
         next(word for word in step_data(act) if word != "at")
-        for _, _, acts in Sim(MixSpec(faults=(kind,), targets=("one broker",)), seed=5).run(120)
+        for _, _, acts in Sim(spec, seed=5).run(120)
         for act in acts
     ]
     steps = EPISODES[kind].example()
@@ -174,6 +241,18 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
     last = step_word(steps[-1])
     assert words.count(first) > 3
     assert words.count(last) >= words.count(first) - 1
+
+
+@pytest.mark.parametrize("kind", STRIKES)
+def test_every_strike_comes_and_undoes_what_it_did(kind: str) -> None:
+    sim = Sim(MixSpec(faults=(kind,), down={Role.BROKER: 2}), seed=5)
+    steps = [act for _, _, acts in sim.run(300) for act in acts]
+    laid = {act.name for act in steps if isinstance(act, Lay)}
+    assert len({name.rpartition("-")[0] for name in laid}) > 3
+    assert {act.kind for act in steps if isinstance(act, Breaking) and is_fault(act)} == {kind}
+    lifted = {act.name for act in steps if isinstance(act, Lift)}
+    assert len(laid - lifted) <= 2
+    assert len(sim.down) <= 2
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -257,3 +336,60 @@ def test_one_seed_gives_one_schedule_and_another_seed_another() -> None:
 
     assert schedule(11) == schedule(11)
     assert schedule(11) != schedule(12)
+
+
+ALL = MixSpec(
+    faults=(*STRIKES, "window", "kill", "partition", "pause", "wipe"),
+    targets=("one broker", "leader", "isr follower", "active controller"),
+    down={"broker": 2},
+    rounds=True,
+)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_seed_alone_says_which_faults_come_and_what_they_wait_for(seed: int) -> None:
+    """Whatever the cluster does meanwhile: nodes come back sooner or later, others lead."""
+
+    def drawn(recovery: int) -> tuple[list[str], list[EpisodeWindow]]:
+        sim, kinds = Sim(ALL, seed, recovery=recovery, streams=True), dict[str, None]()
+        for _, _, acts in sim.run(900):
+            for act in acts:
+                if isinstance(act, Breaking):
+                    kinds |= {f"{sim.mix._turn_count} {act.kind}": None}
+        return list(kinds), sim.mix.windows
+
+    one, other = drawn(1), drawn(1000)
+    for told, again in zip(one, other, strict=True):
+        count = min(len(told), len(again))
+        assert count > 10
+        assert told[: count - 1] == again[: count - 1]
+
+
+def test_another_seed_draws_other_windows() -> None:
+    def drawn(seed: int) -> list[str]:
+        sim = Sim(ALL, seed, streams=True)
+        for _ in sim.run(600):
+            pass
+        return [window.kind for window in sim.mix.windows]
+
+    assert drawn(1) != drawn(2)
+    assert len({kind for seed in range(6) for kind in drawn(seed)}) > 4
+
+
+def test_only_the_messages_that_were_asked_for_are_waited_for() -> None:
+    sim = Sim(replace(ALL, faults=("window", "ambush"), windows=("BrokerHeartbeat",)), seed=4)
+    for _ in sim.run(600):
+        pass
+    assert {window.kind.split()[0] for window in sim.mix.windows} == {"BrokerHeartbeat"}
+
+
+def test_power_is_cut_in_windows_where_the_mix_cuts_power() -> None:
+    def struck(*faults: str) -> set[str]:
+        spec = replace(ALL, faults=("window", *faults))
+        acts = [act for seed in range(4) for _, _, acts in Sim(spec, seed).run(900) for act in acts]
+        found = [act for act in acts if isinstance(act, OnNodes) and act.kind == "window"]
+        return {step_word(act) for act in found}
+
+    assert struck() >= {"kill", "wipe", "pause", "stop"}
+    assert "cut_power" not in struck()
+    assert "cut_power" in struck("cut_power")

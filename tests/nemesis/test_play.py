@@ -18,7 +18,7 @@ from nemesis.verbs.snapshot import TakeSnapshot
 from nemesis.verbs.step import OnNodes, Parties
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
-from nemesis.wire.rules import Clause, Hold, Match, Operator
+from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 
 STAGE = Stage(
     nodes=tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))),
@@ -121,6 +121,7 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
             (0, "hold"),
             "of Metadata only the header is read",
         ),
+        ([{"hold": {"api": "ACK", "of": "response"}}], (0, "hold"), "ACK is never a response"),
         ([{"hold": {"to": "clients"}}], (0, "hold", "to"), "nobody dials clients"),
         ([{"partition": {"as": 5, "isolate": "broker-1"}}], (0, "partition", "as"), "found 5"),
         (
@@ -239,6 +240,12 @@ def test_a_hold_is_read_with_all_that_it_states() -> None:
         skip=1,
         times=2,
     )
+
+
+def test_a_message_that_goes_one_way_needs_no_direction() -> None:
+    steps = play({"hold": {"api": "COMMIT"}}, {"watch": {"api": "ACK"}}, {"drop": {"api": "PING"}})
+    directions = [step.match.direction for step in steps if isinstance(step, Lay)]
+    assert directions == [Direction.RESPONSE, Direction.REQUEST, Direction.REQUEST]
 
 
 WIRE_STEPS = (

@@ -4,6 +4,7 @@ import pytest
 
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName
+from clusters.stage import Stage
 from history.failure import HarnessError, SpecError
 from nemesis.targets import Scene, parse_target, resolve
 
@@ -14,6 +15,7 @@ NODES = tuple(
     )
 )
 BROKERS = NODES[3:]
+STAGE = Stage(nodes=NODES, keys=("t-0",))
 
 
 def scene(*, leader: int | None = 2, isr: tuple[int, ...] = (2, 3)) -> Scene:
@@ -32,7 +34,7 @@ def scene(*, leader: int | None = 2, isr: tuple[int, ...] = (2, 3)) -> Scene:
 
 
 def hit(text: str, *, seed: int = 1, on: Scene | None = None) -> tuple[NodeName, ...]:
-    target = parse_target(text, nodes=NODES, keys=["t-0"])
+    target = parse_target(text, STAGE)
     return resolve(target, on or scene(), random.Random(seed))
 
 
@@ -62,4 +64,4 @@ def test_a_role_that_nobody_has_just_now_is_said_with_what_was_seen() -> None:
 
 def test_a_target_that_cannot_exist_is_refused_with_the_forms_that_can() -> None:
     with pytest.raises(SpecError, match="'broker-7' is no target here"):
-        parse_target("broker-7", nodes=NODES, keys=["t-0"])
+        parse_target("broker-7", STAGE)

@@ -113,6 +113,7 @@ class RunSpec:
     digests: dict[str, str] = field(default_factory=dict)
     wire: pa.Table | None = None
     metadata_log: pa.Table | None = None
+    windows: pa.Table | None = None
     """Tables of the cluster, if the run recorded them."""
     node_ids: dict[str, int] = field(default_factory=dict)
     origin_utc_ns: int = 0
@@ -199,7 +200,7 @@ def write_history(run: RunDirectory, spec: RunSpec) -> list[Anomaly]:
 
 
 def _cluster_tables(spec: RunSpec) -> dict[str, pa.Table]:
-    found = {"wire": spec.wire, "metadata_log": spec.metadata_log}
+    found = {"wire": spec.wire, "metadata_log": spec.metadata_log, "windows": spec.windows}
     return {name: table for name, table in found.items() if table is not None}
 
 
@@ -340,15 +341,14 @@ def _lost_writes(rows: Sequence[dict], spec: RunSpec) -> list[Anomaly]:
             check="lost-write",
             key=send["key"],
             allowed=False,
-            proof=Proof.as_told(
-                (
-                    f"Send {send['index']} of value {send['value']} was acknowledged at offset "
-                    f"{send['offset']}; {over['f']} {over['index']} returned offset "
-                    f"{record['offset']} of the same key, and no ok read returned the value."
-                ),
-                operations=(send["index"], over["index"]),
-                offsets=(send["offset"], record["offset"]),
-                values=(send["value"], record["value"]),
+            proof=Proof.of(
+                "Send {send} of value {value} was acknowledged at offset {offset}; {f} {over} "
+                "returned offset {reached} of the same key, and no ok read returned the value.",
+                operations={"send": send["index"], "over": over["index"]},
+                offsets={"offset": send["offset"], "reached": record["offset"]},
+                values={"value": send["value"], "later_value": record["value"]},
+                sources={"offset": "send", "value": "send", "reached": "over"},
+                f=over["f"],
             ),
         )
         for send in rows

@@ -81,7 +81,36 @@ def test_invalid_is_a_failure_with_the_first_details(tmp_path: Path) -> None:
     )
     failure = suite_of(tmp_path, spec).find("testcase[@name='lost-write']/failure")
     assert failure.get("message") == "1 value is gone."
-    assert failure.text.strip() == "value 4 is gone"
+    assert failure.text.splitlines()[0] == "value 4 is gone"
+    assert "legal" not in failure.text
+
+
+def test_a_failure_has_the_facts_of_its_anomalies(tmp_path: Path) -> None:
+    proof = Proof.of(
+        "value {value} is gone at {at}",
+        operations={"send": 12},
+        values={"value": 4},
+        frames=tuple(range(10)),
+        metadata_offsets={"metadata_offset": 33},
+        times={"at": 1_500_000_000},
+        sources={"value": "send", "node": "metadata_offset"},
+        node="broker-1",
+        text="two\nlines",
+    )
+    example = Anomaly(check="lost-write", key="t-0", allowed=False, proof=proof)
+    lost = result("lost-write", Validity.INVALID, examples=[example])
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict_with(lost)))
+    failure = suite.find("testcase[@name='lost-write']/failure")
+    assert failure.text.splitlines() == [
+        "value 4 is gone at 1.500 s",
+        "  send: operation 12",
+        "  metadata offset: 33",
+        "  value: 4 (of operation 12)",
+        "  frame: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more",
+        "  at: 1.500 s",
+        "  node: broker-1 (of metadata offset 33)",
+        "  text: two lines",
+    ]
 
 
 def test_unknown_is_an_error_with_its_reason(tmp_path: Path) -> None:
@@ -94,10 +123,14 @@ def test_unknown_is_an_error_with_its_reason(tmp_path: Path) -> None:
 
 def test_what_was_not_judged_is_skipped_and_says_so(tmp_path: Path) -> None:
     verdict = verdict_with(
-        result("aborted-read", Validity.NOT_JUDGED), result("statistics", Validity.FIGURE)
+        result("aborted-read", Validity.NOT_JUDGED),
+        result("window-strikes", Validity.NOT_JUDGED, reason="no window is demanded: 4 laid"),
+        result("statistics", Validity.FIGURE),
     )
     suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict))
-    assert suite.get("skipped") == "2"
+    assert suite.get("skipped") == "3"
+    reasoned = suite.find("testcase[@name='window-strikes']/skipped")
+    assert reasoned.get("message") == "not judged: no window is demanded: 4 laid"
     skipped = suite.find("testcase[@name='aborted-read']/skipped")
     assert skipped.get("message") == "not judged: there was no case"
     figure = suite.find("testcase[@name='statistics']/skipped")
@@ -149,5 +182,6 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     lost = result("lost-write", Validity.INVALID, reason=shown, examples=[anomaly(shown)])
     spec = RunSpec(sealed=False, title=shown, verdict=verdict_with(lost))
     failure = suite_of(tmp_path, spec).find("testcase[@name='lost-write']/failure")
-    assert failure.text.strip() == ']]></failure><x a="1" & �[31m �  </testsuite>'
+    told = failure.text.splitlines()[0]
+    assert told.strip() == ']]></failure><x a="1" & �[31m �  </testsuite>'
     assert "</testsuite>" in failure.get("message")

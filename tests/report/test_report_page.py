@@ -114,7 +114,7 @@ def test_each_kind_of_fault_that_was_asked_for_has_a_row(tmp_path: Path) -> None
     write_manifest(run.manifest_path, demand)
     page = parse_page(write_page(run).read_text())
     power, delay = (page.one("tr", data_kind=kind) for kind in ("cut_power", "delay"))
-    assert power.text == "cut_power 2 1 1,200 30 nobody has to be served meanwhile"
+    assert power.text == "cut_power 2 1 1,200 30 clients need not be served meanwhile"
     assert delay.text.startswith("delay 0 0 ")
     assert delay.text.endswith(" it has to take effect")
     assert delay.attributes["class"] == "doubtful"
@@ -172,6 +172,34 @@ def test_an_anomaly_is_proven_by_its_operations_and_the_faults_open_meanwhile(
     assert "anomalies/lost-write.parquet" in group.text
 
 
+def test_the_facts_of_an_anomaly_stand_below_its_sentence_and_lead_to_their_sources(
+    invalid: Element,
+) -> None:
+    proof = invalid.one("article", data_check="lost-write").all("div", class_="proof")[0]
+    send, over = (row.attributes["id"] for row in proof.one("tbody").all("tr"))
+    facts = {
+        one.one("dt").text: one.one("dd")
+        for one in proof.one("dl", class_="evidence").children
+        if isinstance(one, Element)
+    }
+    assert list(facts) == ["send", "over", "offset", "reached", "value", "later value", "f"]
+    index = proof.one("tbody").all("tr")[0].all("td")[0].text
+    assert facts["send"].text == f"operation {index}"
+    assert facts["send"].one("a").attributes["href"] == f"#{send}"
+    assert re.fullmatch(rf"\d+ of operation {index}", facts["offset"].text)
+    assert facts["offset"].one("a").attributes["href"] == f"#{send}"
+    assert facts["reached"].one("a").attributes["href"] == f"#{over}"
+    assert facts["later value"].all("a") == []
+    assert facts["f"].text == "poll"
+
+
+def test_every_link_within_the_page_leads_somewhere(invalid: Element) -> None:
+    ids = [element.attributes["id"] for element in invalid.all() if "id" in element.attributes]
+    assert len(set(ids)) == len(ids)
+    links = {link.attributes["href"] for link in invalid.all("a")}
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+
+
 def test_a_legal_anomaly_is_told_apart(invalid: Element) -> None:
     group = invalid.one("article", data_check="duplicate")
     assert "1 allowed here" in group.text
@@ -226,6 +254,13 @@ def test_a_run_that_was_recorded_and_not_checked_shows_its_plots(tmp_path: Path)
     assert page.one(id="verdict").text == "not checked"
     assert page.all("section", id="checks") == []
     assert len(plots_of(page)["roots"]) == 4
+
+
+def test_an_open_history_has_no_plots_of_sends_and_polls(tmp_path: Path) -> None:
+    run = write_run(tmp_path, RunSpec(state=RunState.RECORDED, faults=BROKEN))
+    write_manifest(run.manifest_path, replace(read_manifest(run.manifest_path), model="register"))
+    page = parse_page(write_page(run).read_text())
+    assert len(plots_of(page)["roots"]) == 1
 
 
 def test_a_damaged_table_is_a_trouble_and_the_rest_is_shown(tmp_path: Path) -> None:

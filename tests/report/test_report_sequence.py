@@ -316,7 +316,7 @@ def test_partitions_that_change_alike_are_one_note(tmp_path: Path) -> None:
     for partition in range(5):
         log.add(10 + partition, 3.0, "PartitionChangeRecord", partition=partition, leader=2)
     (note,) = scene(tmp_path, told(log=log)).notes
-    assert note.text == "t-0, t-1, t-2 and 2 more: leader nobody → 2"
+    assert note.text == "t-0, t-1, t-2 and 2 more: leader none → 2"
 
 
 def test_nodes_that_disagree_about_an_offset_are_named(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_nodes_that_disagree_about_an_offset_are_named(tmp_path: Path) -> None:
         log.add(10, 3.0, "PartitionChangeRecord", node=node, leader=leader)
     found = [note.text for note in scene(tmp_path, told(log=log)).notes]
     assert found == [
-        "t-0: leader nobody → 1 (only on controller-1, controller-3)",
+        "t-0: leader none → 1 (only on controller-1, controller-3)",
         "t-0: leader 1 → 2 (only on controller-2)",
     ]
 
@@ -343,7 +343,7 @@ def test_an_unclean_election_is_called_so(tmp_path: Path) -> None:
     log = MetadataLog()
     log.add(6, 2.0, "PartitionChangeRecord", leader=2, leader_recovery_state=1)
     (note,) = scene(tmp_path, told(log=log)).notes
-    assert note.text == "t-0: leader nobody → 2 uncleanly"
+    assert note.text == "t-0: leader none → 2 uncleanly"
 
 
 @pytest.mark.usefixtures("without_plots")
@@ -352,16 +352,18 @@ def test_a_proof_leads_to_the_frames_and_decisions_that_it_names(tmp_path: Path)
         check="stale-epoch-join",
         key="t-0",
         allowed=False,
-        proof=Proof.as_told(
-            "Broker 2 joined at metadata offset 36 on the word of its earlier incarnation.",
-            offsets=(36, 999),
-            frames=(166, 99_999),
+        proof=Proof.of(
+            "Broker 2 joined at metadata offset {joined} on the word of its earlier incarnation.",
+            metadata_offsets={"joined": 36, "registered": 999},
+            frames={"frame": 166, "answer_frame": 99_999},
+            sources={"broker_epoch": "frame"},
+            broker_epoch=7,
         ),
     )
     checked = verdict_with(result("stale-epoch-join", Validity.INVALID, reason="A join.", count=1))
     page = page_of(tmp_path, replace(STORY, anomalies=[joined], verdict=checked))
     links = [link.attributes["href"] for link in page.one("article").all("a")]
-    assert links[:2] == ["#metadata-36", "#frame-166"]
+    assert links[:3] == ["#metadata-36", "#frame-166", "#frame-166"], "the last is a source"
     assert "999" in page.one("article").text
     for link in links[:2]:
         assert page.one("g", id=(link or "").removeprefix("#"))

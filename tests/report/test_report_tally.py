@@ -1,12 +1,12 @@
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from test_report_timeline import SECOND, batch_of, operations
+from test_report_timeline import SECOND, batch_of, of_records, operations
 
 from history.schema import F, Outcome
 from report.faults import FaultSpan
+from report.functions import OF_RECORDS
 from report.tally import TallyFold
-from report.timeline import block_of
 
 END_NS = 40 * SECOND
 
@@ -36,8 +36,8 @@ spans = st.lists(
 def test_grounds_are_the_calls_that_succeeded_while_a_fault_was_in_effect(
     rows: list[Row], faults: list[FaultSpan]
 ) -> None:
-    fold = TallyFold(faults, run_end_ns=END_NS)
-    fold.add(block_of(batch_of(rows)))
+    fold = TallyFold(faults, OF_RECORDS, run_end_ns=END_NS)
+    fold.add(of_records(batch_of(rows)))
     for fault in faults:
         assert fault.effect_ns is not None
         assert fault.end_ns is not None
@@ -47,14 +47,14 @@ def test_grounds_are_the_calls_that_succeeded_while_a_fault_was_in_effect(
             if outcome is Outcome.OK and record_count and fault.effect_ns <= call_ns <= fault.end_ns
         ]
         grounds = fold.done().grounds[fault.index]
-        assert grounds.acknowledged_sends == during.count(F.SEND)
-        assert grounds.polls_with_records == during.count(F.POLL)
+        assert grounds.writes == during.count(F.SEND)
+        assert grounds.reads == during.count(F.POLL)
 
 
 @given(operations)
 def test_the_counts_add_up(rows: list[Row]) -> None:
-    fold = TallyFold([], run_end_ns=END_NS)
-    fold.add(block_of(batch_of(rows)))
+    fold = TallyFold([], OF_RECORDS, run_end_ns=END_NS)
+    fold.add(of_records(batch_of(rows)))
     tally = fold.done()
     assert tally.operation_count == len(rows)
     for (f, outcome), count in tally.counts.items():
@@ -62,22 +62,22 @@ def test_the_counts_add_up(rows: list[Row]) -> None:
 
 
 def test_a_fault_without_effect_has_no_grounds() -> None:
-    fold = TallyFold([span(0, 0, None, SECOND)], run_end_ns=END_NS)
+    fold = TallyFold([span(0, 0, None, SECOND)], OF_RECORDS, run_end_ns=END_NS)
     assert fold.done().grounds == {}
 
 
 def test_a_fault_that_never_healed_lasts_to_the_end() -> None:
-    fold = TallyFold([span(0, 0, SECOND, None)], run_end_ns=END_NS)
-    fold.add(block_of(batch_of([(F.SEND, Outcome.OK, 39 * SECOND, 5, 1)])))
-    assert fold.done().grounds[0].acknowledged_sends == 1
+    fold = TallyFold([span(0, 0, SECOND, None)], OF_RECORDS, run_end_ns=END_NS)
+    fold.add(of_records(batch_of([(F.SEND, Outcome.OK, 39 * SECOND, 5, 1)])))
+    assert fold.done().grounds[0].writes == 1
 
 
 def test_errors_are_counted_by_name_and_what_never_ended_has_none() -> None:
     batch = batch_of([(F.SEND, Outcome.INFO, 0, 1, 1)] * 3 + [(F.POLL, Outcome.FAIL, 0, 1, 0)])
     names = pa.array(["_MSG_TIMED_OUT", "_MSG_TIMED_OUT", None, "_TRANSPORT"])
     batch = batch.set_column(batch.schema.get_field_index("error"), "error", names)
-    fold = TallyFold([], run_end_ns=END_NS)
-    fold.add(block_of(batch))
+    fold = TallyFold([], OF_RECORDS, run_end_ns=END_NS)
+    fold.add(of_records(batch))
     found = [(e.error, e.f, e.outcome, e.count) for e in fold.done().errors]
     assert found == [
         ("_MSG_TIMED_OUT", F.SEND, Outcome.INFO, 2),

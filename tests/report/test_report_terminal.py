@@ -63,6 +63,18 @@ def test_a_valid_run_names_what_had_nothing_to_judge_and_what_cannot_fail(tmp_pa
     )
 
 
+def test_a_check_without_a_case_that_gives_a_reason_is_told_with_it(tmp_path: Path) -> None:
+    reason = "no window is demanded: 4 laid, 3 opened, 2 struck"
+    windows = result("window-strikes", Validity.NOT_JUDGED, reason=reason)
+    run = write_run(tmp_path, RunSpec(sealed=False))
+    first = verdict_lines(verdict_with(windows), run)[0]
+    assert first.endswith(f" checks hold; window-strikes: {reason}.")
+    unknown = result("fault-effects", Validity.UNKNOWN, reason="no fault took effect")
+    lines = verdict_lines(verdict_with(windows, unknown), run)
+    assert f"  not judged: window-strikes: {reason}" in lines
+    assert not [line for line in lines if "nothing to judge" in line]
+
+
 def test_each_kind_of_fault_is_told_and_those_that_never_took_effect_in_the_first_line(
     tmp_path: Path,
 ) -> None:

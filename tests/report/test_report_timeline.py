@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.schema import OPERATIONS, F, Outcome
-from report.timeline import BIN_COUNT_MAX, TimelineFold, bins_for, block_of
+from report.functions import OF_RECORDS
+from report.latencies import Latencies
+from report.timeline import (
+    BIN_COUNT_MAX,
+    OperationBlock,
+    Timeline,
+    TimelineFold,
+    bins_for,
+    block_of,
+)
 
 SECOND = 1_000_000_000
 COLUMNS = ["f", "outcome", "call_ns", "return_ns", "record_count", "error"]
@@ -38,6 +47,14 @@ def batch_of(rows: list[tuple[F, Outcome, int, int | None, int]]) -> pa.RecordBa
     return pa.RecordBatch.from_pylist(content, schema=schema)
 
 
+def of_records(batch: pa.RecordBatch) -> OperationBlock:
+    return block_of(batch, OF_RECORDS)
+
+
+def of_sends(timeline: Timeline) -> Latencies:
+    return timeline.latencies[OF_RECORDS.writes]
+
+
 @given(st.integers(0, 1_000_000 * SECOND))
 def test_bins_cover_any_run_and_are_bounded(end_ns: int) -> None:
     bins = bins_for(end_ns)
@@ -59,9 +76,9 @@ def test_every_operation_is_counted_once_in_the_bin_of_its_end(
     rows: list[tuple[F, Outcome, int, int | None, int]], cut: int
 ) -> None:
     bins = bins_for(40 * SECOND)
-    fold = TimelineFold(bins)
-    fold.add(block_of(batch_of(rows[:cut])))
-    fold.add(block_of(batch_of(rows[cut:])))
+    fold = TimelineFold(bins, OF_RECORDS)
+    fold.add(of_records(batch_of(rows[:cut])))
+    fold.add(of_records(batch_of(rows[cut:])))
     timeline = fold.done()
     slow = {key: [0] * bins.count for key in timeline.ended}
     polled = [0] * bins.count
@@ -76,10 +93,10 @@ def test_every_operation_is_counted_once_in_the_bin_of_its_end(
 
 @given(st.lists(st.integers(1_000, 3_600 * SECOND), min_size=1, max_size=200))
 def test_quantiles_are_near_the_exact_ones_and_maxima_exact(latencies_ns: list[int]) -> None:
-    fold = TimelineFold(bins_for(SECOND))
+    fold = TimelineFold(bins_for(SECOND), OF_RECORDS)
     rows = [(F.SEND, Outcome.OK, 0, took_ns, 1) for took_ns in latencies_ns]
-    fold.add(block_of(batch_of(rows)))
-    found = fold.done().latencies
+    fold.add(of_records(batch_of(rows)))
+    found = of_sends(fold.done())
     ranked = sorted(latencies_ns)
     for quantile, values in ((0.5, found.p50_ms), (0.99, found.p99_ms)):
         exact_ms = ranked[max(1, int(np.ceil(quantile * len(ranked)))) - 1] / 1e6
@@ -88,27 +105,27 @@ def test_quantiles_are_near_the_exact_ones_and_maxima_exact(latencies_ns: list[i
 
 
 def test_a_stall_shows_where_its_sends_were_called() -> None:
-    fold = TimelineFold(bins_for(10 * SECOND))
-    fold.add(block_of(batch_of([(F.SEND, Outcome.OK, 2 * SECOND, 5 * SECOND, 1)])))
+    fold = TimelineFold(bins_for(10 * SECOND), OF_RECORDS)
+    fold.add(of_records(batch_of([(F.SEND, Outcome.OK, 2 * SECOND, 5 * SECOND, 1)])))
     timeline = fold.done()
-    assert np.flatnonzero(np.isfinite(timeline.latencies.max_ms)).tolist() == [4]
+    assert np.flatnonzero(np.isfinite(of_sends(timeline).max_ms)).tolist() == [4]
     assert np.flatnonzero(timeline.ended[F.SEND, Outcome.OK]).tolist() == [14]
 
 
 def test_only_acknowledged_sends_have_a_latency() -> None:
-    fold = TimelineFold(bins_for(10 * SECOND))
+    fold = TimelineFold(bins_for(10 * SECOND), OF_RECORDS)
     rows = [
         (F.SEND, Outcome.INFO, SECOND, SECOND, 1),
         (F.SEND, Outcome.FAIL, SECOND, SECOND, 1),
         (F.POLL, Outcome.OK, SECOND, SECOND, 1),
     ]
-    fold.add(block_of(batch_of(rows)))
-    assert np.isnan(fold.done().latencies.max_ms).all()
+    fold.add(of_records(batch_of(rows)))
+    assert np.isnan(of_sends(fold.done()).max_ms).all()
 
 
 def test_an_operation_outside_of_the_run_counts_at_its_edge() -> None:
-    fold = TimelineFold(bins_for(2 * SECOND))
-    fold.add(block_of(batch_of([(F.POLL, Outcome.OK, 9 * SECOND, None, 3)])))
+    fold = TimelineFold(bins_for(2 * SECOND), OF_RECORDS)
+    fold.add(of_records(batch_of([(F.POLL, Outcome.OK, 9 * SECOND, None, 3)])))
     assert fold.done().ended[F.POLL, Outcome.OK].tolist() == [0, 0, 0, 1]
 
 
@@ -121,5 +138,5 @@ def test_dictionary_encoded_words_mean_the_same() -> None:
         ],
         names=batch.schema.names,
     )
-    assert block_of(encoded).f.tolist() == block_of(batch).f.tolist()
-    assert block_of(encoded).outcome.tolist() == block_of(batch).outcome.tolist()
+    assert of_records(encoded).f.tolist() == of_records(batch).f.tolist()
+    assert of_records(encoded).outcome.tolist() == of_records(batch).outcome.tolist()

@@ -16,8 +16,8 @@ from sealed_runs import sealed_table
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka_port import Role, role_of
+from history.counts import live_counts
 from history.run_directory import RunDirectory
-from history.segment import live_counts
 from workloads.clients.config import ProducerConfig, read_config, write_config
 from workloads.clients.places import places_of
 from workloads.produce_poll import Consume, ProducePoll, ProducePollSpec

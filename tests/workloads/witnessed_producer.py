@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import workloads.clients.producer as program
 from history.operation import Outcome
-from history.segment import SendRecorder
+from history.send_recorder import SendRecorder
 
 
 class _Witnessed(SendRecorder):

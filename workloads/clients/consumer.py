@@ -27,7 +27,7 @@ from confluent_kafka import (
 
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
-from history.segment import PollRecorder
+from history.poll_recorder import PollRecorder
 from workloads.clients.columns import KafkaErrorLike, polled_of
 from workloads.clients.config import ConsumerConfig, read_config
 from workloads.clients.places import key_indices, places_of

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from history.errors import name_of
 from history.operation import F, Outcome
-from history.segment import PollRecorder
+from history.poll_recorder import PollRecorder
 from workloads.clients.columns import polled_of
 from workloads.clients.config import FinalReaderConfig, read_config
 from workloads.clients.places import key_indices, places_of

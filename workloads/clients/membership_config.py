@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from clusters.kafka.asking import Address
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.clock import Clock
 from workloads.membership_spec import MembershipSpec
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clusters.kafka.asking import Address
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.clock import Clock
 from workloads.metadata_spec import MetadataSpec
 

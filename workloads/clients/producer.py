@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from history.segment import SendRecorder
+from history.send_recorder import SendRecorder
 from workloads.clients.config import ProducerConfig, read_config
 from workloads.clients.sender import Ending, Produces, Sender
 from workloads.clients.shutdown import pause, stop_on_sigterm

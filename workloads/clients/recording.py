@@ -1,6 +1,6 @@
 """The recorders as clients use them, so that a test or a benchmark can put in another one.
 
-See `history.segment` for the recorders of a run.
+See `history.send_recorder` for the recorders of a run.
 """
 
 from collections.abc import Mapping

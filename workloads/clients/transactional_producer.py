@@ -14,7 +14,8 @@ import numpy as np
 from confluent_kafka import Consumer
 
 from history.journal import EventJournal
-from history.segment import PollRecorder, SendRecorder
+from history.poll_recorder import PollRecorder
+from history.send_recorder import SendRecorder
 from workloads.clients.intake import Intake
 from workloads.clients.java_gateway import JavaVirtualMachine
 from workloads.clients.java_transactions import JavaTransactions

@@ -12,10 +12,10 @@ import numpy as np
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import ReadBook
+from history.counts import ClientCounts, Counts
 from history.journal import EventJournal
 from history.manifest import Promises
 from history.operation import Outcome
-from history.segment import ClientCounts, Counts
 from workloads.generators.topic_lives import TopicLives
 from workloads.kind import SimulatedSetup
 from workloads.metadata_spec import MetadataSpec

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.operation import F, Outcome
-from history.segment import PollRecorder
+from history.poll_recorder import PollRecorder
 from history.segment_format import NO_KEY, ROW, SLOT, UNKNOWN_OFFSET
 from workloads.simulated.runs import runs
 

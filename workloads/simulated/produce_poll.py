@@ -13,9 +13,11 @@ from typing import Final, TypeVar
 from clusters.kafka_port import TopicSpec, keys_of
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.simulated.cluster import SimulatedCluster
+from history.counts import Counts
 from history.failure import HarnessError
 from history.manifest import Promises
-from history.segment import Counts, PollRecorder, SendRecorder
+from history.poll_recorder import PollRecorder
+from history.send_recorder import SendRecorder
 from workloads.kind import SimulatedSetup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.simulated.clients import Clients

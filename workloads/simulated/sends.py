@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from history.operation import Outcome
-from history.segment import SendRecorder
 from history.segment_format import PROCESS_SHIFT
+from history.send_recorder import SendRecorder
 from workloads.simulated.runs import runs
 
 __all__ = ["CountedSends", "End", "RecordedSends", "Sends"]

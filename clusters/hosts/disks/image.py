@@ -9,6 +9,7 @@ image stays where it is: `mount -o loop,ro disk.img DIR` shows it later.
 """
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +19,13 @@ from clusters.hosts.tools import tool, tool_missing
 from clusters.hosts.undo import Unmount
 from history.failure import HarnessError
 
-__all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing"]
+__all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing", "why_no_disks"]
 
 SIZE_BYTES: Final = 4 << 30
 """The size of an image: more than a run writes. It is sparse, and takes what is written to it."""
 _OPTIONS: Final = "noatime,errors=remount-ro"
 """An error of the file system makes it read-only, which is how disks become that."""
+_TRIAL_BYTES: Final = 16 << 20
 
 
 class ImageDisk:
@@ -96,6 +98,25 @@ def device_of(directory: Path) -> str:
     """The name of the block device that a directory lies on, e.g. `loop3`."""
     number = directory.stat().st_dev
     return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
+
+
+def why_no_disks() -> str | None:
+    """Return why disks do not work here; None if one was made, lost its power and came back."""
+    if why := missing():
+        return why
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="fencepost-disk-") as directory,
+            Ledger(run_id=f"trial-of-a-disk-{os.getpid()}") as ledger,
+        ):
+            home = Path(directory)
+            disk = ImageDisk(home / "disk.img", mount_point=home / "disk", ledger=ledger)
+            disk.make(size_bytes=_TRIAL_BYTES)
+            disk.lose_power()
+            disk.renew()
+    except (HarnessError, OSError) as error:
+        return str(error)
+    return None
 
 
 def _attached(image: Path) -> str:

@@ -10,18 +10,21 @@ A start with the command and environment of the last one starts the same contain
 makes a new one. Either way its network namespace is a new one, with the same address.
 """
 
+import os
 import re
+import select
+import signal
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from signal import SIGABRT, SIGBUS, SIGCONT, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTERM
-from typing import Final
+from typing import Final, Self
 
 from clusters.abilities import NodeUsage
 from clusters.hosts.docker.daemon import ContainerSpec, ContainerState, Daemon
-from clusters.hosts.docker.pidfd import HeldProcess
-from clusters.hosts.process import await_state
+from clusters.hosts.process import await_state, process_state, process_usage
 from clusters.port import NodeState
 from history.failure import HarnessError
 
@@ -39,6 +42,61 @@ _BESIDE_HEAP_BYTES: Final = 512 << 20
 _LOGGED: Final = ("sh", "-c", 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1', "sh")
 
 
+class _HeldProcess:
+    """A process of this machine that is not the harness's child, held by a descriptor.
+
+    The number of a process may be given to another as soon as it is gone; its descriptor never is.
+    The descriptor is closed once the object is not referenced any more. Thread-safe.
+    """
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid: Final = pid
+        self._descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+
+    @classmethod
+    def of(cls, pid: int) -> Self | None:
+        """Return the process that has this pid now; None if no process has it."""
+        try:
+            return cls(pid, os.pidfd_open(pid))
+        except ProcessLookupError:
+            return None
+
+    def lives(self) -> bool:
+        """Return whether it has not ended."""
+        return not self.await_end(timeout_s=0)
+
+    def await_end(self, *, timeout_s: float) -> bool:
+        """Wait until it has ended. False if it has not within the bound."""
+        poller = select.poll()
+        poller.register(self._descriptor, select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
+
+    def state(self) -> NodeState:
+        """Return its state, as /proc reports it."""
+        state = process_state(self.pid)
+        # Asked afterwards: its number may be another process's once it has ended.
+        return state if self.lives() else NodeState.DOWN
+
+    def usage(self) -> NodeUsage | None:
+        """Return what it uses now; None if it has ended."""
+        usage = process_usage(self.pid)
+        return usage if self.lives() else None
+
+    def signal(self, number: int) -> bool:
+        """Send it a signal; False if it has ended. HarnessError if this user may not."""
+        try:
+            signal.pidfd_send_signal(self._descriptor, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError as error:
+            raise HarnessError(
+                f"cannot send {signal.Signals(number).name} to process {self.pid}: it runs as "
+                "another user"
+            ) from error
+        return self.lives()
+
+
 class ContainerProcess:
     """`clusters.hosts.place.NodeProcess` in a container. Not thread-safe.
 
@@ -52,7 +110,7 @@ class ContainerProcess:
         self._daemon = daemon
         self._log = log
         self._created: ContainerSpec | None = None
-        self._process: HeldProcess | None = None
+        self._process: _HeldProcess | None = None
         self._exit_code: int | None = None
 
     @property
@@ -155,10 +213,10 @@ class ContainerProcess:
         self._process = held if now.running else None
         self._exit_code = None if now.running else exit_code_of(now)
 
-    def _look(self) -> tuple[HeldProcess | None, ContainerState]:
+    def _look(self) -> tuple[_HeldProcess | None, ContainerState]:
         """The container's process, if this machine has it; and what the daemon says afterwards."""
         started = self._daemon.container(self._spec.name)
-        held = HeldProcess.of(started.pid) if started.running else None
+        held = _HeldProcess.of(started.pid) if started.running else None
         # If it runs even now, the number was its own when it was taken hold of.
         return held, self._daemon.container(self._spec.name)
 

@@ -15,22 +15,51 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from clusters.hosts.docker.container import ContainerProcess
 from clusters.hosts.docker.daemon import ContainerSpec, Daemon, NetworkSpec, connected
 from clusters.hosts.docker.image import image_named
-from clusters.hosts.docker.place import ContainerPlace
 from clusters.hosts.ledger import Ledger
-from clusters.hosts.place import LOG
+from clusters.hosts.local_host import LocalPlace
+from clusters.hosts.place import LOG, NodeProcess
 from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
 from clusters.hosts.subnet import Subnet, claim_subnet
 from clusters.hosts.undo import RemoveContainer, RemoveNetwork
-from clusters.port import NodeName
+from clusters.port import NodeName, NodeState
 from clusters.provision.cache import Progress
 from history.failure import HarnessError
 
-__all__ = ["DockerHost", "why_no_containers"]
+__all__ = ["ContainerPlace", "DockerHost", "why_no_containers"]
+
+_INTERFACE: Final = "eth0"
+"""Docker's name for it in every container."""
+
+
+class ContainerPlace(LocalPlace):
+    """`clusters.hosts.place.Place` with a network of its own, as long as its process lives."""
+
+    def __init__(
+        self, directory: Path, *, process: NodeProcess, address: str, machine_address: str
+    ) -> None:
+        super().__init__(directory, process=process, address=address)
+        self._machine_address = machine_address
+
+    @property
+    def interface(self) -> str:
+        """The name, inside of the container, of what its packets go through."""
+        return _INTERFACE
+
+    @property
+    def machine_address(self) -> str:
+        """The address of this machine on the run's network."""
+        return self._machine_address
+
+    def namespace(self) -> Path | None:
+        """The file by which its network is entered: each start makes a new one."""
+        if self.process.pid is None or self.process.state() is NodeState.DOWN:
+            return None
+        return Path(f"/proc/{self.process.pid}/ns/net")
 
 
 class DockerHost:

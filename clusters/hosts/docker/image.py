@@ -9,10 +9,13 @@ digest of the recipe: another recipe is another image.
 
 import hashlib
 import json
+import re
 import shutil
+import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from clusters.hosts.command import run_command
 from clusters.hosts.docker.daemon import Daemon
@@ -21,13 +24,22 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from history.failure import HarnessError, UsageError
 
-__all__ = ["BASE", "ImageRecipe", "base_archive", "image_named", "missing_to_make_base"]
+__all__ = [
+    "BASE",
+    "ImageRecipe",
+    "base_archive",
+    "image_named",
+    "missing_to_make_base",
+    "release_in",
+]
 
 _REPOSITORY: Final = "fencepost-base"
 _ARCHIVE: Final = "root.tar"
 _INDEX: Final = "image.json"
 _BUILD_TIMEOUT_S: Final = 900.0
 """A minute with a near mirror, four on a machine that does much else."""
+_JARS: Final = "libs"
+"""The directory in which a distribution of Kafka has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +106,27 @@ def missing_to_make_base() -> str | None:
     return None
 
 
+def release_in(image: str, home: str, *, daemon: Daemon, progress: Progress) -> Path:
+    """Return a directory of this machine with the jars of Kafka's distribution in the image.
+
+    The harness needs them here as well: they format disks, say what metadata records mean, and run
+    Java clients. So they are copied out once, and nodes read the copy as they read any other
+    release. `home`: where the distribution lies in the image; Java is this machine's.
+
+    Raises UsageError if there is no such image, or no distribution there.
+    """
+    image_named(image, daemon=daemon, progress=progress)
+    image_id = (daemon.image_id(image) or "").removeprefix("sha256:")[:16]
+    name = f"{image_id}{re.sub(r'[^A-Za-z0-9.]+', '-', home.rstrip('/'))}"
+    return kept(
+        cache_dir() / "images" / name,
+        read=lambda copy: copy if any((copy / _JARS).glob("*.jar")) else None,
+        build=lambda draft: _copy(image, f"{home.rstrip('/')}/{_JARS}", draft / _JARS, daemon),
+        doing=f"copying {home} out of the image {image}",
+        progress=progress,
+    )
+
+
 def _base(daemon: Daemon, progress: Progress) -> str:
     if daemon.image_id(BASE.image) is None:
         archive = kept(
@@ -136,3 +169,27 @@ def _build(draft: Path) -> None:
         raise HarnessError(f"mmdebstrap could not make a base image: {last.removeprefix('E: ')}")
     index = {_ARCHIVE: fingerprint_of(draft / _ARCHIVE)}
     (draft / _INDEX).write_text(json.dumps(index))
+
+
+def _copy(image: str, path: str, into: Path, daemon: Daemon) -> None:
+    into.mkdir()
+    with tempfile.TemporaryFile() as archive:
+        if not daemon.read_directory(image, path, into=archive):
+            raise UsageError(f"the image {image} has no {path}; expected a distribution of Kafka")
+        archive.seek(0)
+        try:
+            _unpack(archive, into)
+        except (tarfile.TarError, OSError) as error:
+            raise HarnessError(f"cannot copy {path} out of the image {image}: {error}") from error
+    if not any(into.iterdir()):
+        raise UsageError(f"{path} in the image {image} holds no jars")
+
+
+def _unpack(archive: IO[bytes], into: Path) -> None:
+    """The jars alone, whatever their directories are called."""
+    with tarfile.open(fileobj=archive) as members:
+        for member in members:
+            content = members.extractfile(member) if member.name.endswith(".jar") else None
+            if content is not None:
+                with content, (into / Path(member.name).name).open("wb") as jar:
+                    shutil.copyfileobj(content, jar)

@@ -7,6 +7,7 @@ next run finds it.
 import hashlib
 import platform
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -15,7 +16,7 @@ from clusters.hosts.ssh.connection import SshConnection
 from clusters.provision.java import JAVA_MAJOR_MIN
 from history.failure import UsageError
 
-__all__ = ["COPY", "carry", "far_java", "translated"]
+__all__ = ["COPY", "carry", "far_java", "home_of", "translated"]
 
 COPY: Final = "copy"
 """The value of a machine's `java` that has the harness's own copied there."""
@@ -65,6 +66,13 @@ def translated(argv: Sequence[str], places: Mapping[Path, PurePosixPath]) -> lis
     for here in sorted(places, key=lambda path: len(str(path)), reverse=True):
         words = [word.replace(str(here), str(places[here])) for word in words]
     return words
+
+
+def home_of(connection: SshConnection) -> PurePosixPath:
+    """Return our directory over there, absolute, made if need be; HarnessError if it cannot be."""
+    directory = shlex.quote(connection.machine.directory)
+    words = f"mkdir -p {directory} && cd {directory} && pwd -P"
+    return PurePosixPath(connection.require("sh", "-c", words).strip())
 
 
 def _fingerprint(source: Path) -> str:

@@ -6,8 +6,10 @@ directory here. Links lead over loopback addresses of the node's own machine, fr
 port of this machine to where the proxy listens.
 """
 
+import fnmatch
 import json
 import secrets
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -16,27 +18,27 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Final, Self
 
+from clusters.hosts.disk import remove_directory
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local import LocalProcess
 from clusters.hosts.local_host import loopback_address
-from clusters.hosts.place import LOG
+from clusters.hosts.place import LOG, NodeProcess
 from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.ssh.carrying import carry, far_java, translated
+from clusters.hosts.ssh.carrying import COPY, carry, far_java, home_of, translated
 from clusters.hosts.ssh.connection import SshConnection
-from clusters.hosts.ssh.home import home_of
 from clusters.hosts.ssh.inventory import Inventory, Machine, assign
-from clusters.hosts.ssh.place import SshPlace
 from clusters.hosts.ssh.warden import RemoteWarden, Way
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
 from clusters.provision.cache import Progress
 from history.failure import HarnessError, UsageError
 
-__all__ = ["Luggage", "SshHost"]
+__all__ = ["Luggage", "SshHost", "SshPlace", "examine_machine"]
 
 _CLOCK_OFFSET_MS_MAX: Final = 100
 """The checks allow for a wall clock that is so far off, and little more."""
 _TUNNEL: Final = "clusters.hosts.ssh.tunnel"
+_SCRIPT_TIMEOUT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,116 @@ class _Site:
     places: Mapping[Path, PurePosixPath]
     """The paths over there, by the paths of this machine."""
     nodes: list[NodeName] = field(default_factory=list)
+
+
+class SshPlace:
+    """`clusters.hosts.place.Place` on another machine.
+
+    `far`: the node's directory over there; `here`: where copies of what it holds are put.
+    """
+
+    def __init__(
+        self,
+        connection: SshConnection,
+        *,
+        process: NodeProcess,
+        address: str,
+        far: PurePosixPath,
+        here: Path,
+    ) -> None:
+        self._connection = connection
+        self._process = process
+        self._address = address
+        self._far = far
+        self._here = here
+
+    @property
+    def address(self) -> str:
+        """The machine's, at which the other machines and this one find it."""
+        return self._address
+
+    @property
+    def directory(self) -> Path:
+        """The node's directory, as it sees it itself."""
+        return Path(self._far)
+
+    @property
+    def process(self) -> NodeProcess:
+        """The node's process."""
+        return self._process
+
+    def write(self, name: str, text: str) -> None:
+        """Write a small file, making the directories that it needs."""
+        target = self._far / name
+        self._connection.require("mkdir", "-p", str(target.parent))
+        self._connection.write(target, text.encode())
+        copy = self._here / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text)
+
+    def install(self, name: str, source: Path) -> None:
+        """Put a copy of this machine's directory `source` in the place of `name`."""
+        target = self._far / name
+        self._connection.require("mkdir", "-p", str(target.parent))
+        self._connection.put(source, target)
+
+    def remove(self, name: str) -> None:
+        """Delete a directory, if it is there, for certain."""
+        self._connection.require("rm", "-rf", str(self._far / name), timeout_s=120.0)
+
+    def copy(self, name: str, to: str) -> None:
+        """Replace `to` by a copy of the directory `name`, which no process may write to."""
+        target = self._far / to
+        draft = target.with_name(f".{target.name}.new")
+        self._connection.require("rm", "-rf", str(draft))
+        self._connection.require("mkdir", "-p", str(target.parent))
+        source = str(self._far / name)
+        self._connection.require("cp", "-a", "--sparse=always", source, str(draft), timeout_s=120.0)
+        self.remove(to)
+        self._connection.require("mv", str(draft), str(target))
+
+    def fetch(self, name: str) -> Path:
+        """A copy here of what `name` holds now, a file or a directory."""
+        source, target = self._far / name, self._here / name
+        if self._connection.run("test", "-d", str(source)).exit_code == 0:
+            draft = target.with_name(f".{target.name}.new")
+            remove_directory(draft)
+            self._connection.get(source, draft)
+            remove_directory(target)
+            draft.rename(target)
+        elif self._connection.run("test", "-e", str(source)).exit_code == 0:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(self._connection.read(source))
+        elif target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+        return target
+
+    def fetch_all(self, pattern: str) -> tuple[Path, ...]:
+        """Return copies here of the files whose names match ("*.log"), by name."""
+        listed = self._connection.run("ls", "-1", str(self._far)).output.splitlines()
+        return tuple(self.fetch(name) for name in sorted(fnmatch.filter(listed, pattern)))
+
+    def size_bytes(self, name: str) -> int:
+        """Return the size of a file in bytes; 0 if it does not exist."""
+        answer = self._connection.run("stat", "-c", "%s", str(self._far / name))
+        return 0 if answer.exit_code else int(answer.output)
+
+    def bring(self, source: Path) -> Path:
+        """Put a copy of this machine's file into the directory over there."""
+        target = self._far / source.name
+        self._connection.require("mkdir", "-p", str(self._far))
+        self._connection.write(target, source.read_bytes())
+        return Path(target)
+
+    def perform(self, script: Path, *arguments: str) -> str:
+        """Run a script of ours by the machine's Python; what it prints."""
+        python = self._connection.machine.python
+        there = str(self.bring(script))
+        return self._connection.require(
+            python, "-I", "-S", there, *arguments, timeout_s=_SCRIPT_TIMEOUT_S
+        )
 
 
 class SshHost:
@@ -214,6 +326,24 @@ class SshHost:
         return ports.take(1)[0]
 
 
+def examine_machine(machine: Machine, *, known_hosts: Path | None, java_home: Path) -> str:
+    """Return what a machine can do, in words, before a run needs it.
+
+    Raises HarnessError, with the way out, at the first lack. `java_home`: this machine's Java,
+    which a machine may want to have copied. Nothing stays over there but our directory and the
+    agent's scripts.
+    """
+    with SshConnection(machine, known_hosts=known_hosts) as connection:
+        home = home_of(connection)
+        directory = home / "runs" / f"doctor-{secrets.token_hex(4)}"
+        with RemoteWarden(connection, run_id="doctor", home=home, directory=directory) as warden:
+            offset_ms = warden.clock_offset_ms()
+        return (
+            f"{connection.user} at {home} ({_free(connection, home)} free), "
+            f"{_java(connection, home, java_home)}, clock {offset_ms:+.1f} ms off"
+        )
+
+
 class _FarProcess(LocalProcess):
     """A process whose command line is written with paths of this machine."""
 
@@ -233,3 +363,14 @@ def _refuse_other_time(machine: Machine, offset_ms: float) -> None:
             f"{_CLOCK_OFFSET_MS_MAX} ms the times in its logs would mislead the checks: "
             "synchronise both (chrony, systemd-timesyncd)"
         )
+
+
+def _java(connection: SshConnection, home: PurePosixPath, java_home: Path) -> str:
+    if connection.machine.java == COPY:
+        return "Java to be copied there"
+    return f"Java at {far_java(java_home, connection=connection, home=home)}"
+
+
+def _free(connection: SshConnection, home: PurePosixPath) -> str:
+    kilobytes = connection.require("df", "-Pk", str(home)).splitlines()[-1].split()[3]
+    return f"{int(kilobytes) / 2**20:.1f} GiB"

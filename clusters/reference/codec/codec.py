@@ -35,7 +35,6 @@ from clusters.reference.codec.entities import (
     response_frame,
     response_type,
 )
-from clusters.reference.codec.growth_apis import GROWTH_APIS
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
 from clusters.reference.codec.quorum_apis import quorum_apis
 from clusters.reference.codec.write_apis import WRITE_APIS
@@ -91,7 +90,6 @@ class Codec:
             *quorum_apis(voters),
             *BROKER_APIS,
             *WRITE_APIS,
-            *GROWTH_APIS,
             *OPERATOR_APIS,
             *DATA_APIS,
             *CLIENT_APIS,

@@ -1,21 +1,24 @@
-"""The requests of an operator: reassignments, elections, the state of the quorum."""
+"""The requests of an operator: partitions, reassignments, elections, the state of the quorum."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
-from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped
+from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped, ms_of, ns_of
 from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import METADATA_TOPIC
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     AlterReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
     ListReassignmentsRequest,
     ListReassignmentsResponse,
+    NewPartitions,
 )
 
 __all__ = ["OPERATOR_APIS"]
@@ -24,6 +27,61 @@ _BOTH: Final = (Door.BROKER, Door.CONTROLLER)
 _TIMEOUT_MS: Final = 30_000
 _UNCLEAN: Final = 1
 _NS_OF_MS: Final = 1_000_000
+
+
+def _growth_asked(entity: Any, correlation: int, _: Labels) -> CreatePartitionsRequest:
+    return CreatePartitionsRequest(
+        correlation,
+        topics=tuple(
+            NewPartitions(
+                topic.name,
+                topic.count,
+                None
+                if topic.assignments is None
+                else tuple(tuple(one.broker_ids) for one in topic.assignments),
+            )
+            for topic in entity.topics
+        ),
+        timeout_ns=ns_of(entity.timeout),
+        validate_only=entity.validate_only,
+    )
+
+
+def _growth_ask(request: CreatePartitionsRequest, _: Labels) -> tuple[int, Values]:
+    return 3, {
+        "topics": [
+            {
+                "name": one.name,
+                "count": one.count,
+                "assignments": None
+                if one.assignment is None
+                else [{"broker_ids": replicas} for replicas in one.assignment],
+            }
+            for one in request.topics
+        ],
+        "timeout": ms_of(request.timeout_ns),
+        "validate_only": request.validate_only,
+    }
+
+
+def _growth_answer(response: CreatePartitionsResponse, _: Asked) -> Values:
+    return {
+        "results": [
+            {"name": name, "error_code": error, "error_message": words or None}
+            for name, error, words in response.topics
+        ]
+    }
+
+
+def _growth_answered(
+    entity: Any, request: CreatePartitionsRequest, _node: int, _: Labels
+) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        request.correlation,
+        topics=tuple(
+            (one.name, one.error_code.value, one.error_message or "") for one in entity.results
+        ),
+    )
 
 
 def _alter_asked(entity: Any, correlation: int, _: Labels) -> AlterReassignmentsRequest:
@@ -248,6 +306,17 @@ def _wall_ms(time_ns: int, asked: Asked) -> int:
 
 
 OPERATOR_APIS: Final = (
+    Api(
+        name="CreatePartitions",
+        key=37,
+        kind=CreatePartitionsRequest.kind,
+        versions=(0, 3),
+        doors=(Door.BROKER, Door.CONTROLLER),
+        asked=_growth_asked,
+        answer=_growth_answer,
+        ask=_growth_ask,
+        answered=_growth_answered,
+    ),
     Api(
         name="AlterPartitionReassignments",
         key=45,

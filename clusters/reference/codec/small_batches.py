@@ -1,14 +1,24 @@
-"""Batches of a few records, made and read one record at a time: no column is worth it for them."""
+"""Batches of a few records, made and read one record at a time: no column is worth it for them.
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+Commits of groups' offsets are such batches, so that their log holds bytes like any other.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.record_batches import HEADER_BYTES, Batch, encoded_batch_header
+from clusters.protocol.record_batches import (
+    HEADER_BYTES,
+    Batch,
+    Stop,
+    batch_at,
+    encoded_batch_header,
+)
 from clusters.protocol.record_encoding import encoded_record
 from clusters.protocol.varints import VarintError, read_signed
 
-__all__ = ["Entry", "entries_in", "made_batch"]
+__all__ = ["CommitRecords", "Entry", "entries_in", "made_batch"]
 
 Entry = tuple[bytes | None, bytes | None]
 """Key and value of a record."""
@@ -64,6 +74,30 @@ def entries_in(data: bytes, batch: Batch) -> Iterator[Entry]:
             at = end
     except VarintError as error:
         raise DecodeError(f"the batch at offset {batch.base_offset}: {error}") from error
+
+
+class CommitRecords:
+    """A `serving.groups.CommitCodec`: a batch of one record, whose key is the group.
+
+    `time_ms`: the time since 1970 at each call.
+    """
+
+    def __init__(self, time_ms: Callable[[], int]) -> None:
+        self._time_ms = time_ms
+
+    def encode(self, commit: tuple[str, tuple[tuple[str, int, int, int, str], ...]]) -> Any:
+        """The bytes of a batch that has no offset yet."""
+        group, offsets = commit
+        entry = (group.encode(), json.dumps(offsets, separators=(",", ":")).encode())
+        return made_batch(0, -1, [entry], time_ms=self._time_ms())
+
+    def decode(self, payload: Any) -> tuple[str, tuple[tuple[str, int, int, int, str], ...]]:
+        """The commit in such bytes."""
+        header = batch_at(payload, 0)
+        assert not isinstance(header, Stop), header
+        ((group, offsets),) = entries_in(payload, header)
+        stated = json.loads(offsets or b"[]")
+        return (group or b"").decode(), tuple(tuple(one) for one in stated)
 
 
 def _bytes(data: bytes, position: int) -> tuple[bytes | None, int]:

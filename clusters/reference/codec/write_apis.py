@@ -281,7 +281,7 @@ WRITE_APIS: Final = (
         answered=_features_answered,
     ),
 )
-"""`growth_apis` has new partitions, `operator_apis` reassignments and elections.
+"""`operator_apis` has new partitions, reassignments and elections.
 
 At a controller's door key 57 is the dialect's BrokerRegistration in version 0, and this
 UpdateFeatures in version 1: who forwards it speaks that.

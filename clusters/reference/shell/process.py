@@ -40,7 +40,7 @@ from clusters.node_port.effects import (
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec
-from clusters.reference.codec.commits import CommitRecords
+from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.image import MetadataImage

@@ -25,9 +25,8 @@ from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
 from clusters.reference.simulated.asking import Operator
-from clusters.reference.simulated.nodes import CLUSTER_ID, CONTROLLERS_FROM, configurations
+from clusters.reference.simulated.nodes import CLUSTER_ID, CONTROLLERS_FROM, configurations, ignored
 from clusters.reference.simulated.observing import Watch
-from clusters.reference.simulated.settings import ignored
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.network import Latency
@@ -87,7 +86,7 @@ class SimulatedCluster:
         """The watch that looks at the cluster all the time; it starts with the nodes."""
         self._watching = world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
         self._administration = Administration(
-            world, self._operator, leader=self._leader, view=self.view
+            world, self._operator, leader=lambda: self.watch.leader_id, view=self.view
         )
 
     @property
@@ -154,8 +153,7 @@ class SimulatedCluster:
         self._until(
             lambda: (
                 self.watch.view is not None
-                and self.watch.view.brokers == wanted
-                and self.watch.view.serving == wanted
+                and self.watch.view.brokers == self.watch.view.serving == wanted
             ),
             within_ns=_START_NS_MAX,
             otherwise="not all brokers were unfenced a minute after the start",
@@ -190,6 +188,11 @@ class SimulatedCluster:
     def state(self, node: NodeName) -> NodeState:
         """Return the state of its host."""
         return _STATES[self._hosts[node].state]
+
+    @property
+    def states(self) -> Mapping[NodeName, NodeState]:
+        """The states of all nodes."""
+        return {node: _STATES[host.state] for node, host in self._hosts.items()}
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics; return when every unfenced broker shows a leader for each partition."""
@@ -373,20 +376,16 @@ class SimulatedCluster:
             tuple(number for number in running if number < CONTROLLERS_FROM),
         )
 
-    def _leader(self) -> int:
-        return self.watch.leader_id
-
     def _let_go(self, nodes: Sequence[NodeName], *, within_ns: int) -> bool:
         """Wait for the ends of these; kill those that are late. Whether none was."""
         end_ns = self.world.now_ns + within_ns
-        while self.world.now_ns < end_ns and any(
-            self.state(node) is not NodeState.DOWN for node in nodes
-        ):
+        while late := [node for node in nodes if self.state(node) is not NodeState.DOWN]:
+            if self.world.now_ns >= end_ns:
+                for node in late:
+                    self.kill_node(node)
+                return False
             self.run(_STEP_NS)
-        late = [node for node in nodes if self.state(node) is not NodeState.DOWN]
-        for node in late:
-            self.kill_node(node)
-        return not late
+        return True
 
     def _until(self, reached: Callable[[], bool], *, within_ns: int, otherwise: str) -> None:
         end_ns = self.world.now_ns + within_ns

@@ -1,19 +1,49 @@
-"""The nodes of a simulated cluster: their names, numbers and configurations, from its spec."""
+"""The configurations of a simulated cluster's nodes, from its spec and Kafka's property names.
 
-from typing import Final
+Defaults are those that the harness gives Kafka's nodes, so that a play has the time it expects. A
+setting of Kafka's that means nothing here (the JVM's heap, sockets, the cleaner) is left out, and
+named to whoever asks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
 
 from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import NodeName
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.simulated.settings import configured
-from clusters.reference.specs import own_settings
+from clusters.reference.shell.properties import number_fields
+from clusters.reference.specs import DEFAULTS, own_settings
 from history.failure import UsageError
 
-__all__ = ["CLUSTER_ID", "CONTROLLERS_FROM", "configurations"]
+__all__ = ["CLUSTER_ID", "CONTROLLERS_FROM", "configurations", "configured", "ignored"]
 
+_FIELDS: Final = number_fields()
 CLUSTER_ID: Final = "simulated"
 CONTROLLERS_FROM: Final = 1000
 """The ids of controllers are above it."""
+
+
+def configured(settings: Mapping[str, str], **known: Any) -> Configuration:
+    """Return the configuration with these settings over the defaults, and the rest of its fields.
+
+    Raises ValueError for a text that is not a number.
+    """
+    found: dict[str, Any] = {}
+    for name, value in {**DEFAULTS, **settings}.items():
+        if name in _FIELDS:
+            field, unit = _FIELDS[name]
+            try:
+                found[field] = int(value) * unit
+            except ValueError:
+                raise ValueError(f"{name}: expected a whole number, found {value!r}") from None
+    assert found.keys() | known.keys() <= {field.name for field in fields(Configuration)}
+    return Configuration(**{**found, **known})
+
+
+def ignored(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the settings that mean nothing here."""
+    return tuple(sorted(name for name in settings if name not in _FIELDS))
 
 
 def configurations(spec: KafkaSpec, *, level: int, seed: int) -> dict[NodeName, Configuration]:

@@ -14,19 +14,23 @@ from typing import Any, Final, Protocol
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
+from clusters.protocol.jute import JuteError
 from clusters.reference.codec.entities import Unreadable as NotOfDialect
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
 from nemesis.wire.decoding import (
     brokers,
     clients,
-    old_alter_partition,
+    old_controllers,
     quorum,
     reference,
     transactions,
 )
 from nemesis.wire.decoding.columns import Parts
+from nemesis.wire.decoding.old_entities import old_entity_type, old_versions
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
+from nemesis.wire.zookeeper.columns import content
+from nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
 
 __all__ = [
     "Decoded",
@@ -72,6 +76,7 @@ _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
     **quorum.EXTRACTORS,
     **clients.EXTRACTORS,
     **transactions.EXTRACTORS,
+    **old_controllers.EXTRACTORS,
 }
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
@@ -80,11 +85,13 @@ _BY_KEY: Final = {
 
 def is_read(api: str) -> bool:
     """Return whether more than the headers of its frames is read."""
-    return (api, Direction.REQUEST) in _EXTRACTORS
+    return (api, Direction.REQUEST) in _EXTRACTORS or api in KEYS
 
 
 def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
     """Decode a whole frame. A response is decoded by the header of its request."""
+    if header.api_key >= KEY_MIN:
+        return _decoded_zookeeper(header, direction, data)
     extract = _BY_KEY.get((header.api_key, direction))
     if extract is None:
         return Decoded({})
@@ -98,6 +105,14 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
     except Unreadable as error:
         return Decoded({"detail": f"not decoded: {error}"})
     return Decoded(columns, tuple(items), entity)
+
+
+def _decoded_zookeeper(header: Header, direction: Direction, data: bytes) -> Decoded:
+    try:
+        columns, items = content(header, direction, data)
+    except JuteError as error:
+        return Decoded({"detail": f"not decoded: {error}"})
+    return Decoded(columns, tuple(items))
 
 
 def _decoded_dialect(header: Header, direction: Direction, data: bytes) -> Decoded:
@@ -124,8 +139,8 @@ def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
 
 def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
     """Return the class of a message; raise UnknownAPIKey or UnknownEntity."""
-    if old := old_alter_partition.ENTITY_TYPES.get((api_key, api_version, direction)):
-        return old
+    if api_version in old_versions(api_key):
+        return old_entity_type(api_key, api_version, direction)
     if direction is Direction.REQUEST:
         return load_request_schema(api_key, api_version)
     return load_response_schema(api_key, api_version)

@@ -5,11 +5,13 @@ from itertools import pairwise
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import asked, case_count, doubts, facts, said, sentence, tables
+from metadata_logs import asked, case_count, doubts, facts, proofs, tables
+from proving import assert_proof, only
 
 from checkers.anomaly import Found
 from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
 from checkers.facts import Judged
+from checkers.proof import Proof
 from history.clock import ClockSkew
 from history.cluster_schema import NODE_SETTINGS
 
@@ -29,36 +31,36 @@ def settings(**others: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=NODE_SETTINGS)
 
 
-def early(log: str, frames: str) -> dict[str, list[str]]:
+def early(log: str, frames: str) -> dict[str, list[Proof]]:
     given_tables = tables(BEGIN + log, frames, node_settings=settings())
-    return said(asked(fenced_too_early, given_tables, FACTS))
+    return proofs(asked(fenced_too_early, given_tables, FACTS))
 
 
 def late(
     log: str, frames: str, *, end_ms: int = 30_000, step_ms: int = 500, epoch: int = 1
-) -> list[str]:
+) -> list[Proof]:
     first = 1 + max([2, *(int(line.split()[0]) for line in log.split("\n") if line.strip())])
     beats = [
         f"{first + number} noop epoch {epoch} at {at}"
         for number, at in enumerate(range(10_000, end_ms + 1, step_ms))
     ]
     given_tables = tables(BEGIN + log + "\n" + "\n".join(beats), frames, node_settings=settings())
-    return said(asked(fenced_too_late, given_tables, FACTS)).get("broker 1", [])
+    return proofs(asked(fenced_too_late, given_tables, FACTS)).get("broker 1", [])
 
 
 def test_a_broker_is_fenced_within_its_session() -> None:
     frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
-    assert early("3 fence 1 at 7800", frames) == {
-        "broker 1": [
-            sentence(
-                """
-                broker 1 was fenced at metadata offset 3, at most 2.908 s after controller-1 had
-                been given its heartbeat at 5.000 s (frame 0), which it accepted; the session
-                time-out is 3.000 s
-                """
-            )
-        ]
-    }
+    assert_proof(
+        only(early("3 fence 1 at 7800", frames), "broker 1"),
+        "was fenced at metadata offset {metadata_offset}, at most {silent} after",
+        broker_id=1,
+        metadata_offset=3,
+        silent=2907.8,
+        node="controller-1",
+        reached=5000,
+        frame=0,
+        timeout=3000,
+    )
     assert not early("3 fence 1 at 8000", frames)
     assert not early("3 register 1 at 7800", frames)
 
@@ -115,14 +117,19 @@ def test_a_silent_broker_stays_unfenced() -> None:
     """
     found = late("", frames)
     assert len(found) == 2
-    assert found[0] == sentence(
-        """
-        broker 1 was unfenced (metadata offset 2) and controller-1 cannot have heard of it from
-        5.002 s (last heartbeat: frame 0) to 14.000 s, 8.998 s, and went on writing records; the
-        session time-out is 3.000 s
-        """
+    assert_proof(
+        found[0],
+        "cannot have heard of it from {begin}",
+        broker_id=1,
+        metadata_offset=2,
+        node="controller-1",
+        begin=5002,
+        frame=0,
+        end=14_000,
+        silent=8998,
+        timeout=3000,
     )
-    assert "from 14.002 s" in found[1]
+    assert_proof(found[1], "cannot have heard of it from {begin}", begin=14_002, frame=10)
     assert not late("3 fence 1 at 12900", frames.replace("14000", "12999"))
     assert not late("", frames.replace("14000", "13001"), end_ms=21_000)
 
@@ -148,8 +155,8 @@ def test_a_controller_whose_clock_was_wrong_meanwhile_is_not_accused() -> None:
     )
     beats = "\n".join(f"{3 + n} noop at {at}" for n, at in enumerate(range(10_000, 30_001, 500)))
     given_tables = tables(BEGIN + beats, frames, node_settings=settings())
-    assert said(asked(fenced_too_late, given_tables, FACTS))["broker 1"]
-    assert not said(asked(fenced_too_late, given_tables, facts(1, skews=(skew,)))).get("broker 1")
+    assert proofs(asked(fenced_too_late, given_tables, FACTS))["broker 1"]
+    assert not proofs(asked(fenced_too_late, given_tables, facts(1, skews=(skew,)))).get("broker 1")
 
 
 def test_a_request_without_an_answer_may_have_been_taken_at_any_time() -> None:
@@ -166,7 +173,7 @@ def test_a_broker_whose_heartbeats_are_not_on_the_tape_is_not_judged() -> None:
 def test_a_new_controller_begins_anew() -> None:
     frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
     (found,) = late("3 leader 1000 epoch 2 at 9000", frames, epoch=2)
-    assert "from 9.109 s (last heartbeat: frame 0) to 29.870 s" in found
+    assert_proof(found, "(last heartbeat: frame {frame})", begin=9109, frame=0, end=29_870)
     assert not late("3 leader 1000 epoch 2 at 22000", frames, epoch=2)
 
 
@@ -176,7 +183,7 @@ def test_a_log_that_tells_of_no_term_judges_no_session() -> None:
     for kernel in (fenced_too_early, fenced_too_late):
         judged = list(asked(kernel, tables(silent, beat, node_settings=settings()), FACTS))
         assert not case_count(judged)
-        assert not said(judged)
+        assert not proofs(judged)
 
 
 def test_without_a_log_or_settings_no_session_is_judged() -> None:
@@ -189,7 +196,7 @@ def test_without_a_log_or_settings_no_session_is_judged() -> None:
         )
 
 
-def test_a_setting_that_nobody_made_is_the_release_s_own() -> None:
+def test_a_setting_that_was_not_made_is_the_release_s_own() -> None:
     own = settings()
     unset = own.set_column(1, own.schema.field("name"), pa.array(["node.id"]))
     frames = "at 1000 broker-1 heartbeat epoch 1 -> ok at 1002"
@@ -198,7 +205,7 @@ def test_a_setting_that_nobody_made_is_the_release_s_own() -> None:
         judged = asked(
             fenced_too_early, tables(log.format(at_ms), frames, node_settings=unset), FACTS
         )
-        assert bool(said(judged)) == bad
+        assert bool(proofs(judged)) == bad
 
 
 TIMES = st.lists(st.integers(301, 25_000), min_size=1, max_size=8, unique=True)

@@ -5,9 +5,21 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, asked, doubts, facts, metadata_log, said, sentence, tables
+from metadata_logs import (
+    FACTS,
+    ON_ZOOKEEPER,
+    asked,
+    doubts,
+    facts,
+    metadata_log,
+    never,
+    proofs,
+    tables,
+)
+from proving import assert_proof, only, source_of
 
 from checkers.control_plane.illegal_transition import illegal_transitions
+from checkers.proof import Proof
 
 BEGIN = """
     0 leader 1000
@@ -22,14 +34,14 @@ BEGIN = """
 ELR = BEGIN + "8 feature eligible.leader.replicas.version 1\n"
 
 
-def steps(log: str, before: str = BEGIN) -> list[str]:
-    judged = said(asked(illegal_transitions, tables(before + log), FACTS))
-    return [words for key in sorted(judged) for words in judged[key]]
+def steps(log: str, before: str = BEGIN) -> list[Proof]:
+    judged = proofs(asked(illegal_transitions, tables(before + log), FACTS))
+    return [proof for key in sorted(judged) for proof in judged[key]]
 
 
-def wrong(log: str, words: str, *, before: str = BEGIN) -> bool:
-    found = steps(log, before)
-    return len(found) == 1 and words in found[0]
+def assert_wrong(log: str, rule: str, *, before: str = BEGIN, **facts: object) -> None:
+    (proof,) = steps(log, before)
+    assert_proof(proof, rule, **facts)
 
 
 def test_a_log_that_follows_the_rules_is_not_accused() -> None:
@@ -53,126 +65,212 @@ def test_a_log_that_follows_the_rules_is_not_accused() -> None:
 
 
 def test_the_proof_names_the_offset_and_the_rule() -> None:
-    judged = said(asked(illegal_transitions, tables(BEGIN + "10 unfence 2 epoch-is 3"), FACTS))
-    assert judged == {
-        "broker 2": [
-            sentence(
-                """
-                at metadata offset 10 a BrokerRegistrationChangeRecord names broker 2 with broker
-                epoch 3, which has 4
-                """
-            )
-        ]
-    }
+    judged = proofs(asked(illegal_transitions, tables(BEGIN + "10 unfence 2 epoch-is 3"), FACTS))
+    proof = only(judged, "broker 2")
+    assert_proof(
+        proof,
+        "a {type} names broker {broker_id} with broker epoch {broker_epoch}, which has",
+        metadata_offset=10,
+        type="BrokerRegistrationChangeRecord",
+        broker_id=2,
+        broker_epoch=3,
+        had_broker_epoch=4,
+    )
+    assert source_of(proof, "broker_epoch") == "metadata offset 10"
+    assert source_of(proof, "had_broker_epoch") == ""
 
 
 @pytest.mark.parametrize(
-    ("bad", "good", "words"),
+    ("bad", "good", "rule", "facts"),
     [
-        ("10 unfence 3", "9 register 3\n10 unfence 3", "which is not registered"),
-        ("10 fence 2 epoch-is 3", "10 fence 2 epoch-is 4", "broker epoch 3, which has 4"),
-        ("10 register 2 unfenced", "10 register 2", "registers unfenced"),
+        ("10 unfence 3", "9 register 3\n10 unfence 3", "which is not registered", {"broker_id": 3}),
+        (
+            "10 fence 2 epoch-is 3",
+            "10 fence 2 epoch-is 4",
+            "which has",
+            {"broker_epoch": 3, "had_broker_epoch": 4},
+        ),
+        ("10 register 2 unfenced", "10 register 2", "registers unfenced", {"broker_id": 2}),
         (
             "10 register 2 supports kraft.version=0..1,metadata.version=1..16",
             "10 register 2 supports kraft.version=0..1,metadata.version=1..17",
-            "supports metadata.version levels 1 to 16, and the level in force is 17",
+            "supports metadata.version levels",
+            {"least": 1, "most": 16, "had_level": 17},
         ),
-        ("10 register 2 epoch-is 3", "10 register 2 epoch-is 10", "not above 4"),
-        ("10 register 3 epoch-is 11", "10 register 3 epoch-is 10", "a later offset"),
-        ("10 register 3 epoch-is 7", "10 register 3 epoch-is 8", "of an earlier decision"),
-        ("10 fence 1", "9 change t-0 isr 2 leader 2\n10 fence 1", "fenced, and still leads t-0"),
-        ("10 topic t as id-2", "9 delete t\n10 topic t as id-2", "there is one of that name"),
-        ("9 delete t\n10 topic t as id-t", "9 delete t\n10 topic t as id-3", "a second time"),
-        ("10 partition u-0 replicas 1 isr 1 leader 1", "10 topic u", "topic id id-u, which"),
-        ("9 delete t\n10 change t-0 isr 1", "10 change t-0 isr 1", "no such partition"),
+        (
+            "10 register 2 epoch-is 3",
+            "10 register 2 epoch-is 10",
+            "which is not above",
+            {"had_broker_epoch": 4},
+        ),
+        (
+            "10 register 3 epoch-is 11",
+            "10 register 3 epoch-is 10",
+            "a later offset",
+            {"broker_epoch": 11},
+        ),
+        (
+            "10 register 3 epoch-is 7",
+            "10 register 3 epoch-is 8",
+            "of an earlier",
+            {"broker_epoch": 7},
+        ),
+        (
+            "10 fence 1",
+            "9 change t-0 isr 2 leader 2\n10 fence 1",
+            "is fenced, and still leads",
+            {"broker_id": 1, "had_key": "t-0"},
+        ),
+        (
+            "10 topic t as id-2",
+            "9 delete t\n10 topic t as id-2",
+            "there is one of that name",
+            {"topic": "t"},
+        ),
+        (
+            "9 delete t\n10 topic t as id-t",
+            "9 delete t\n10 topic t as id-3",
+            "a second time",
+            {"topic_id": "id-t"},
+        ),
+        (
+            "10 partition u-0 replicas 1 isr 1 leader 1",
+            "10 topic u",
+            "which does not exist",
+            {"topic_id": "id-u"},
+        ),
+        (
+            "9 delete t\n10 change t-0 isr 1",
+            "10 change t-0 isr 1",
+            "no such partition",
+            {"key": "t-0"},
+        ),
         (
             "10 partition t-0 replicas 1 isr 1 leader 1",
             "10 partition t-1 replicas 1 isr 1 leader 1",
             "there is such a partition",
+            {"key": "t-0"},
         ),
         (
             "10 partition t-1 replicas 1 isr 1 leader 1 leader-epoch 3",
             "10 partition t-1 replicas 1 isr 1 leader 1 leader-epoch 0",
-            "begins with leader epoch 3",
+            "begins with leader epoch",
+            {"key": "t-1", "leader_epoch": 3, "partition_epoch": 0},
         ),
         (
             "9 fence 2\n10 partition t-1 replicas 1,2 isr 1,2 leader 1",
             "9 fence 2\n10 partition t-1 replicas 1,2 isr 1 leader 1",
-            "begins with 2 in its ISR, which is fenced",
+            "begins with {member} in its ISR",
+            {"member": 2, "had_state": "fenced"},
         ),
         (
             "9 stopping 2\n10 change t-0 leader 2",
             "10 change t-0 leader 2",
-            "in controlled shutdown",
+            "is elected the leader of {key}, and is",
+            {"leader": 2, "had_state": "in controlled shutdown"},
         ),
         (
             "9 change t-0 isr 1\n10 change t-0 isr 2 leader 2",
             "9 change t-0 isr 1\n10 change t-0 isr 2 leader 2 recovering",
             "is not recorded as unclean",
+            {"leader": 2, "had_isr": "[1]", "had_elr": "[]"},
         ),
         (
             "9 fence 2\n10 change t-0 isr 3 leader 3 recovering",
             "8 register 3\n9 unfence 3\n10 change t-0 isr 3 leader 3 recovering",
-            "3 is made the leader of t-0, and is not registered",
+            "is made the leader of {key}, and is not registered",
+            {"leader": 3, "key": "t-0"},
         ),
-        ("10 change t-0 isr 1 recovering", "10 change t-0 isr 1", "without an election"),
+        (
+            "10 change t-0 isr 1 recovering",
+            "10 change t-0 isr 1",
+            "without an election",
+            {"key": "t-0"},
+        ),
         (
             "10 change t-0 isr 1,2 leader 2 recovering",
             "10 change t-0 isr 2 leader 2 recovering",
-            "recovers from an unclean election with the ISR [1, 2]",
+            "recovers from an unclean election with the ISR",
+            {"isr": "[1, 2]"},
         ),
-        ("10 change t-0 adding 4", "10 change t-0 adding 4 replicas 1,2,3,4", "no replicas"),
+        (
+            "10 change t-0 adding 4",
+            "10 change t-0 adding 4 replicas 1,2,3,4",
+            "and no replicas",
+            {"strange": "[4]"},
+        ),
         (
             "10 change t-0 adding 3 removing 3",
             "10 change t-0 removing 3",
-            "[3] are both added and removed",
+            "are both added and removed",
+            {"both": "[3]"},
         ),
-        ("10 change t-0 isr 1,1", "10 change t-0 isr 1,2", "name one twice"),
-        ("10 change t-0 replicas none", "10 change t-0 replicas 1,2", "without replicas"),
-        ("10 feature metadata.version 0", "10 feature metadata.version 16", "becomes 0"),
-        ("10 feature group.version -1", "10 feature group.version 0", "becomes -1"),
+        ("10 change t-0 isr 1,1", "10 change t-0 isr 1,2", "name one twice", {"isr": "[1, 1]"}),
+        (
+            "10 change t-0 replicas none",
+            "10 change t-0 replicas 1,2",
+            "without replicas",
+            {"key": "t-0"},
+        ),
+        (
+            "10 feature metadata.version 0",
+            "10 feature metadata.version 16",
+            "becomes",
+            {"level": 0},
+        ),
+        ("10 feature group.version -1", "10 feature group.version 0", "becomes", {"level": -1}),
         (
             "9 producer-ids 2000 for 1\n10 producer-ids 2000 for 2",
             "9 producer-ids 2000 for 1\n10 producer-ids 3000 for 2",
-            "next producer id becomes 2000, and was 2000",
+            "next producer id becomes",
+            {"producer_id": 2000, "had_producer_id": 2000},
         ),
-        ("10 producer-ids 1 for 3", "10 producer-ids 1 for 2", "which is not registered"),
-        ("9 begin\n10 begin\n11 end", "9 begin\n10 end\n11 begin\n12 end", "inside another one"),
-        ("10 end", "9 begin\n10 end", "had not begun"),
+        ("10 producer-ids 1 for 3", "10 producer-ids 1 for 2", "not registered", {"broker_id": 3}),
+        (
+            "9 begin\n10 begin\n11 end",
+            "9 begin\n10 end\n11 begin\n12 end",
+            "inside another one",
+            {},
+        ),
+        ("10 end", "9 begin\n10 end", "had not begun", {}),
         (
             "9 feature metadata.version 6\n10 stopping 2",
             "9 feature metadata.version 7\n10 stopping 2",
-            "level 6, below 7",
+            "is written at metadata.version level",
+            {"had_level": 6, "needed": 7},
         ),
     ],
 )
-def test_a_step_is_illegal_and_the_nearest_one_is_not(bad: str, good: str, words: str) -> None:
-    assert wrong(bad, words), steps(bad)
+def test_a_step_is_illegal_and_the_nearest_one_is_not(
+    bad: str, good: str, rule: str, facts: dict[str, object]
+) -> None:
+    assert_wrong(bad, rule, **facts)
     assert not steps(good)
 
 
 def test_the_elr_is_fed_from_the_isr_where_the_feature_is_on() -> None:
     shrink = "10 change t-0 isr 1 elr 2"
-    assert wrong(shrink, "eligible.leader.replicas.version is off")
+    assert_wrong(shrink, "eligible.leader.replicas.version is off", elr="[2]")
     assert not steps(shrink, ELR)
-    assert wrong("10 change t-0 isr 1 elr 3", "[3] come into the ELR of t-0", before=ELR)
+    assert_wrong("10 change t-0 isr 1 elr 3", "come into the ELR", before=ELR, strangers="[3]")
     assert not steps(shrink + "\n11 change t-0 isr 2 leader 2 elr none", ELR)
     cleared = shrink + "\n11 clear-elr t\n12 change t-0 isr 2 leader 2"
-    assert wrong(cleared, "not recorded as unclean", before=ELR)
+    assert_wrong(cleared, "not recorded as unclean", before=ELR, leader=2, had_isr="[1]")
 
 
 def test_a_registration_is_amended_under_its_epoch_and_changes_nothing_else() -> None:
     log = BEGIN.replace("4 register 2", "4 register 2 incarnation b")
     amended = "10 register 2 incarnation b epoch-is 4"
     assert not steps(amended + " unfenced", log)
-    assert wrong(amended, "is fenced though it was unfenced", before=log)
-    assert wrong("10 register 2 incarnation c epoch-is 4", "not above 4", before=log)
+    states = {"state": "fenced", "had_state": "unfenced"}
+    assert_wrong(amended, "amends its registration", before=log, broker_epoch=4, **states)
+    assert_wrong("10 register 2 incarnation c epoch-is 4", "not above", before=log, broker_epoch=4)
 
 
 def test_a_registration_may_stand_behind_what_its_own_decision_wrote() -> None:
     log = "8 change t-0 isr 1 at 700\n9 register 3 epoch-is 8 at {}"
     assert not steps(log.format(700))
-    assert wrong(log.format(701), "the offset of an earlier decision")
+    assert_wrong(log.format(701), "the offset of an earlier decision", broker_epoch=8)
 
 
 def test_the_control_record_of_a_term_is_not_counted() -> None:
@@ -182,7 +280,7 @@ def test_the_control_record_of_a_term_is_not_counted() -> None:
 def test_a_completed_reassignment_elects_whom_it_adds() -> None:
     begin = "9 register 3\n10 unfence 3\n"
     assert not steps(begin + "11 change t-0 replicas 3 isr 3 leader 3")
-    assert wrong(begin + "11 change t-0 isr 3 leader 3", "not recorded as unclean")
+    assert_wrong(begin + "11 change t-0 isr 3 leader 3", "not recorded as unclean", leader=3)
 
 
 def test_what_was_aborted_or_never_decided_is_no_step() -> None:
@@ -191,7 +289,7 @@ def test_what_was_aborted_or_never_decided_is_no_step() -> None:
     logs = metadata_log(
         controller_1=BEGIN + "10 unfence 9", controller_2=BEGIN, controller_3=BEGIN + "10 noop"
     )
-    assert not said(asked(illegal_transitions, tables(logs), facts(controllers=3)))
+    assert not proofs(asked(illegal_transitions, tables(logs), facts(controllers=3)))
 
 
 def test_a_snapshot_is_what_the_log_goes_on_from() -> None:
@@ -201,8 +299,15 @@ def test_a_snapshot_is_what_the_log_goes_on_from() -> None:
         snapshot 9 partition t-0 replicas 1,2 isr 1,2 leader 1 leader-epoch 5 partition-epoch 8
         10 fence 1
     """
-    assert wrong("", "broker 1 is fenced, and still leads t-0", before=log)
+    assert_wrong("", "is fenced, and still leads", before=log, broker_id=1, had_key="t-0")
     assert not steps("", log.replace("fence 1", "fence 3"))  # the snapshot may be cut
+
+
+def test_where_zookeeper_has_the_metadata_a_dead_broker_may_still_lead() -> None:
+    dead = metadata_log(zookeeper_1=BEGIN + "10 fence 1\n11 change t-0 isr 2 leader 2")
+    assert not never(asked(illegal_transitions, tables(dead), ON_ZOOKEEPER))
+    twice = metadata_log(zookeeper_1=BEGIN + "10 topic t as id-2")
+    assert never(asked(illegal_transitions, tables(twice), ON_ZOOKEEPER))
 
 
 def test_without_a_log_of_record_nothing_is_judged() -> None:

@@ -1,11 +1,13 @@
 """C3, C9 and C13: who may be in an ISR, and what an ISR may be."""
 
 import pytest
-from metadata_logs import FACTS, asked, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, proofs, tables
+from proving import assert_proof, only, source_of
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
 from checkers.control_plane.ineligible_member import ineligible_members
+from checkers.proof import Proof
 
 BEGIN = """
     1 register 1
@@ -17,8 +19,8 @@ BEGIN = """
 """
 
 
-def members(log: str) -> list[str]:
-    return said(asked(ineligible_members, tables(BEGIN + log), FACTS)).get("t-0", [])
+def members(log: str) -> list[Proof]:
+    return proofs(asked(ineligible_members, tables(BEGIN + log), FACTS)).get("t-0", [])
 
 
 def test_a_fenced_replica_joins_the_isr() -> None:
@@ -28,23 +30,23 @@ def test_a_fenced_replica_joins_the_isr() -> None:
         {}
         13 change t-0 isr 1,2
     """
-    assert members(log.format("")) == [
-        sentence(
-            """
-            broker 2 joined the ISR of t-0 at metadata offset 13 (ISR [1, 2]), when it was
-            fenced since metadata offset 11
-            """
-        )
-    ]
+    (proof,) = members(log.format(""))
+    rule = "joined the ISR of {key} at metadata offset {metadata_offset} (ISR {isr}), when it was "
+    rule += "fenced since metadata offset {since}"
+    assert_proof(proof, rule, broker_id=2, key="t-0", metadata_offset=13, isr="[1, 2]", since=11)
     assert not members(log.format("12 unfence 2"))
 
 
 def test_neither_a_stopping_nor_an_unregistered_nor_an_unknown_replica_joins() -> None:
     log = "10 change t-0 isr 1\n{}\n13 change t-0 isr 1,{}"
-    assert "was in controlled shutdown" in members(log.format("11 stopping 2", 2))[0]
-    assert "was unregistered" in members(log.format("11 unregister 2", 2))[0]
-    assert "was fenced" in members(log.format("11 register 2", 2))[0]
-    assert "had never registered" in members(log.format("", 3))[0]
+    for step, joining, rule, facts in (
+        ("11 stopping 2", 2, "was in controlled shutdown", {"since": 11}),
+        ("11 unregister 2", 2, "was unregistered", {"since": 11}),
+        ("11 register 2", 2, "was fenced", {"since": 11}),
+        ("", 3, "had never registered", {}),
+    ):
+        (proof,) = members(log.format(step, joining))
+        assert_proof(proof, rule, broker_id=joining, metadata_offset=13, **facts)
 
 
 def test_a_snapshot_may_have_left_out_whom_it_does_not_name() -> None:
@@ -53,16 +55,18 @@ def test_a_snapshot_may_have_left_out_whom_it_does_not_name() -> None:
         snapshot 9 partition t-0 replicas 1,2 isr 1 leader 1 partition-epoch 5
         10 change t-0 isr 1,2
     """
-    assert not said(asked(ineligible_members, tables(log), FACTS))
+    assert not proofs(asked(ineligible_members, tables(log), FACTS))
 
 
-def test_an_unclean_election_may_make_a_leader_of_anybody() -> None:
+def test_an_unclean_election_may_make_any_replica_the_leader() -> None:
     assert not members("10 fence 2\n11 change t-0 isr 3 leader 3 recovering")
 
 
 def test_a_fenced_member_stays_only_if_it_is_the_last() -> None:
     log = "10 fence 2 at 1000\n{}\n99 noop at {}"
-    assert "both for 10.1 s, though it was not the last member" in members(log.format("", 11100))[0]
+    (proof,) = members(log.format("", 11100))
+    rule = "both for {stayed}, though it was not the last member"
+    assert_proof(proof, rule, stayed=10_100, metadata_offset=10, version_metadata_offset=6)
     assert not members(log.format("", 11000))
     assert not members(log.format("11 change t-0 isr 1 at 1500", 30000))
     assert not members(log.format("11 change t-0 isr 2 leader 2 at 1500", 30000))
@@ -74,38 +78,35 @@ def test_an_isr_is_empty() -> None:
     alone = BEGIN + "10 change t-0 isr none leader -1"
     led = BEGIN + "10 change t-0 isr none"
     elr = "\n7 feature eligible.leader.replicas.version 1"
-    assert (
-        "the ISR of t-0 is [], and its leader is -1"
-        in (said(asked(empty_isrs, tables(alone), FACTS))["t-0"][0])
-    )
-    assert not said(asked(empty_isrs, tables(BEGIN + elr + alone.removeprefix(BEGIN)), FACTS))
-    assert not said(asked(empty_isrs, tables(alone + " elr 1"), FACTS))
-    assert said(asked(empty_isrs, tables(BEGIN + elr + "\n" + led.removeprefix(BEGIN)), FACTS))
+    proof = only(proofs(asked(empty_isrs, tables(alone), FACTS)), "t-0")
+    assert_proof(proof, "and its leader is {leader}", metadata_offset=10, isr="[]", leader=-1)
+    assert not proofs(asked(empty_isrs, tables(BEGIN + elr + alone.removeprefix(BEGIN)), FACTS))
+    assert not proofs(asked(empty_isrs, tables(alone + " elr 1"), FACTS))
+    assert proofs(asked(empty_isrs, tables(BEGIN + elr + "\n" + led.removeprefix(BEGIN)), FACTS))
 
 
 def test_an_isr_is_empty_before_the_cluster_had_eligible_leader_replicas() -> None:
     early = BEGIN + "10 change t-0 isr none leader -1"
     later = "\n11 feature eligible.leader.replicas.version 1"
-    assert said(asked(empty_isrs, tables(early + later), FACTS))
+    assert proofs(asked(empty_isrs, tables(early + later), FACTS))
     given_up = "\n7 feature eligible.leader.replicas.version {}"
     before = BEGIN + given_up.format(1) + given_up.format(0).replace("7", "8")
-    assert not said(asked(empty_isrs, tables(before + early.removeprefix(BEGIN)), FACTS))
+    assert not proofs(asked(empty_isrs, tables(before + early.removeprefix(BEGIN)), FACTS))
 
 
 def test_a_member_of_the_isr_is_no_replica() -> None:
-    assert (
-        "[3] are not among its replicas [1, 2]"
-        in (said(asked(strange_isrs, tables(BEGIN + "10 change t-0 isr 1,3"), FACTS))["t-0"][0])
-    )
+    found = proofs(asked(strange_isrs, tables(BEGIN + "10 change t-0 isr 1,3"), FACTS))
+    rule = "{strange} are not among its replicas {replicas}"
+    assert_proof(only(found, "t-0"), rule, strange="[3]", replicas="[1, 2]", isr="[1, 3]")
     moved = "10 change t-0 isr 1,3 replicas 1,3"
-    assert not said(asked(strange_isrs, tables(BEGIN + moved), FACTS))
+    assert not proofs(asked(strange_isrs, tables(BEGIN + moved), FACTS))
 
 
 def test_a_replica_is_in_the_isr_and_in_the_elr() -> None:
-    assert said(asked(elr_overlaps, tables(BEGIN + "10 change t-0 isr 1,2 elr 2"), FACTS))
-    assert not said(asked(elr_overlaps, tables(BEGIN + "10 change t-0 isr 1 elr 2"), FACTS))
+    assert proofs(asked(elr_overlaps, tables(BEGIN + "10 change t-0 isr 1,2 elr 2"), FACTS))
+    assert not proofs(asked(elr_overlaps, tables(BEGIN + "10 change t-0 isr 1 elr 2"), FACTS))
     cleared = "10 change t-0 isr 1 elr 2\n11 clear-elr t\n12 change t-0 isr 1,2"
-    assert not said(asked(elr_overlaps, tables(BEGIN + cleared), FACTS))
+    assert not proofs(asked(elr_overlaps, tables(BEGIN + cleared), FACTS))
 
 
 def test_a_request_that_named_another_epoch_was_not_refused() -> None:
@@ -116,68 +117,85 @@ def test_a_request_that_named_another_epoch_was_not_refused() -> None:
         (3, "ok 2", False),
         (-1, "ok 2", False),
         (2, "INELIGIBLE_REPLICA", False),
-        (2, "ok 1", False),  # it changed nothing: nobody knows when it was looked at
+        (2, "ok 1", False),  # it changed nothing: when it was looked at is not known
     ):
         judged = asked(bypassed_epoch_checks, tables(log, alter.format(epoch, answer)), FACTS)
-        assert bool(said(judged)) == bad, (epoch, answer)
+        assert bool(proofs(judged)) == bad, (epoch, answer)
     unanswered = alter.format(2, "ok 2").partition(" -> ")[0] + " -> nothing"
-    assert not said(asked(bypassed_epoch_checks, tables(log, unanswered), FACTS))
+    assert not proofs(asked(bypassed_epoch_checks, tables(log, unanswered), FACTS))
 
 
 def test_a_request_whose_sender_had_registered_anew_was_not_refused() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1,2 under {} -> {} at 1110"
-    assert said(asked(bypassed_epoch_checks, tables(log, alter.format(9, "ok 2")), FACTS))[
-        "t-0"
-    ] == [
-        sentence("""
-            the AlterPartition of t-0 sent at 1.050 s (frame 0) named its sender, broker 1, with
-            broker epoch 9; it had registered with 1 at metadata offset 1, and controller-1 made the
-            change at metadata offset 11 instead of answering STALE_BROKER_EPOCH
-        """)
-    ]
+    found = proofs(asked(bypassed_epoch_checks, tables(log, alter.format(9, "ok 2")), FACTS))
+    assert_proof(
+        only(found, "t-0"),
+        "named its sender, broker {broker_id}, with broker epoch {named}; it had registered with "
+        "{in_force} at metadata offset {offset}",
+        asked=1050,
+        frame=0,
+        broker_id=1,
+        named=9,
+        in_force=1,
+        offset=1,
+        target="controller-1",
+        metadata_offset=11,
+        refusal="STALE_BROKER_EPOCH",
+    )
     for epoch, answer in ((1, "ok 2"), (-1, "ok 2"), (9, "STALE_BROKER_EPOCH"), (9, "ok 1")):
         judged = asked(bypassed_epoch_checks, tables(log, alter.format(epoch, answer)), FACTS)
-        assert not said(judged), (epoch, answer)
+        assert not proofs(judged), (epoch, answer)
 
 
 @pytest.mark.parametrize(
-    ("alter", "words"),
+    ("alter", "rule", "named", "in_force"),
     [
         (
             "broker-1 alter t-0 expecting 0 isr 1,2 -> ok 2",
-            "expected partition epoch 0, and it was at 1 since metadata offset 10",
+            "expected partition epoch {named}, and it was at {in_force} since",
+            0,
+            1,
         ),
         (
             "broker-1 alter t-0 expecting 1 isr 1,2 leader-epoch 4 -> ok 2",
-            "named leader epoch 4, and that was 0 since metadata offset 10",
+            "named leader epoch {named}, and that was {in_force} since",
+            4,
+            0,
         ),
         (
             "broker-2 alter t-0 expecting 1 isr 1,2 -> ok 2",
-            "came from broker 2, and broker 1 led since metadata offset 10",
+            "came from broker {named}, and broker {in_force} led since",
+            2,
+            1,
         ),
     ],
 )
-def test_a_request_out_of_date_was_not_refused(alter: str, words: str) -> None:
+def test_a_request_out_of_date_was_not_refused(
+    alter: str, rule: str, named: int, in_force: int
+) -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
-    found = said(asked(bypassed_epoch_checks, tables(log, f"at 1050 {alter} at 1110"), FACTS))
-    assert [words in one for one in found["t-0"]] == [True]
+    found = proofs(asked(bypassed_epoch_checks, tables(log, f"at 1050 {alter} at 1110"), FACTS))
+    assert_proof(only(found, "t-0"), rule, named=named, in_force=in_force, offset=10)
     good = "at 1050 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 1110"
-    assert not said(asked(bypassed_epoch_checks, tables(log, good), FACTS))
+    assert not proofs(asked(bypassed_epoch_checks, tables(log, good), FACTS))
 
 
 def test_the_proof_of_a_bypassed_check_names_both_epochs() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1:1,2:2 -> ok 2 at 1110"
-    assert said(asked(bypassed_epoch_checks, tables(log, alter), FACTS))["t-0"] == [
-        sentence(
-            """
-            the AlterPartition of t-0 sent at 1.050 s (frame 0) named broker 2 with broker
-            epoch 2; it had registered with 3 at metadata offset 3, and controller-1 made
-            the change at metadata offset 11 instead of answering INELIGIBLE_REPLICA
-            """
-        )
-    ]
+    proof = only(proofs(asked(bypassed_epoch_checks, tables(log, alter), FACTS)), "t-0")
+    assert_proof(
+        proof,
+        "named broker {broker_id} with broker epoch {named}; it had registered with {in_force}",
+        broker_id=2,
+        named=2,
+        in_force=3,
+        offset=3,
+        refusal="INELIGIBLE_REPLICA",
+    )
+    assert source_of(proof, "named") == "frame 0"
+    assert source_of(proof, "in_force") == "metadata offset 3"
 
 
 def test_without_a_log_of_record_no_isr_is_judged() -> None:

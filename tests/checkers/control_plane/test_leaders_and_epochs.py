@@ -3,17 +3,17 @@
 import pyarrow as pa
 from metadata_logs import (
     FACTS,
+    ON_ZOOKEEPER,
     asked,
     describes,
     doubts,
     facts,
     metadata_log,
     proofs,
-    said,
-    sentence,
     tables,
     wire,
 )
+from proving import assert_proof, only, source_of
 
 from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.shared_identity import shared_identities
@@ -47,14 +47,14 @@ def leaders(
     reads: str = "",
     of_quorum: pa.Table | None = None,
     logs: pa.Table | None = None,
-) -> dict[str, list[str]]:
+) -> dict[str, list[Proof]]:
     given = tables(
         log if logs is None else logs,
         frames,
         describes=describes(reads),
         quorum_claims=claims() if of_quorum is None else of_quorum,
     )
-    return said(asked(two_leaders, given, THREE if logs is not None else FACTS))
+    return proofs(asked(two_leaders, given, THREE if logs is not None else FACTS))
 
 
 def test_what_everybody_says_agrees() -> None:
@@ -67,14 +67,19 @@ def test_what_everybody_says_agrees() -> None:
 
 def test_a_broker_asks_as_the_leader_of_an_epoch_that_is_anothers() -> None:
     frames = "at 1100 broker-1 alter t-0 expecting 1 isr 1 leader-epoch {} -> nothing"
-    assert leaders(frames=frames.format(1))["t-0"] == [
-        sentence(
-            """
-            in leader epoch 1 of t-0, 2 leads (metadata offset 10), and 1 does (it sent an
-            AlterPartition at 1.100 s, frame 0)
-            """
-        )
-    ]
+    proof = only(leaders(frames=frames.format(1)), "t-0")
+    assert_proof(
+        proof,
+        "in leader epoch {epoch} of {key}",
+        epoch=1,
+        key="t-0",
+        leader=2,
+        metadata_offset=10,
+        other_leader=1,
+        asked=1100,
+        frame=0,
+    )
+    assert source_of(proof, "asked") == "frame 0"
     assert not leaders(frames=frames.format(0))
 
 
@@ -85,14 +90,10 @@ def test_a_describe_shows_another_leader_of_an_epoch() -> None:
 
 
 def test_a_leader_is_a_replica_and_in_the_isr_unless_elected_uncleanly() -> None:
-    assert (
-        "which is not among its replicas [1, 2]"
-        in (leaders(LOG + "11 change t-0 isr 3 leader 3")["t-0"][0])
-    )
-    assert (
-        "which is not among its ISR [2]"
-        in (leaders(LOG + "11 change t-0 isr 2 leader 1")["t-0"][0])
-    )
+    (stranger,) = leaders(LOG + "11 change t-0 isr 3 leader 3")["t-0"]
+    assert_proof(stranger, "not among its replicas", leader=3, ids="[1, 2]", metadata_offset=11)
+    (behind,) = leaders(LOG + "11 change t-0 isr 2 leader 1")["t-0"]
+    assert_proof(behind, "not among its ISR", leader=1, ids="[2]", metadata_offset=11)
     assert not leaders(LOG + "11 change t-0 leader 1 recovering")
     assert not leaders(LOG + "11 change t-0 isr 2 leader -1")
 
@@ -103,9 +104,17 @@ def test_two_controllers_won_one_epoch() -> None:
         controller_2=f"0 leader 1000\n5 leader {1001} epoch 2",
         controller_3="0 leader 1000",
     )
-    assert leaders(logs=both)["metadata"][0].startswith(
-        "in controller epoch 2 of metadata, 1000 leads (metadata offset 5 on controller-1), and "
-        "1001 does"
+    (proof,) = leaders(logs=both)["metadata"]
+    assert_proof(
+        proof,
+        "in controller epoch {epoch} of {key}, {leader} leads (metadata offset {metadata_offset}",
+        epoch=2,
+        key="metadata",
+        leader=1000,
+        metadata_offset=5,
+        node="controller-1",
+        other_leader=1001,
+        other_node="controller-2",
     )
 
 
@@ -130,19 +139,26 @@ def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> No
     old, new = (1.0, "controller-1", 1), (4.0, "controller-2", 2)
     going_on = [(second, "controller-1", 1) for second in (5.0, 9.0, 12.0)]
     (proof,) = stale(old, new, *going_on, (14.0, "controller-1", 1))["metadata"]
-    assert (proof.fact("node"), proof.fact("epoch")) == ("controller-1", 1)
-    assert (proof.fact("by"), proof.fact("newer_epoch")) == ("controller-2", 2)
-    assert (proof.fact("claimed"), proof.fact("late")) == (14_000_000_000, 10_000_000_000)
+    assert_proof(
+        proof,
+        "still called itself the leader of the quorum",
+        node="controller-1",
+        epoch=1,
+        by="controller-2",
+        newer_epoch=2,
+        claimed=14_000,
+        late=10_000,
+    )
     assert not stale(old, new, *going_on, (13.9, "controller-1", 1))
     assert not stale(old, new, (60.0, "controller-2", 2))
     assert not stale((4.0, "controller-1", 2), (20.0, "controller-1", 1))
 
 
 def test_a_controller_that_wakes_up_in_office_is_given_time_to_learn() -> None:
-    def stale(*woken: float) -> list[str]:
+    def stale(*woken: float) -> list[Proof]:
         rows = [(second, "controller-1", 1) for second in (1.0, 2.0, *woken)]
         table = claims(*rows, (4.0, "controller-2", 2), (60.0, "controller-2", 2))
-        return said(asked(stale_controllers, {"quorum_claims": table}, THREE)).get("metadata", [])
+        return proofs(asked(stale_controllers, {"quorum_claims": table}, THREE)).get("metadata", [])
 
     assert not stale(60.0, 61.0, 63.0)
     assert not stale(60.0, 64.0, 68.0, 69.9)
@@ -156,8 +172,8 @@ def test_several_controllers_and_no_claim_is_a_doubt() -> None:
     assert not found.doubt
 
 
-def went_back(log: str = LOG, frames: str = "") -> dict[str, list[str]]:
-    return said(asked(epochs_that_went_back, tables(log, frames), FACTS))
+def went_back(log: str = LOG, frames: str = "") -> dict[str, list[Proof]]:
+    return proofs(asked(epochs_that_went_back, tables(log, frames), FACTS))
 
 
 def test_nothing_goes_back() -> None:
@@ -170,25 +186,31 @@ def test_nothing_goes_back() -> None:
 
 
 def test_a_controller_epoch_goes_back() -> None:
-    assert went_back("0 leader 1000 epoch 2\n1 topic t epoch 1")["metadata"] == [
-        sentence(
-            """
-            in the metadata log of controller-1, offset 0 of controller epoch 2 is followed
-            by offset 1 of controller epoch 1
-            """
-        )
-    ]
+    (proof,) = went_back("0 leader 1000 epoch 2\n1 topic t epoch 1")["metadata"]
+    assert_proof(
+        proof,
+        "in the metadata log of {node}",
+        node="controller-1",
+        offset=0,
+        epoch=2,
+        next_offset=1,
+        next_epoch=1,
+    )
+    assert source_of(proof, "next_epoch") == "metadata offset 1"
 
 
 def test_a_partition_that_is_stated_again_goes_back() -> None:
     again = "12 partition t-0 replicas 1,2 isr 1 leader 1 leader-epoch {} partition-epoch {}"
-    assert went_back(LOG + again.format(0, 1))["t-0"]
-    assert went_back(LOG + again.format(1, 0))["t-0"]
+    for new in ((0, 1), (1, 0)):
+        (proof,) = went_back(LOG + again.format(*new))["t-0"]
+        named = dict(zip(("new_leader_epoch", "new_partition_epoch"), new, strict=True))
+        assert_proof(proof, "{key} had leader epoch", leader_epoch=1, partition_epoch=1, **named)
     assert not went_back(LOG + again.format(1, 1))
 
 
 def test_a_broker_epoch_goes_back() -> None:
-    assert went_back("3 register 2 epoch-is 30\n4 register 2 epoch-is 20")["broker 2"]
+    (proof,) = went_back("3 register 2 epoch-is 30\n4 register 2 epoch-is 20")["broker 2"]
+    assert_proof(proof, "registered with", broker_id=2, broker_epoch=30, after_broker_epoch=20)
 
 
 def test_what_a_broker_had_applied_goes_back() -> None:
@@ -196,36 +218,45 @@ def test_what_a_broker_had_applied_goes_back() -> None:
         at 100 broker-2 on 1 heartbeat epoch 12 offset 40 -> ok at 101
         at 200 broker-2 on {} heartbeat epoch {} offset 39 -> ok at 201
     """
-    assert went_back(frames=beats.format(1, 12))["metadata"]
+    (proof,) = went_back(frames=beats.format(1, 12))["metadata"]
+    assert_proof(proof, "had applied metadata offset", known=40, offset=39, frame=0, rpc_frame=10)
     assert not went_back(frames=beats.format(2, 12))  # connections may overtake each other
     assert not went_back(frames=beats.format(1, 50))
 
 
 def test_an_answer_skips_an_epoch_or_goes_back() -> None:
     alter = "at 900 broker-1 alter t-0 expecting 5 isr 1 -> ok {} at 910"
-    assert went_back(frames=alter.format(7))["metadata"]
-    assert went_back(frames=alter.format(4))["metadata"]
+    for told in (7, 4):
+        (proof,) = went_back(frames=alter.format(told))["metadata"]
+        epochs = {"asked_partition_epoch": 5, "told_partition_epoch": told}
+        assert_proof(
+            proof, "and was answered", source="broker-1", frame=0, answer_frame=1, **epochs
+        )
     assert not went_back(frames=alter.format(5))
     assert not went_back(frames=alter.format(6))
 
 
 def test_two_incarnations_are_served_under_one_id() -> None:
-    def shared(*beats: str) -> dict[str, list[str]]:
+    def shared(*beats: str) -> dict[str, list[Proof]]:
         frames = (
             "at 100 broker-2 register -> ok 3 at 110\nat 900 broker-2 register -> ok 9 at 910\n"
         )
-        return said(asked(shared_identities, {"wire": wire(frames + "\n".join(beats))}, FACTS))
+        return proofs(asked(shared_identities, {"wire": wire(frames + "\n".join(beats))}, FACTS))
 
     beat = "at {} broker-2 heartbeat epoch 3 offset 1 -> {} at 950"
-    assert shared(beat.format(911, "ok"))["broker 2"] == [
-        sentence(
-            """
-            controller-1 answered a heartbeat of broker 2 with broker epoch 3, passed on to it at
-            0.911 s (frame 20), after controller-1 had registered that broker with broker epoch 9
-            at 0.910 s (frame 10)
-            """
-        )
-    ]
+    assert_proof(
+        only(shared(beat.format(911, "ok")), "broker 2"),
+        "answered a heartbeat of broker {broker_id}",
+        target="controller-1",
+        broker_id=2,
+        old=3,
+        reached=911,
+        heartbeat_frame=20,
+        registration_target="controller-1",
+        new=9,
+        answered=910,
+        frame=10,
+    )
     assert not shared(beat.format(911, "STALE_BROKER_EPOCH"))
     assert not shared(beat.format(910, "ok"))
     assert not shared("at 911 broker-2 heartbeat epoch 3 offset 1 -> nothing")
@@ -234,17 +265,31 @@ def test_two_incarnations_are_served_under_one_id() -> None:
     assert not shared(held.format(909))
 
 
-def test_another_incarnation_has_a_higher_broker_epoch() -> None:
-    def told(second: str) -> dict[str, list[str]]:
-        log = f"0 leader 1000\n3 register 2 incarnation a\n9 register 2 incarnation {second}"
-        return said(asked(epochs_that_went_back, tables(log), FACTS))
+def test_records_of_one_transaction_of_zookeepers_have_one_offset() -> None:
+    def told(log: str) -> dict[str, list[Proof]]:
+        given = tables(metadata_log(zookeeper_1=log))
+        return proofs(asked(epochs_that_went_back, given, ON_ZOOKEEPER))
 
-    assert told("b epoch-is 3")["broker 2"] == [
-        sentence("""
-            broker 2 registered with broker epoch 3 at metadata offset 3, and another incarnation
-            of it with 3 at metadata offset 9
-        """)
-    ]
+    twice = "5 register 1\n5 unfence 1\n9 topic t"
+    assert not told(twice)
+    assert went_back(twice)["metadata"]
+    assert told("5 register 1\n4 unfence 1")["metadata"]
+
+
+def test_another_incarnation_has_a_higher_broker_epoch() -> None:
+    def told(second: str) -> dict[str, list[Proof]]:
+        log = f"0 leader 1000\n3 register 2 incarnation a\n9 register 2 incarnation {second}"
+        return proofs(asked(epochs_that_went_back, tables(log), FACTS))
+
+    assert_proof(
+        only(told("b epoch-is 3"), "broker 2"),
+        "and another incarnation of it with",
+        broker_id=2,
+        broker_epoch=3,
+        metadata_offset=3,
+        after_broker_epoch=3,
+        after_metadata_offset=9,
+    )
     assert not told("a epoch-is 3")  # it amends its registration
     assert told("a epoch-is 2")
     assert not told("b")

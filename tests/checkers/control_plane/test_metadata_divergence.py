@@ -1,9 +1,11 @@
 """C7: what counts as different metadata, and what may legally differ."""
 
 import pyarrow as pa
-from metadata_logs import asked, facts, metadata_log, said, sentence, wire
+from metadata_logs import asked, facts, metadata_log, proofs, wire
+from proving import assert_proof
 
 from checkers.control_plane.metadata_divergence import metadata_divergences
+from checkers.proof import Proof
 from history.cluster_schema import METADATA_OFFSETS, METADATA_WRITES
 
 THREE = facts(controllers=3)
@@ -32,14 +34,14 @@ def differ(
     offsets: pa.Table | None = None,
     writes: pa.Table | None = None,
     frames: str = "",
-) -> list[str]:
+) -> list[Proof]:
     given = {
         "metadata_log": log,
         "wire": wire(frames),
         "metadata_offsets": applied() if offsets is None else offsets,
         "metadata_writes": METADATA_WRITES.empty_table() if writes is None else writes,
     }
-    return said(asked(metadata_divergences, given, THREE)).get("metadata", [])
+    return proofs(asked(metadata_divergences, given, THREE)).get("metadata", [])
 
 
 def same(text: str, **others: str) -> pa.Table:
@@ -54,14 +56,17 @@ def test_equal_copies_and_copies_that_end_early_are_no_divergence() -> None:
 
 def test_one_epoch_wrote_one_offset_twice() -> None:
     other = "0 leader 1000\n5 topic u\n6 noop"
-    assert differ(same(GOOD, broker_1=other)) == [
-        sentence(
-            """
-            at metadata offset 5 of controller epoch 1, broker-1 has a TopicRecord, and
-            controller-1 has a TopicRecord
-            """
-        )
-    ]
+    (proof,) = differ(same(GOOD, broker_1=other))
+    assert_proof(
+        proof,
+        "at metadata offset {offset} of controller epoch {epoch}",
+        offset=5,
+        epoch=1,
+        node="broker-1",
+        record="a TopicRecord",
+        other_node="controller-1",
+        other_record="a TopicRecord",
+    )
 
 
 def test_records_of_another_epoch_that_were_never_committed_may_differ() -> None:
@@ -80,15 +85,16 @@ LOST = {"controller_2": AGAIN, "controller_3": AGAIN}
 
 
 def test_what_a_broker_had_applied_is_gone() -> None:
-    assert differ(same(GOOD, **LOST), applied((9812, "broker-2", 6))) == [
-        sentence(
-            """
-            broker-2 had applied metadata offset 6 when its heartbeat arrived at 9.812 s,
-            and the record that the quorum has at offset 6 was appended no earlier than
-            19.980 s
-            """
-        )
-    ]
+    (proof,) = differ(same(GOOD, **LOST), applied((9812, "broker-2", 6)))
+    assert_proof(
+        proof,
+        "was appended no earlier than",
+        node="broker-2",
+        applied=6,
+        time=9812,
+        decided=6,
+        appended=19_979.9,
+    )
     assert not differ(same(GOOD, **LOST), applied((20200, "broker-2", 6)))
     assert not differ(same(GOOD, **LOST), applied((20050, "broker-2", 6)))  # clocks may differ
     assert not differ(same(GOOD, **LOST), applied((9812, "broker-2", 4)))
@@ -104,15 +110,19 @@ def test_a_broker_keeps_another_record_than_the_quorum_where_it_had_applied_it()
     log = same(GOOD.replace("5 topic t", "5 topic t epoch 3"), broker_2=mine)
     registered = "at 100 broker-2 register -> ok 3 at 110"
     beat = applied((9000, "broker-2", 6))
-    assert differ(log, beat, frames=registered) == [
-        sentence(
-            """
-            broker-2 had applied metadata offset 6 at 9.000 s; at offset 5 it has a
-            LeaderChangeMessage of controller epoch 2, and the quorum a TopicRecord of
-            controller epoch 3
-            """
-        )
-    ]
+    (proof,) = differ(log, beat, frames=registered)
+    assert_proof(
+        proof,
+        "and the quorum a {type_decided}",
+        node="broker-2",
+        applied_offset=6,
+        time=9000,
+        metadata_offset=5,
+        type="LeaderChangeMessage",
+        controller_epoch=2,
+        type_decided="TopicRecord",
+        controller_epoch_decided=3,
+    )
     assert not differ(log, applied((9000, "broker-2", 4)), frames=registered)
     assert not differ(log, beat, frames=registered.replace("at 1", "at 91"))  # another life
 

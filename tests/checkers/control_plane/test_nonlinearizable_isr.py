@@ -1,8 +1,10 @@
 """C1: the ISR as a versioned register."""
 
-from metadata_logs import FACTS, asked, describes, doubts, facts, never, said, tables
+from metadata_logs import FACTS, asked, describes, doubts, facts, never, proofs, tables
+from proving import assert_proof
 
 from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
+from checkers.proof import Proof
 
 # Partition epochs: 0 at 600 ms, 1 (shrink) at 1000, 2 (expand) at 2000, 3 (shrink) at 3000.
 LOG = """
@@ -17,9 +19,9 @@ SHRINK = "at 990 broker-1 alter t-0 expecting 0 isr 1 -> ok 1 at 1010"
 EXPAND = "at 1990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 2010"
 
 
-def found(*lines: str, log: str = LOG, reads: str = "") -> dict[str, list[str]]:
+def found(*lines: str, log: str = LOG, reads: str = "") -> dict[str, list[Proof]]:
     given = tables(log, "\n".join(lines), describes=describes(reads))
-    return said(asked(nonlinearizable_isrs, given, FACTS))
+    return proofs(asked(nonlinearizable_isrs, given, FACTS))
 
 
 def test_what_kafka_does_is_linearizable() -> None:
@@ -33,11 +35,22 @@ def test_what_kafka_does_is_linearizable() -> None:
 def test_a_change_answered_before_the_controller_appended_it_is_impossible() -> None:
     early = SHRINK.replace("at 990", "at 790").replace("at 1010", "at 810")
     anomalies = never(asked(nonlinearizable_isrs, tables(LOG, early), FACTS))["t-0"]
-    assert anomalies[0].detail == (
-        "partition epoch 1 of t-0 cannot have appeared before 0.899 s (the controller appended it "
-        "at metadata offset 10, not before 0.899 s), and partition epoch 1 had appeared before that"
-        " (broker-1 asked for ISR [1] expecting partition epoch 0 at 0.790 s (frame 0) and was "
-        "answered NONE at 0.810 s)"
+    assert_proof(
+        anomalies[0],
+        "of {key} cannot have appeared before {bound} (the controller appended it",
+        partition_epoch=1,
+        key="t-0",
+        bound=899,
+        appended_offset=10,
+        appended=899,
+        last_partition_epoch=1,
+        source="broker-1",
+        isr="[1]",
+        expected=0,
+        asked=790,
+        frame=0,
+        error="NONE",
+        answered=810,
     )
     assert anomalies[0].frames == (0, 1)
     assert not found(early.replace("at 810", "at 900"))
@@ -80,24 +93,26 @@ def test_a_join_that_only_an_unanswered_request_can_have_made_was_not_there_befo
 
 def test_one_version_is_made_once() -> None:
     twice = SHRINK.replace("broker-1", "broker-1 on 9").replace("at 990", "at 995")
-    assert "partition epoch 1 of t-0 was the answer to 2" in found(SHRINK, twice)["t-0"][0]
+    proof = found(SHRINK, twice)["t-0"][0]
+    named = {"epoch": 1, "key": "t-0", "makers_count": 2, "frame": 0, "frame_2": 10}
+    assert_proof(proof, "was the answer to {makers_count}", **named)
 
 
 def test_an_acknowledged_change_stands_in_the_log_as_it_was_acknowledged() -> None:
     other = "at 2990 broker-1 alter t-0 expecting 2 isr 1,3 -> ok 3 at 3010"
-    assert "has ISR [1] there" in found(other)["t-0"][0]
+    proof = found(other)["t-0"][0]
+    assert_proof(proof, "has ISR {isr} there", isr="[1]", acknowledged_isr="[1, 3]", epoch=3)
     gone = "at 3500 broker-1 alter t-0 expecting 3 isr 1,2 -> ok 4 at 3510"
-    assert "has no such version" in found(gone)["t-0"][0]
+    assert_proof(found(gone)["t-0"][0], "has no such version", epoch=4, answered=3510, frame=0)
     assert not found("at 8990 broker-1 alter t-0 expecting 3 isr 1,2 -> ok 4 at 8999")
     assert not found(gone.replace("ok 4", "NOT_CONTROLLER"))
 
 
 def test_a_describe_shows_what_some_version_was() -> None:
     never_was = "broker-2 showed t-0 leader 2 isr 2 leader-epoch {} at {}..{}"
-    assert (
-        "no version in the metadata log was that"
-        in (found(reads=never_was.format(1, 5000, 5001))["t-0"][0])
-    )
+    proof = found(reads=never_was.format(1, 5000, 5001))["t-0"][0]
+    named = {"node": "broker-2", "leader": 2, "leader_epoch": 1, "isr": "[2]", "return_": 5001}
+    assert_proof(proof, "no version in the metadata log was that", **named)
     assert not found(reads=never_was.format(1, 8999, 9001))
 
 

@@ -1,8 +1,10 @@
 """C2: who judged the replica in sync, and who it is now."""
 
-from metadata_logs import FACTS, asked, doubts, never, said, tables
+from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, never, proofs, tables
+from proving import assert_proof, source_of
 
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from checkers.proof import Proof
 
 # What Kafka 3.4.1 writes when a delayed AlterPartition brings a wiped replica back (KAFKA-14139).
 LOG = """
@@ -24,29 +26,29 @@ REGISTERED = """
     at 19990 broker-2 register -> ok 33 at 20010
 """
 DELAYED = "at 9812 passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
-NAMED = {
+NAMED: dict[str, object] = {
     "broker_id": 2,
     "key": "t-0",
     "metadata_offset": 36,
-    "registration_offset": 33,
+    "asked": 9812,
     "frame": 20,
+    "judged_epoch": 3,
+    "registration_offset": 33,
+    "registered": 20_010,
+    "broker_epoch": 33,
 }
-DETAIL = (
-    "broker 2 joined the ISR of t-0 at metadata offset 36 by an AlterPartition sent at 9.812 s "
-    "(frame 20) when it had broker epoch 3; at offset 33 (20.010 s) it had registered with 33"
-)
 
 
-def found(frames: str, log: str = LOG) -> dict[str, list[str]]:
-    return said(asked(stale_epoch_joins, tables(log, REGISTERED + frames), FACTS))
+def found(frames: str, log: str = LOG) -> dict[str, list[Proof]]:
+    return proofs(asked(stale_epoch_joins, tables(log, REGISTERED + frames), FACTS))
 
 
 def test_a_replica_that_registered_anew_after_the_request_was_sent_is_a_stale_join() -> None:
     anomalies = never(asked(stale_epoch_joins, tables(LOG, REGISTERED + DELAYED), FACTS))
     (one,) = anomalies["t-0"]
-    assert one.detail == DETAIL
+    assert_proof(one, "when it had broker epoch {judged_epoch}", **NAMED)
     assert (one.offsets, one.values, one.frames) == ((33, 36), (3, 33), (20, 21))
-    assert {fact.name: fact.value for fact in one.proof.facts}.items() >= NAMED.items()
+    assert source_of(one.proof, "broker_epoch") == "metadata offset 33"
 
 
 def test_a_request_sent_after_the_registration_was_answered_is_of_this_incarnation() -> None:
@@ -55,7 +57,7 @@ def test_a_request_sent_after_the_registration_was_answered_is_of_this_incarnati
     assert found("at 20009 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010")
 
 
-def test_a_request_whose_answer_nobody_saw_counts_if_no_other_can_have_made_the_change() -> None:
+def test_a_request_without_an_answer_counts_if_no_other_can_have_made_the_change() -> None:
     lost = "at 9812 passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> nothing"
     again = "at 21000 broker-1 on 9 alter t-0 expecting 1 isr 1,2 -> {} at 22010"
     assert found(lost)
@@ -64,16 +66,18 @@ def test_a_request_whose_answer_nobody_saw_counts_if_no_other_can_have_made_the_
     assert found(f"{lost}\n{again.format('INVALID_UPDATE_VERSION')}")
 
 
-def test_a_request_that_never_reached_the_controller_let_nobody_in() -> None:
+def test_a_request_that_never_reached_the_controller_let_no_replica_in() -> None:
     held = "at 9812 held broker-1 alter t-0 expecting 1 isr 1,2 -> nothing"
     judged = list(asked(stale_epoch_joins, tables(LOG, REGISTERED + held), FACTS))
-    assert not said(judged)
+    assert not proofs(judged)
     assert "is not on the tape" in doubts(judged)["t-0"]
 
 
 def test_the_epoch_that_a_request_names_decides() -> None:
     alter = "at {} broker-1 alter t-0 expecting 1 isr 1:1,2:{} -> ok 2 at 22010"
-    assert "under broker epoch 3;" in found(alter.format(21000, 3))["t-0"][0]
+    (named,) = found(alter.format(21000, 3))["t-0"]
+    assert_proof(named, "under broker epoch {judged_epoch};", judged_epoch=3, broker_epoch=33)
+    assert source_of(named, "judged_epoch") == "frame 20"
     assert not found(alter.format(9812, 33))
     # -1 says that the leader did not know (KIP-903): then the times decide.
     assert found(alter.format(9812, -1))
@@ -87,23 +91,37 @@ def test_a_leader_that_has_heard_no_fetch_since_the_registration_goes_by_an_olde
     )
     new = "at 20010 passed {} broker-2 to broker-1 on 9 fetches t-0 epoch -1 version 13 -> nothing"
     join = "at 21500 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
-    (detail,) = found(f"{late.format(8)}\n{join}")["t-0"]
-    assert (
-        "(frame 30) on the word of broker epoch 3, as broker-1 had heard no fetch of a later one; "
-        "at offset 33 (20.010 s) it had registered with 33"
-    ) in detail
+    (proof,) = found(f"{late.format(8)}\n{join}")["t-0"]
+    rule = "on the word of broker epoch {judged_epoch}, as {source} had heard no fetch of a later"
+    assert_proof(proof, rule, **NAMED | {"asked": 21_500, "frame": 30, "source": "broker-1"})
     assert found(f"{late.format(8)}\n{new.format(21501)}\n{join}")
     assert not found(f"{late.format(8)}\n{new.format(21500)}\n{join}")
-    # Of a link that is not on the tape nobody knows what went over it.
+    # What went over a link that is not on the tape is not known.
     assert not found(join)
     # A connection is of one process: what it began with before the answer is an older one's.
     assert found(f"{late.format(9)}\n{new.format(21000)}\n{join}")
 
 
+def test_on_zookeeper_a_broker_may_register_anew_and_keep_its_connections() -> None:
+    def told(frames: str) -> dict[str, list[Proof]]:
+        given = tables(metadata_log(zookeeper_1=LOG), frames)
+        return proofs(asked(stale_epoch_joins, given, ON_ZOOKEEPER))
+
+    old = "at 9000 broker-2 to broker-1 on 8 fetches t-0 epoch -1 version 13 -> nothing\n"
+    join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+    assert not told(old + join.format(21500))
+    assert told(old + join.format(9812))["t-0"]
+    # The controller's own requests cross no link.
+    unseen = tables(metadata_log(zookeeper_1=LOG), old)
+    assert not doubts(asked(stale_epoch_joins, unseen, ON_ZOOKEEPER))
+
+
 def test_without_its_answer_a_registration_counts_from_when_it_was_appended() -> None:
     join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
     for sent, stale in ((9812, True), (19950, False), (21000, False)):
-        assert bool(said(asked(stale_epoch_joins, tables(LOG, join.format(sent)), FACTS))) == stale
+        assert (
+            bool(proofs(asked(stale_epoch_joins, tables(LOG, join.format(sent)), FACTS))) == stale
+        )
 
 
 def test_an_incarnation_that_registers_again_has_lost_nothing() -> None:

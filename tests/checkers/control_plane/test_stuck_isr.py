@@ -1,9 +1,11 @@
 """C12: when a replica should have been back."""
 
-from metadata_logs import asked, doubts, facts, said, tables
+from metadata_logs import asked, doubts, facts, proofs, tables
+from proving import assert_proof
 from replica_disks import disks, faults
 
 from checkers.control_plane.stuck_isr import stuck_isrs
+from checkers.proof import Proof
 
 S = 1_000_000_000
 LOG = """
@@ -25,17 +27,26 @@ def found(
     lines: str = EQUAL,
     events: tuple[tuple[str, str, int], ...] = KILL,
     keys: tuple[str, ...] = ("t-0",),
-) -> tuple[list[str], str]:
+) -> tuple[list[Proof], str]:
     given = tables(log, **disks(lines), faults=faults(*events))
     run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S, keys=keys)
     judged = list(asked(stuck_isrs, given, run))
-    return said(judged).get("t-0", []), doubts(judged).get("t-0", "")
+    return proofs(judged).get("t-0", []), doubts(judged).get("t-0", "")
 
 
 def test_a_replica_that_has_caught_up_is_still_out_when_the_bound_has_passed() -> None:
-    (detail,), doubt = found()
-    assert "broker 2 is unfenced and out of the ISR of t-0 ([1], metadata offset 8)" in detail
-    assert "the last fault was healed at 10.000 s, and the bound is 20 s" in detail
+    (proof,), doubt = found()
+    assert_proof(
+        proof,
+        "its log ends where that of leader {leader} does",
+        broker_id=2,
+        key="t-0",
+        isr="[1]",
+        metadata_offset=8,
+        leader=1,
+        healed=10_000,
+        limit=20_000,
+    )
     assert not doubt
 
 
@@ -46,8 +57,8 @@ def test_a_replica_that_came_back_is_not_stuck_whatever_the_teardown_does_to_it(
 
 def test_a_replica_that_its_leader_brings_in_at_the_very_end_is_not_stuck() -> None:
     assert found(LOG + "100 change t-0 isr 1,2 at 59500") == ([], "")
-    (detail,), _ = found(LOG + "100 change t-0 isr 1,2 leader 2 at 59500")
-    assert "broker 2 is unfenced and out of the ISR of t-0" in detail
+    (proof,), _ = found(LOG + "100 change t-0 isr 1,2 leader 2 at 59500")
+    assert_proof(proof, "is unfenced and out of the ISR of {key}", broker_id=2, key="t-0")
 
 
 def test_a_replica_that_is_fenced_stopping_or_behind_is_not_stuck() -> None:
@@ -56,20 +67,20 @@ def test_a_replica_that_is_fenced_stopping_or_behind_is_not_stuck() -> None:
     assert found(lines="broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == ([], "")
 
 
-def test_before_the_bound_has_passed_nobody_can_say() -> None:
+def test_before_the_bound_has_passed_it_is_unknown() -> None:
     late = (("kill", "broker-2", 9900), ("kill", "broker-1", 23000))
-    proofs, doubt = found(events=late)
-    assert not proofs
+    stuck, doubt = found(events=late)
+    assert not stuck
     assert "the bound has not passed" in doubt
     assert "the bound has not passed" in found(LOG.replace("at 21000", "at 35000"))[1]
 
 
-def test_without_the_disks_nobody_can_say_whether_it_has_caught_up() -> None:
+def test_without_the_disks_it_is_unknown_whether_it_has_caught_up() -> None:
     assert "the disks do not tell" in found(lines="broker-1: 17@0 18@1 hw 2")[1]
     assert "the disks do not tell" in found(lines=EQUAL + " damaged")[1]
 
 
-def test_without_a_bound_nothing_is_judged_and_without_a_heal_nobody_can_say() -> None:
+def test_without_a_bound_nothing_is_judged_and_without_a_heal_it_is_unknown() -> None:
     given = tables(LOG, **disks(EQUAL), faults=faults())
     assert not list(asked(stuck_isrs, given, facts()))
     assert doubts(asked(stuck_isrs, given, facts(stuck_isr_limit_ns=S)))

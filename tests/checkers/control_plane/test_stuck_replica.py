@@ -2,11 +2,13 @@
 
 import pyarrow as pa
 import pytest
-from metadata_logs import asked, doubts, facts, said, sentence, tables
+from metadata_logs import asked, doubts, facts, proofs, tables
+from proving import assert_proof
 from replica_disks import disks, faults
 
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
+from checkers.proof import Proof
 from history.cluster_schema import REPLICAS
 from history.schema import FAULTS
 
@@ -32,39 +34,41 @@ def found(
     limit_s: int = 20,
     lines: str = "",
     end_s: int = 50,
-) -> tuple[list[str], int, str]:
+) -> tuple[list[Proof], int, str]:
     """What is said of the partitions of topic m, how many cases there were, and the doubt."""
     given = tables(log, replicas=disks(lines)["replicas"], faults=faults(KILL, *events))
     run = facts(stuck_isr_limit_ns=limit_s * S, healed_ns=41 * S, end_ns=end_s * S)
     judged = list(asked(stuck_replicas, given, run))
-    proofs = [detail for details in said(judged).values() for detail in details]
-    return proofs, sum(one.case_count for _, one in judged), "; ".join(doubts(judged).values())
+    stuck = [proof for all_of_it in proofs(judged).values() for proof in all_of_it]
+    return stuck, sum(one.case_count for _, one in judged), "; ".join(doubts(judged).values())
 
 
 def test_a_replica_of_a_topic_made_on_the_way_that_never_comes_back_is_stuck() -> None:
-    assert found() == (
-        [
-            sentence(
-                """
-                broker 3 is unfenced and out of the ISR of m-0 ([1, 2] of [1, 2, 3], leader 1,
-                metadata offset 8) from 12.112 s until 49.000 s; all that time nothing was broken,
-                and the bound is 20 s
-                """
-            )
-        ],
-        1,
-        "",
+    (proof,), cases, doubt = found()
+    assert_proof(
+        proof,
+        "all that time nothing was broken, and the bound is {limit}",
+        broker_id=3,
+        key="m-0",
+        isr="[1, 2]",
+        replicas="[1, 2, 3]",
+        leader=1,
+        metadata_offset=8,
+        since=12_112,
+        until=49_000,
+        limit=20_000,
     )
-    # Before, nobody judged it: it is none of the run's own keys.
+    assert (cases, doubt) == (1, "")
+    # C12 does not judge it: it is no key of the run.
     given = tables(LOG, replicas=REPLICAS.empty_table(), faults=faults(KILL))
     run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
-    assert not said(asked(stuck_isrs, given, run))
+    assert not proofs(asked(stuck_isrs, given, run))
 
 
 def test_what_the_teardown_does_to_the_others_is_not_told_of_a_stuck_replica() -> None:
     leaving = LOG + "100 stopping 2 at 49950\n101 change m-0 isr 1 at 49950\n102 noop at 60100"
-    ((detail,), _, _) = found(leaving)
-    assert "([1, 2] of [1, 2, 3], leader 1, metadata offset 8)" in detail
+    ((proof,), _, _) = found(leaving)
+    assert_proof(proof, "out of the ISR", isr="[1, 2]", leader=1, metadata_offset=8)
 
 
 def test_a_replica_that_comes_back_within_the_bound_is_a_case_that_holds() -> None:
@@ -72,14 +76,14 @@ def test_a_replica_that_comes_back_within_the_bound_is_a_case_that_holds() -> No
 
 
 def test_a_replica_that_comes_back_after_the_bound_was_stuck_along_the_way() -> None:
-    (detail,), cases, _ = found(LOG + "100 change m-0 isr 1,2,3 at 34000")
-    assert "from 12.112 s until 33.866 s" in detail
+    (proof,), cases, _ = found(LOG + "100 change m-0 isr 1,2,3 at 34000")
+    assert_proof(proof, "from {since} until {until}", since=12_112, until=33_866)
     assert cases == 1
 
 
 def test_a_topic_that_was_deleted_is_judged_as_long_as_it_lived() -> None:
-    (detail,), _, _ = found(LOG + "100 delete m at 40000")
-    assert "until 39.860 s" in detail
+    (proof,), _, _ = found(LOG + "100 delete m at 40000")
+    assert_proof(proof, "from {since} until {until}", until=39_860)
     assert found(LOG + "100 delete m at 31000") == ([], 0, "")
 
 
@@ -112,8 +116,8 @@ def test_while_any_fault_is_in_effect_nothing_is_judged() -> None:
     assert found(LOG, limit_s=35)[0]
     assert not found(LOG, ("pause", "broker-2", 30_000), limit_s=35)[0]
     before, after = found(LOG, ("pause", "broker-2", 30_000), limit_s=15)[0]
-    assert "from 12.112 s until 30.000 s" in before
-    assert "from 30.100 s until 49.000 s" in after
+    assert_proof(before, "from {since} until {until}", since=12_112, until=30_000)
+    assert_proof(after, "from {since} until {until}", since=30_100, until=49_000)
 
 
 def test_a_fault_that_was_never_healed_is_in_effect_for_good() -> None:
@@ -123,7 +127,7 @@ def test_a_fault_that_was_never_healed_is_in_effect_for_good() -> None:
     judged = asked(
         stuck_replicas, tables(LOG, replicas=REPLICAS.empty_table(), faults=open_ended), run
     )
-    assert not said(judged)
+    assert not proofs(judged)
 
 
 def test_a_flipped_bit_is_never_healed_on_the_disks_it_is_on() -> None:
@@ -132,8 +136,8 @@ def test_a_flipped_bit_is_never_healed_on_the_disks_it_is_on() -> None:
 
 
 def test_an_absence_that_the_end_of_the_run_cuts_off_is_a_doubt() -> None:
-    proofs, cases, doubt = found(end_s=30)
-    assert (proofs, cases) == ([], 0)
+    stuck, cases, doubt = found(end_s=30)
+    assert (stuck, cases) == ([], 0)
     assert "until 29.000 s, where the run ended before the bound had passed" in doubt
     assert found(end_s=20) == ([], 0, "")
 
@@ -141,11 +145,12 @@ def test_an_absence_that_the_end_of_the_run_cuts_off_is_a_doubt() -> None:
 def test_the_logs_ends_are_named_where_the_disks_have_them() -> None:
     lines = "broker-1: 17@0 18@1 hw 2\nbroker-3: nothing hw 0"
     own = LOG.replace("topic m", "topic t").replace("m-0", "t-0")
-    ((detail,), _, _) = found(own, lines=lines)
-    assert detail.endswith("; on the disks its log ends at 0, and that of its leader at 2")
-    assert not found(own + "100 change t-0 isr 1,2,3 at 34000", lines=lines)[0][0].endswith("2")
-    partly = "broker-1: 17@0 18@1 hw 2"
-    assert "on the disks" not in found(own, lines=partly)[0][0]
+    ((proof,), _, _) = found(own, lines=lines)
+    ends = {"log_end_offset": 0, "leaders_log_end_offset": 2}
+    assert_proof(proof, "; on the disks its log ends at", **ends)
+    (back,), _, _ = found(own + "100 change t-0 isr 1,2,3 at 34000", lines=lines)
+    (partly,), _, _ = found(own, lines="broker-1: 17@0 18@1 hw 2")
+    assert not any("on the disks" in one.rule for one in (back, partly))
 
 
 def test_without_a_bound_or_a_log_nothing_is_judged() -> None:

@@ -75,7 +75,7 @@ def test_an_unanswered_swap_owes_nothing_unless_its_version_must_be_somebodys() 
     assert not wrong(*late, swap(1, 0, NEVER), called={1})
 
 
-def test_a_refusal_may_go_back_to_a_version_that_nobody_saw() -> None:
+def test_a_refusal_may_go_back_to_a_version_that_was_never_seen() -> None:
     last = (swap(2, 0, 1), refused(2, 4, 6))
     assert wrong(*last)
     assert not wrong(*last, crashed(2, 6))
@@ -118,7 +118,7 @@ def histories(draw: st.DrawFn) -> tuple[list[RegisterOperation], frozenset[int]]
 
 
 def explained(operations: Sequence[RegisterOperation], moments: Sequence[int]) -> bool:
-    """Whether these moments, the last one of a version that nobody saw, satisfy all operations."""
+    """Whether these moments, the last one of a version never seen, satisfy all operations."""
     return all(_explains(operation, moments) for operation in operations)
 
 

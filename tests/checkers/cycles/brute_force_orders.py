@@ -3,7 +3,7 @@
 Strict serializability and serializability: some order of the transactions that took place (all ok
 ones, any of the crashed ones) explains every read, each transaction at once on the lists as they
 are. Snapshot isolation: every transaction reads the lists as they were at some moment before its
-commit, and nobody else committed an append to a list of its own in between.
+commit, and no other committed an append to a list of its own in between.
 """
 
 import random

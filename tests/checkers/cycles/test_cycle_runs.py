@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from proving import cycle_class
 
 from checkers.check import check_run
 from checkers.cycles import group
 from checkers.cycles.levels import is_forbidden
+from checkers.proof import Proof
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity, Verdict
 from generators.list_append import LIES, ListAppendRecipe, Synthetic, write_synthetic_transactions
@@ -58,7 +60,8 @@ def test_every_lie_is_found_and_counts_by_what_was_promised(
         mine = [row for row in rows if row["key"].startswith(f"lie-{number}-")]
         assert mine, f"{name} was not found"
         if lie.kind:
-            assert mine[0]["detail"].startswith(f"{lie.kind}, which {lie.level} forbids"), mine
+            proof = Proof.of_columns(mine[0])
+            assert (cycle_class(proof), proof.fact("level")) == (lie.kind, lie.level), mine
         assert mine[0]["allowed"] == (not is_forbidden(lie.level, promise=isolation)), mine
     invented = [
         anomaly.key

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 _BATCH = 100
 _SNAPSHOTS = 5
-"""Snapshots of a history that is serializable are tried in one of so many."""
+"""Snapshots of a history that is serializable are tried in one of this many."""
 
 
 def levels(histories: Sequence[Sequence[Transaction]]) -> list[set[Isolation]]:
@@ -78,7 +78,7 @@ def _forbidden(broken: set[Isolation], promise: Isolation) -> bool:
 
 
 def compare(seeds: range) -> Counter[str]:
-    """Compare so many; how many were what. Raises AssertionError with the seed that differs."""
+    """Compare this many; how many were what. Raises AssertionError with the seed that differs."""
     outcomes: Counter[str] = Counter()
     for start in range(seeds.start, seeds.stop, _BATCH):
         batch = range(start, min(start + _BATCH, seeds.stop))

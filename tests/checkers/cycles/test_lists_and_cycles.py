@@ -5,12 +5,13 @@ And histories with a transaction that crashed.
 
 import pyarrow as pa
 import pytest
+from proving import cycle_class
 
 from checkers.cycles.answers import CheckTally
 from checkers.cycles.inference import Inferred, inferred
 from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
 from checkers.cycles.levels import is_forbidden
-from generators.list_append_lies import LIES, transactions_of
+from generators.list_append import LIES, transactions_of
 from history.models import Isolation
 from history.schema import MICRO_OPERATIONS
 
@@ -25,7 +26,7 @@ def found(text: str, *, promise: Isolation = Isolation.STRICT_SERIALIZABLE) -> s
     assert not part.doubts
     lists = {kind.check for kind in part.oddities if kind.spelled}
     cycles = cycles_in([part], promise=promise).spelled
-    return lists | {spelled_cycle(cycle, {}).proof.sentence.partition(",")[0] for cycle in cycles}
+    return lists | {cycle_class(spelled_cycle(cycle, {}).proof) for cycle in cycles}
 
 
 @pytest.mark.parametrize("name", LIES)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
+from proving import cycle_class
 
 from checkers.cycles.answers import Counted
-from checkers.cycles.kafka_group import judged
-from checkers.cycles.logs import COLUMNS, key_transactions
+from checkers.cycles.kafka_group import COLUMNS, judged, key_transactions
 from checkers.cycles.moments import committed_of
 from history.cluster_schema import TRANSACTIONS
 from history.schema import RECORDS
@@ -106,8 +106,7 @@ def kinds(transactions: Sequence[Row], *records: Sequence[Row]) -> tuple[list[st
     counted, doubts = judge(transactions, *records)
     assert not doubts
     return tuple(
-        [one.proof.sentence.partition(":")[0].partition(",")[0] for one in some]
-        for some in (counted.never, counted.allowed)
+        [cycle_class(one.proof) for one in some] for some in (counted.never, counted.allowed)
     )
 
 

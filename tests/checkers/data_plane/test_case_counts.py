@@ -62,7 +62,7 @@ CASES: dict[str, tuple[str, str, int, str]] = {
         f"{SENT}\n c1 poll -> t-0 [v1@0]\n c1 poll -> t-0 [v3@2]",
         f"{SENT}\n c1 poll -> t-0 [v1@0 v2@1]\n c1 poll -> t-0 [v3@2]",
         1,
-        # What the crashed poll in between consumed, nobody knows.
+        # What the crashed poll in between consumed is not known.
         f"{SENT}\n c1 poll -> t-0 [v1@0]\n c1 poll -> info t-0 []\n c1 poll -> t-0 [v3@2]",
     ),
     "internal-nonmonotonic-poll": (
@@ -117,9 +117,7 @@ def test_a_history_in_which_nothing_can_go_wrong_has_no_case(check: str) -> None
     assert (found.never_count, found.case_count) == (0, 0)
 
 
-def test_values_of_a_producer_that_gave_up_are_no_cases_of_duplicate_unless_nobody_promised() -> (
-    None
-):
+def test_values_of_a_producer_that_gave_up_are_no_cases_of_duplicate_if_idempotent() -> None:
     text = """
         p1 send t-0 v1 -> ok @0
         p1 send t-0 v2 -> info in 10..15

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_histories import KEY, histories
 
-from checkers.data_plane.lag import figures_of, lags_in
-from checkers.data_plane.lags import NO_LAG, Lags, lags
+from checkers.data_plane.lag import NO_LAG, Lags, figures_of, lags, lags_in
 from checkers.runner.tables import SealedFile
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
@@ -51,7 +50,7 @@ def test_a_poll_returns_what_had_been_known_when_it_was_called() -> None:
     assert greatest(SENT + "c1 poll -> t-0 [v3@2] in 50..51") == 20
 
 
-def test_a_read_of_anybody_makes_a_record_known_and_those_before_it() -> None:
+def test_any_read_makes_a_record_known_and_those_before_it() -> None:
     read = "c2 poll -> t-0 [v3@2] in 8..9\n"
     assert greatest(SENT + read + "c1 poll -> t-0 [v3@2] in 50..51") == 41
     late = SENT.replace("0..2", "0..40")

@@ -54,7 +54,7 @@ def test_a_crashed_send_that_stands_twice_is_a_duplicate_too() -> None:
     assert "duplicate" in never("p1 send t-0 v1 -> info\nc1 poll -> t-0 [v1@0 v1@1]")
 
 
-def test_a_value_that_nobody_sent_breaks_an_assumption() -> None:
+def test_a_value_that_was_never_sent_breaks_an_assumption() -> None:
     stray = "p1 send t-0 v1 -> {}\nc1 poll -> {} t-0 [v1@0 v7@1]"
     assert never(stray.format("ok @0", "ok")) == {"sent-values": [(7,)]}
     assert never(stray.format("ok @0", "info")) == {"sent-values": [(7,)]}

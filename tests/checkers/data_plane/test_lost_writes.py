@@ -7,7 +7,7 @@ from checkers.anomaly import anomalies_of
 from checkers.data_plane.lost_writes import lost_writes
 
 
-def test_an_acknowledged_value_below_what_was_read_and_returned_by_nobody_is_lost() -> None:
+def test_an_acknowledged_value_below_what_was_read_that_no_read_returned_is_lost() -> None:
     assert never(
         """
         p1 send t-0 v1 -> ok @0
@@ -38,7 +38,7 @@ def test_a_final_read_counts_as_an_ok_read() -> None:
     assert "lost-write" in never(returned.replace("v1@0 ", ""))
 
 
-def test_a_crashed_send_that_nobody_saw_is_not_lost() -> None:
+def test_a_crashed_send_that_no_read_returned_is_not_lost() -> None:
     assert not never(
         """
         p1 send t-0 v1 -> info

@@ -4,6 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from proving import assert_proof
 
 from checkers.anomaly import anomalies_of
 from checkers.data_plane.resent import COPIES, client_made
@@ -37,7 +38,7 @@ def found(*, check: str = "duplicate", allowed: bool = False) -> pa.Table:
 
 
 def copies(*given: Copy) -> pa.Table:
-    """These of value 17 of t-0, and one of a value that nobody asks about."""
+    """These of value 17 of t-0, and one of a value that is not asked about."""
     rows = [("t-0", 17, *copy) for copy in given] + [("t-0", 18, 6, 7, 0)]
     return pa.Table.from_pylist(
         [dict(zip(COPIES.names, row, strict=True)) for row in rows], schema=COPIES
@@ -56,7 +57,8 @@ def test_a_copy_in_another_epoch_was_sent_by_the_client() -> None:
     judged = client_made(found(), copies((5, 7, 0), (5, 7, 0), (9, 7, 1), (9, 7, 1)))
     assert counts(judged) == (0, 1)
     (one,) = anomalies_of(anomalies_found("duplicate", judged))
-    assert "producer epochs 0 of producer id 7, 1 of producer id 7" in one.detail
+    epochs = {"producer_epoch": 0, "producer_id": 7, "producer_epoch_2": 1}
+    assert_proof(one, "sent again by its client, in producer epochs", **epochs)
 
 
 def test_a_copy_under_another_producer_id_was_sent_by_the_client() -> None:

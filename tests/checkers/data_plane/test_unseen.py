@@ -31,7 +31,7 @@ def test_a_crashed_send_owes_the_final_read_nothing() -> None:
     assert not never("p1 send t-0 v1 -> info\nr1 final t-0 -> []")
 
 
-def test_a_value_acknowledged_without_an_offset_is_unseen_when_nobody_returned_it() -> None:
+def test_a_value_acknowledged_without_an_offset_is_unseen_when_no_read_returned_it() -> None:
     assert never("p1 send t-0 v1 -> ok\nr1 final t-0 -> []") == {"unseen": [(1,)]}
 
 

@@ -142,7 +142,7 @@ def test_evidence_during_one_kind_is_none_for_another() -> None:
     )
 
 
-def test_where_nobody_can_be_served_the_scenario_says_during_which_kinds_somebody_has_to() -> None:
+def test_where_no_client_can_be_served_the_scenario_says_during_which_kinds_some_have_to() -> None:
     faults = _faults((11, 15), (20, 25), kinds=("kill", "pause"))
     assert not _evidence(GOOD, faults, served_faults=("kill",))
     assert "during pause" in _evidence(GOOD, faults, served_faults=("pause",))

@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 from metadata_logs import asked
+from proving import assert_proof
 
-from checkers.anomaly import Found
+from checkers.anomaly import Found, anomalies_of
 from checkers.facts import Facts
 from checkers.grounds.node_logs import fatal_faults, sick_processes, unreadable_disks
 from history.schema import FAULTS, TABLES
@@ -47,8 +48,9 @@ def test_a_fatal_fault_is_told_with_its_place() -> None:
         "broker-2": 0,
         "controller-1": 0,
     }
-    (row,) = found["broker-1"].table.to_pylist()
-    assert row["detail"] == "broker-1 logged at 1.500 s (server.log, line 7): Encountered it"
+    (one,) = anomalies_of(found["broker-1"].table)
+    named = {"node": "broker-1", "logged": 1500, "file": "server.log", "line": 7}
+    assert_proof(one, "logged at {logged}", **named, text="Encountered it")
 
 
 def test_a_node_that_was_killed_or_says_other_things_has_none() -> None:

@@ -3,11 +3,13 @@
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, asked, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, proofs, tables
+from proving import assert_proof, source_of
 
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
 from checkers.life_cycle.refused_but_running import refused_but_running
+from checkers.proof import Proof
 from history.cluster_schema import NODE_SETTINGS
 
 REFUSED = "at 1000 broker-1 register incarnation a -> DUPLICATE_BROKER_REGISTRATION at 1005\n"
@@ -24,29 +26,36 @@ SETTINGS = pa.Table.from_pylist(
 )
 
 
-def refused(frames: str) -> list[str]:
-    return said(asked(refused_but_running, tables("0 noop", frames), FACTS)).get("broker-1", [])
+def refused(frames: str) -> list[Proof]:
+    return proofs(asked(refused_but_running, tables("0 noop", frames), FACTS)).get("broker-1", [])
 
 
-def duplicates(frames: str, *, log: str = LOG, at_ms: int = 7000) -> list[str]:
+def duplicates(frames: str, *, log: str = LOG, at_ms: int = 7000) -> list[Proof]:
     given_tables = tables(log.format(at_ms), frames, node_settings=SETTINGS)
-    return said(asked(duplicate_ids, given_tables, FACTS)).get("broker 1", [])
+    return proofs(asked(duplicate_ids, given_tables, FACTS)).get("broker 1", [])
 
 
-def went_back(log: str) -> list[str]:
-    return said(asked(incarnations_that_went_back, tables(log), FACTS)).get("broker 1", [])
+def went_back(log: str, frames: str = "") -> list[Proof]:
+    given_tables = tables(log, frames)
+    return proofs(asked(incarnations_that_went_back, given_tables, FACTS)).get("broker 1", [])
 
 
 def test_a_refused_broker_goes_on() -> None:
-    assert refused(REFUSED + BEAT) == [
-        sentence(
-            """
-            controller-1 refused to register incarnation a of broker-1 with
-            DUPLICATE_BROKER_REGISTRATION at 1.005 s (frame 0), and without another try it sent a
-            BrokerHeartbeat at 2.000 s (frame 10)
-            """
-        )
-    ]
+    (proof,) = refused(REFUSED + BEAT)
+    assert_proof(
+        proof,
+        "{target} refused to register incarnation {incarnation_id} of {source} with {error}",
+        target="controller-1",
+        incarnation_id="a",
+        source="broker-1",
+        error="DUPLICATE_BROKER_REGISTRATION",
+        returned=1005,
+        frame=0,
+        api="BrokerHeartbeat",
+        asked=2000,
+        work_frame=10,
+    )
+    assert source_of(proof, "api") == "frame 10"
     assert refused(REFUSED + "at 2000 broker-1 alter t-0 expecting 5 isr 1 -> ok 6 at 2001")
     assert not refused(REFUSED)
 
@@ -77,15 +86,21 @@ def test_what_another_process_of_the_node_or_another_node_sent_is_not_its() -> N
 
 def test_an_id_is_given_away_while_its_holder_lives() -> None:
     beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
-    assert duplicates(beat) == [
-        sentence(
-            """
-            incarnation b registered as broker 1 at metadata offset 3 (broker epoch 3), while the
-            session of incarnation a (broker epoch 1) lasted: controller-1 accepted its heartbeat of
-            5.000 s (frame 0)
-            """
-        )
-    ]
+    (proof,) = duplicates(beat)
+    assert_proof(
+        proof,
+        "while the session of incarnation {before_incarnation_id}",
+        incarnation_id="b",
+        broker_id=1,
+        metadata_offset=3,
+        version_broker_epoch=3,
+        before_incarnation_id="a",
+        broker_epoch=1,
+        target="controller-1",
+        reached=5000,
+        frame=0,
+    )
+    assert source_of(proof, "version_broker_epoch") == "metadata offset 3"
     assert not duplicates(beat, at_ms=8000)
     assert not duplicates(beat.replace("ok at 5002", "nothing"))
     assert not duplicates(beat.replace("epoch 1", "epoch 1 asking leave"))
@@ -110,16 +125,46 @@ def test_an_id_that_is_free_is_given_away() -> None:
 
 def test_an_incarnation_comes_back_after_it_was_replaced() -> None:
     log = "1 register 1 incarnation a\n2 register 1 incarnation {}\n3 register 1 incarnation a"
-    assert went_back(log.format("b")) == [
-        sentence(
-            """
-            incarnation a registered as broker 1 at metadata offset 3, after incarnation b had taken
-            its place at metadata offset 2
-            """
-        )
-    ]
+    (proof,) = went_back(log.format("b"))
+    assert_proof(
+        proof,
+        "had taken its place",
+        incarnation_id="a",
+        broker_id=1,
+        version_metadata_offset=3,
+        by_incarnation_id="b",
+        metadata_offset=2,
+    )
     assert not went_back(log.format("a"))
     assert not went_back(log.format("b").replace("3 register 1", "3 register 2"))
+
+
+def test_a_registration_that_outlived_its_sender_takes_the_place_of_a_later_one() -> None:
+    log = "8 register 1 incarnation b\n9 register 1 incarnation {}"
+    late = "at {} passed 3000 broker-1 on 1 register incarnation a -> {} at 3005\n"
+    now = "at 1000 broker-1 on 2 register incarnation b -> ok 8 at 1005"
+    (proof,) = went_back(log.format("a"), late.format(999, "ok 9") + now)
+    assert_proof(
+        proof,
+        "which had registered at metadata offset",
+        incarnation_id="a",
+        broker_id=1,
+        version_metadata_offset=9,
+        by_incarnation_id="b",
+        metadata_offset=8,
+        asked=999,
+        frame=0,
+        before_asked=1000,
+        before_frame=10,
+    )
+    assert source_of(proof, "asked") == "frame 0"
+    assert not went_back(log.format("a"), late.format(1001, "ok 9") + now)
+    assert not went_back(log.format("b"), late.format(999, "ok 9") + now)
+    refused_then = late.format(999, "DUPLICATE_BROKER_REGISTRATION")
+    assert not went_back(log.format("a"), refused_then + now)
+    # What was never answered may not be what was accepted.
+    lost = "at 999 passed 3000 broker-1 on 1 register incarnation a -> nothing\n"
+    assert not went_back(log.format("a"), lost + now)
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=8))

@@ -1,10 +1,12 @@
 """L5: reads through brokers that may not serve."""
 
 import pyarrow as pa
-from metadata_logs import FACTS, asked, describes, doubts, facts, never, said, sentence, tables
+from metadata_logs import FACTS, asked, describes, doubts, facts, never, proofs, tables
+from proving import assert_proof, source_of
 
 from checkers.anomaly import anomalies_of
 from checkers.life_cycle.served_while_fenced import served_while_fenced
+from checkers.proof import Proof
 from history.cluster_schema import DESCRIBES, NODE_SETTINGS
 
 LEASES = facts(leases=True)
@@ -23,20 +25,25 @@ def given(frames: str, reads: str | pa.Table) -> dict[str, pa.Table]:
     return tables("", frames, describes=shown, node_settings=SETTINGS)
 
 
-def served(frames: str, reads: str | pa.Table) -> list[str]:
-    return said(asked(served_while_fenced, given(frames, reads), LEASES)).get("broker-1", [])
+def served(frames: str, reads: str | pa.Table) -> list[Proof]:
+    return proofs(asked(served_while_fenced, given(frames, reads), LEASES)).get("broker-1", [])
 
 
 def test_a_broker_answers_after_its_lease() -> None:
-    assert served(BEAT, WOKE + READ.format("5000..5003")) == [
-        sentence(
-            """
-            broker-1 answered read 1, called at 5.000 s, at 5.003 s; it had a lease until 4.000 s at
-            most, by what it sent last of all that was answered (BrokerHeartbeat of 1.000 s, frame
-            0)
-            """
-        )
-    ]
+    (proof,) = served(BEAT, WOKE + READ.format("5000..5003"))
+    assert_proof(
+        proof,
+        "it had a lease until {over} at most",
+        node="broker-1",
+        read=1,
+        call=5000,
+        return_=5003,
+        over=4000,
+        api="BrokerHeartbeat",
+        asked=1000,
+        frame=0,
+    )
+    assert source_of(proof, "asked") == "frame 0"
     assert not served(BEAT, WOKE + READ.format("3990..9000"))
 
 
@@ -61,14 +68,18 @@ def test_one_read_in_the_step_in_which_it_wakes_up_is_not_accused() -> None:
 def test_a_broker_answers_though_it_was_told_that_it_is_fenced() -> None:
     fenced = BEAT + LATER.format("ok told fenced at 1510")
     reads = READ.format("1800..1810") + READ.format("1820..1830")
-    assert served(fenced, reads) == [
-        sentence(
-            """
-            broker-1 answered read 1, called at 1.820 s, at 1.830 s; it had been told by
-            controller-1 at 1.510 s that it is fenced (frame 11)
-            """
-        )
-    ]
+    (proof,) = served(fenced, reads)
+    assert_proof(
+        proof,
+        "that it is fenced (frame {answer_frame})",
+        node="broker-1",
+        read=1,
+        call=1820,
+        return_=1830,
+        target="controller-1",
+        told=1510,
+        answer_frame=11,
+    )
     assert not served(fenced + LATER.format("ok at 1825").replace("1500", "1700"), reads)
     assert not served(BEAT + LATER.format("ok told fenced at 1510 passed never"), reads)
     older = BEAT.replace("at 1000", "at 1600").replace("1005", "1605") + LATER

@@ -1,6 +1,7 @@
 """L8: what a broker had said it has applied when it was unfenced."""
 
-from metadata_logs import FACTS, asked, case_count, doubts, never, said, sentence, tables
+from metadata_logs import FACTS, asked, case_count, doubts, never, proofs, tables
+from proving import assert_proof, only, source_of
 
 from checkers.facts import Judged
 from checkers.life_cycle.unfenced_too_early import unfenced_too_early
@@ -23,39 +24,48 @@ def judged(*frames: str, log: str = LOG) -> Judged:
 
 def test_a_broker_unfenced_before_it_said_that_it_has_its_registration() -> None:
     found = never(judged(LAGS, CAUGHT_UP.format(21000)))
-    assert [one.detail for one in found["broker 2"]] == [
-        sentence("""
-            broker 2 was unfenced at metadata offset 34, by 20.620 s; its last heartbeat until then
-            said that it had applied 30 (passed on to controller-1 at 20.100 s, frame 0), which is
-            before its own registration at metadata offset 33, and the first one that said 33 or
-            more was passed on at 21.000 s (frame 10)
-        """)
-    ]
-    assert found["broker 2"][0].frames == (0, 10)
+    (one,) = found["broker 2"]
+    assert_proof(
+        one,
+        "which is before its own registration at metadata offset {needed}, and the first one that",
+        broker_id=2,
+        metadata_offset=34,
+        by=20_620.5,
+        applied=30,
+        target="controller-1",
+        reached=20_100,
+        frame=0,
+        needed=33,
+        first=21_000,
+        first_frame=10,
+    )
+    assert one.frames == (0, 10)
+    assert source_of(one.proof, "applied") == "frame 0"
     assert case_count(judged(LAGS, CAUGHT_UP.format(21000))) == 1
 
 
 def test_a_heartbeat_that_was_passed_on_in_time_explains_it() -> None:
     for frame in (CAUGHT_UP.format(20499), CAUGHT_UP.format(20600)):
-        assert not said(judged(LAGS, frame))
+        assert not proofs(judged(LAGS, frame))
         assert case_count(judged(LAGS, frame)) == 1
     unanswered = "at 20400 broker-2 heartbeat epoch 33 offset 40 -> nothing"
-    assert not said(judged(LAGS, unanswered))
+    assert not proofs(judged(LAGS, unanswered))
 
 
 def test_the_answer_that_calls_it_unfenced_is_sharper_than_the_clock_of_the_log() -> None:
     soon = CAUGHT_UP.format(20510)  # the record may have been written after that
-    assert not said(judged(LAGS, soon))
+    assert not proofs(judged(LAGS, soon))
     told = "at 20480 broker-2 heartbeat epoch 33 offset 30 -> ok at 20505"
-    found = said(judged(LAGS, told, soon))["broker 2"]
-    assert "unfenced at metadata offset 34, by 20.505 s" in found[0]
+    found = proofs(judged(LAGS, told, soon))["broker 2"]
+    assert_proof(found[0], "was unfenced at metadata offset", metadata_offset=34, by=20_505)
 
 
 def test_one_that_was_held_or_is_of_another_registration_explains_nothing() -> None:
     held = "at 20400 held broker-2 heartbeat epoch 33 offset 40 -> nothing"
     older = "at 20400 broker-2 heartbeat epoch 3 offset 40 -> ok at 20401"
     for frame in (held, older):
-        assert "none said 33 or more afterwards" in said(judged(LAGS, frame))["broker 2"][0]
+        proof = only(proofs(judged(LAGS, frame)), "broker 2")
+        assert_proof(proof, "none said {needed} or more afterwards", needed=33, applied=30)
 
 
 def test_a_broker_of_which_no_heartbeat_is_on_the_tape_is_not_judged() -> None:
@@ -68,5 +78,5 @@ def test_a_registration_that_comes_unfenced_was_not_unfenced_by_anything() -> No
     assert case_count(judged(LAGS, log=log)) == 0
 
 
-def test_without_a_log_of_record_nobody_can_say() -> None:
+def test_without_a_log_of_record_it_is_unknown() -> None:
     assert doubts(asked(unfenced_too_early, tables("", LAGS), FACTS))

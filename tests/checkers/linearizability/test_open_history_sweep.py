@@ -21,9 +21,8 @@ from checkers.linearizability.slabs import Part, cuts
 from checkers.linearizability.sweep import Sweep
 from checkers.linearizability.tasks import Keys, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
-from checkers.runner.in_process import InProcessTasks
 from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import JobError, Parcel, TaskSession
+from checkers.runner.tasks import InProcessTasks, JobError, Parcel, TaskSession
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 

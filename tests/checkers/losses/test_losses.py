@@ -153,7 +153,7 @@ def test_a_leader_that_was_a_member_all_along_did_not_join() -> None:
     assert "ISR [1, 2]; broker 2 lost its disk (wipe); broker 2 was elected" in loss.sentence
 
 
-def test_a_value_that_nobody_acknowledged_and_a_topic_that_the_log_does_not_know() -> None:
+def test_an_unacknowledged_value_and_a_topic_that_the_log_does_not_know() -> None:
     (loss,) = lost(outcome="info", values=(17,))
     assert not loss.acknowledgements
     assert loss.sentence.startswith("Offset 0 of t-0, sent and not acknowledged")

@@ -2,6 +2,7 @@
 
 from metadata_logs import FACTS, facts, metadata_log
 
+from checkers.facts import Facts
 from checkers.metadata.broker_states import broker_histories
 from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import Cause, PartitionVersion, partition_histories
@@ -133,3 +134,29 @@ def test_the_first_registration_of_an_incarnation_is_found() -> None:
     broker = broker_histories(log_of_record(metadata_log(text), FACTS).records)[2]
     assert broker.first_of_incarnation(broker.versions[2]).metadata_offset == 5
     assert broker.first_of_incarnation(broker.versions[0]).metadata_offset == 3
+
+
+def test_a_change_that_states_its_epochs_is_believed() -> None:
+    text = """
+        1 topic t
+        2 partition t-0 replicas 1,2 isr 1,2 leader 1 leader-epoch 3 partition-epoch 5
+        3 change t-0 isr 1 leader-epoch 3 partition-epoch 6
+        4 change t-0 leader 2 leader-epoch 7 partition-epoch 9
+        5 change t-0 leader 1
+    """
+    (history,) = partition_histories(log_of_record(metadata_log(text), FACTS).records).values()
+    epochs = [(one.leader_epoch, one.partition_epoch) for one in history.versions]
+    assert epochs == [(3, 5), (3, 6), (7, 9), (8, 10)]
+
+
+def test_servers_of_zookeeper_vote_and_changes_of_one_transaction_are_decided_together() -> None:
+    log = "1 topic t saying x\n1 topic u saying x\n5 topic v"
+    nodes = {f"zookeeper-{number}": 2000 + number for number in (1, 2, 3)}
+    ensemble = Facts(node_ids=nodes | {"broker-1": 1})
+    found = log_of_record(
+        metadata_log(zookeeper_1=log, zookeeper_2=log + "\n6 topic w", zookeeper_3="1 topic z"),
+        ensemble,
+    )
+    assert not found.doubt
+    assert [one.topic for one in found.records] == ["t", "u", "v"]
+    assert (ensemble.on_zookeeper, THREE.on_zookeeper) == (True, False)

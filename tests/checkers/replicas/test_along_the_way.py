@@ -7,10 +7,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, asked, case_count, never, said, sentence, tables, wire
+from metadata_logs import FACTS, asked, case_count, never, proofs, tables, wire
+from proving import assert_proof, source_of
 from replica_disks import disks, faults, sends
 
 from checkers.facts import Facts
+from checkers.proof import Proof
 from checkers.replicas.commitments import Sends
 from checkers.replicas.log_ends import highest_before
 from checkers.replicas.truncated import truncated_replicas
@@ -39,47 +41,66 @@ def given_tables(acknowledged: str, log: str, frames: str, *events: Event) -> di
 
 def unsafe(
     acknowledged: str = SENDS, log: str = LOG, frames: str = "", facts: Facts = FACTS
-) -> tuple[list[str], int]:
+) -> tuple[list[Proof], int]:
     """What is said of candidates, and how many cases there were."""
     judged = list(asked(unsafe_candidates, given_tables(acknowledged, log, frames), facts))
-    return said(judged).get("t-0", []), case_count(judged)
+    return proofs(judged).get("t-0", []), case_count(judged)
 
 
 def cut(
     acknowledged: str = SENDS, log: str = LOG, frames: str = "", *events: Event
-) -> tuple[list[str], int]:
+) -> tuple[list[Proof], int]:
     """What is said of truncations, and how many cases there were."""
     judged = list(
         asked(truncated_replicas, given_tables(acknowledged, log, frames, *events), FACTS)
     )
-    return said(judged).get("t-0", []), case_count(judged)
+    return proofs(judged).get("t-0", []), case_count(judged)
 
 
 def test_a_leader_that_takes_a_record_below_an_acknowledged_one_lacks_one_of_them() -> None:
-    (detail,), cases = unsafe(LOST)
-    assert detail == sentence(
-        """
-        value 18 (operation 1) was acknowledged at offset 1 by 2.100 s; value 19 (operation 2),
-        which was sent at 5.000 s, was acknowledged at offset 1 by 5.100 s. No log holds both, and
-        leader 2 of leader epoch 1, in office then (metadata offset 40), should
-        """
+    (proof,), cases = unsafe(LOST)
+    assert_proof(
+        proof,
+        "No log holds both, and leader {leader} of leader epoch {leader_epoch}, in office then",
+        value=18,
+        operation=1,
+        offset=1,
+        return_=2100,
+        late_value=19,
+        late_operation=2,
+        call=5000,
+        late_offset=1,
+        late_return=5100,
+        leader=2,
+        leader_epoch=1,
+        metadata_offset=40,
     )
+    assert source_of(proof, "late_value") == "operation 2"
     assert cases == 2  # each leader
     assert unsafe(KEPT) == ([], 2)
 
 
 def test_a_send_that_was_called_before_the_election_tells_of_the_leader_at_its_return() -> None:
-    (detail,), _ = unsafe(SENDS + "19@1 at 3000..5100")
-    assert "leader 2 of leader epoch 1, in office then" in detail
-    # Who was in office at 4.050 s nobody can say: the clocks are not that sharp.
+    (proof,), _ = unsafe(SENDS + "19@1 at 3000..5100")
+    assert_proof(proof, "in office then", leader=2, leader_epoch=1)
+    # The leader at 4.050 s is not known: the clocks are not that sharp.
     assert unsafe(SENDS + "19@1 at 3000..4050") == ([], 1)
 
 
 def test_it_had_cut_it_off_if_it_had_been_in_the_isr() -> None:
-    (detail,), cases = cut(LOST)
-    assert "value 18, which had been acknowledged at offset 1" in detail
-    assert detail.endswith(
-        "had been in the ISR all through that send, and no fault had changed its disk since"
+    (proof,), cases = cut(LOST)
+    assert_proof(
+        proof,
+        "had been in the ISR all through that send, and no fault had changed its disk since",
+        value=18,
+        known_offset=1,
+        operation=1,
+        leader=2,
+        taken=19,
+        end=1,
+        leader_epoch=1,
+        taking=2,
+        broker_id=2,
     )
     assert cases == 1
     assert cut(KEPT) == ([], 1)
@@ -89,12 +110,12 @@ def test_it_had_cut_it_off_if_it_had_been_in_the_isr() -> None:
 
 def test_the_same_leader_that_goes_on_in_the_same_epoch_lacked_it_too() -> None:
     again = SENDS + "19@2 at 2200..2300\n20@1 at 3000..3100"
-    (detail,), cases = unsafe(again)
-    assert "leader 1 of leader epoch 0, in office then" in detail
+    (proof,), cases = unsafe(again)
+    assert_proof(proof, "in office then", leader=1, leader_epoch=0)
     assert cases == 1
 
 
-def test_a_send_whose_end_nobody_saw_or_that_overlaps_proves_nothing() -> None:
+def test_a_send_without_an_end_or_that_overlaps_proves_nothing() -> None:
     open_ = given_tables(SENDS, LOG, "")
     open_["records"] = pa.concat_tables(
         [open_["records"], sends("19@1 at 5000..5100", outcome="info")]
@@ -105,11 +126,24 @@ def test_a_send_whose_end_nobody_saw_or_that_overlaps_proves_nothing() -> None:
 
 
 def test_a_member_of_the_isr_fetches_from_below_an_acknowledged_record() -> None:
-    (detail,), cases = unsafe(frames=FETCHED)
-    assert detail.startswith(
-        "broker-1 fetched from offset 1 (frame 0, in leader epoch 1), between 3.896 s and 5.000 s: "
-        "so its log did not hold value 18"
+    (proof,), cases = unsafe(frames=FETCHED)
+    assert_proof(
+        proof,
+        "{source} fetched from offset {end} (frame {frame}, in leader epoch {leader_epoch}), betw",
+        source="broker-1",
+        end=1,
+        frame=0,
+        leader_epoch=1,
+        after=3896,
+        by=5000,
+        value=18,
+        broker_id=1,
+        key="t-0",
+        isr="[1, 2]",
+        leader=2,
+        metadata_offset=40,
     )
+    assert source_of(proof, "end") == "frame 0"
     assert cases == 2
     assert unsafe(frames=FETCHED.replace("from 1", "from 2")) == ([], 2)
     assert unsafe(SENDS.replace("2100", "3950"), frames=FETCHED) == ([], 1)  # acknowledged too late
@@ -139,7 +173,7 @@ def test_an_eligible_leader_outside_the_isr_lacks_nothing() -> None:
         FETCHED.replace("epoch 3", "epoch unread"),
     ],
 )
-def test_a_fetch_of_which_nobody_knows_since_when_it_can_be_proves_nothing(frame: str) -> None:
+def test_a_fetch_without_an_earliest_time_proves_nothing(frame: str) -> None:
     assert unsafe(frames=frame) == unsafe()
     assert cut(frames=frame) == ([], 0)
 
@@ -149,12 +183,11 @@ def test_the_registration_that_a_fetch_names_says_since_when_it_can_be() -> None
     log = anew.replace("90 noop", "45 register 1\n90 noop")
     frame = FETCHED.replace("epoch 3", "epoch 45").replace(" leader-epoch 1", "")
     later = SENDS + "19@2 at 4150..4250"
-    (detail,), _ = cut(later, log, frame.replace("from 1", "from 2"))
-    assert "value 19" in detail
-    assert "between 4.396 s and 5.000 s" in detail
+    (proof,), _ = cut(later, log, frame.replace("from 1", "from 2"))
+    assert_proof(proof, "between {after} and {by}", value=19, after=4395.5, by=5000)
 
 
-def test_what_a_fault_took_from_the_disk_nobody_cut_but_a_candidate_lacks_it() -> None:
+def test_what_a_fault_took_from_the_disk_was_not_cut_but_a_candidate_lacks_it() -> None:
     assert len(cut(SENDS, LOG, FETCHED)[0]) == 1
     assert cut(SENDS, LOG, FETCHED, ("wipe", "broker-1", 3000)) == ([], 0)
     assert cut(SENDS, LOG, FETCHED, ("wipe", "broker-1", 4500)) == ([], 0)

@@ -3,8 +3,10 @@
 import pyarrow as pa
 import pytest
 from histories import history
-from metadata_logs import asked, doubts, facts, said, sentence, tables
+from metadata_logs import asked, doubts, facts, proofs, tables
+from proving import assert_proof, only
 
+from checkers.proof import Proof
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
 
@@ -57,28 +59,31 @@ def judged(
     grown: int = 6000,
     default: int | None = None,
     acks: str = "all",
-) -> dict[str, list[str]]:
+) -> dict[str, list[Proof]]:
     given = tables(
         log.format(shrunk=shrunk, grown=grown),
         records=records,
         metadata_offsets=offsets,
         node_settings=settings(default),
     )
-    return said(asked(acknowledged_below_min_isr, given, facts(acks=acks)))
+    return proofs(asked(acknowledged_below_min_isr, given, facts(acks=acks)))
 
 
 def test_a_record_is_acknowledged_while_the_isr_is_too_small() -> None:
-    assert judged(sends(), offsets=knowing(1500)) == {
-        "t-0": [
-            sentence(
-                """
-                1 records at offset 3 were sent and acknowledged between 3.000 s and 3.050 s, all of
-                it under metadata offset 20: leader 1 with ISR [1] of replicas [1, 2], and
-                min.insync.replicas is 2
-                """
-            )
-        ]
-    }
+    assert_proof(
+        only(judged(sends(), offsets=knowing(1500)), "t-0"),
+        "{count} records at offset {first} were sent and acknowledged between {min} and {max}",
+        count=1,
+        first=3,
+        min=3000,
+        max=3050,
+        metadata_offset=20,
+        leader=1,
+        isr="[1]",
+        replicas="[1, 2]",
+        setting="min.insync.replicas",
+        wanted=2,
+    )
 
 
 @pytest.mark.parametrize(

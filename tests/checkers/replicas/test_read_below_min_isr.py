@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from histories import history
-from metadata_logs import asked, doubts, facts, metadata_log, said, sentence, tables
+from metadata_logs import asked, doubts, facts, metadata_log, proofs, tables
+from proving import assert_proof, only
 
-from checkers.anomaly import Found
+from checkers.anomaly import Found, anomalies_of
 from checkers.facts import Facts
 from checkers.replicas.read_below_min_isr import commits_below_min_isr, reads_below_min_isr
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
@@ -71,15 +72,20 @@ def committed(read: pa.Table, **others: Any) -> list[tuple[str, Found]]:
 
 def test_a_record_that_was_sent_and_read_while_the_isr_is_too_small_is_found() -> None:
     answers = committed(records())
-    assert said(answers) == {
-        "t-0": [
-            sentence("""
-            1 records at offset 3 were sent and first read between 3.000 s and 3.050 s, all of it
-            under metadata offset 20: leader 1 with ISR [1] of replicas [1, 2], and
-            min.insync.replicas is 2
-            """)
-        ]
-    }
+    assert_proof(
+        only(proofs(answers), "t-0"),
+        "{count} records at offset {first} were sent and first read between {min} and {max}",
+        count=1,
+        first=3,
+        min=3000,
+        max=3050,
+        metadata_offset=20,
+        leader=1,
+        isr="[1]",
+        replicas="[1, 2]",
+        setting="min.insync.replicas",
+        wanted=2,
+    )
     assert answers[0][1].case_count == 1
 
 
@@ -87,12 +93,12 @@ def test_a_record_that_was_sent_and_read_while_the_isr_is_too_small_is_found() -
     ("shrunk", "grown"), [(2950, 6000), (3020, 6000), (1000, 3100), (1000, 2000)]
 )
 def test_the_isr_may_have_been_large_enough_at_some_time(shrunk: int, grown: int) -> None:
-    assert not said(committed(records(), shrunk=shrunk, grown=grown))
+    assert not proofs(committed(records(), shrunk=shrunk, grown=grown))
 
 
 def test_a_record_that_was_there_before_may_have_been_committed_before() -> None:
-    assert not said(committed(records(900)))
-    assert not said(committed(records(send="fail").filter(pa.array([False, True, True]))))
+    assert not proofs(committed(records(900)))
+    assert not proofs(committed(records(send="fail").filter(pa.array([False, True, True]))))
 
 
 def test_a_large_isr_is_a_case_that_holds() -> None:
@@ -104,7 +110,7 @@ def test_a_large_isr_is_a_case_that_holds() -> None:
 
 def test_a_leader_that_may_not_have_known_is_not_accused() -> None:
     for known in (None, 2100):
-        assert not said(committed(records(), known=known))
+        assert not proofs(committed(records(), known=known))
 
 
 @pytest.mark.parametrize(
@@ -129,8 +135,8 @@ def test_without_eligible_leader_replicas_or_with_an_unclean_election_nothing_is
 def test_what_was_read_below_min_isr_is_counted_and_legal() -> None:
     ((key, found),) = judged(reads_below_min_isr, records(900))
     assert (key, found.never_count, found.allowed_count, found.case_count) == ("t-0", 0, 1, 1)
-    detail = found.table["detail"][0].as_py()
-    assert detail.startswith("1 records at offset 3 were first read between 3.010 s and 3.050 s")
+    (anomaly,) = anomalies_of(found.table)
+    assert_proof(anomaly, "were first read between {min}", count=1, first=3, min=3010, max=3050)
     ((_, large),) = judged(reads_below_min_isr, records(900), shrunk=6000, grown=7000)
     assert (large.allowed_count, large.case_count) == (0, 1)
     ((_, unsure),) = judged(reads_below_min_isr, records(900), shrunk=3020)

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from metadata_logs import FACTS, asked, case_count, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, case_count, doubts, proofs, tables
+from proving import assert_proof
 from replica_disks import disks, faults, sends
 
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from checkers.proof import Proof
 from checkers.replicas.divergent import divergent_replicas
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
@@ -21,19 +23,26 @@ LOG = """
 UNCLEAN = LOG.replace("isr 2 leader 2", "isr 2 leader 2 recovering")
 
 
-def differ(lines: str, log: str = LOG) -> list[str]:
-    return said(asked(divergent_replicas, tables(log, **disks(lines)), FACTS)).get("t-0", [])
+def differ(lines: str, log: str = LOG) -> list[Proof]:
+    return proofs(asked(divergent_replicas, tables(log, **disks(lines)), FACTS)).get("t-0", [])
 
 
 def test_replicas_hold_different_records_below_both_high_watermarks() -> None:
-    assert differ("broker-1: 17@0 18@1 19@2 hw 3\nbroker-2: 17@0 28@1:1 29@2:1 hw 3") == [
-        sentence(
-            """
-            broker-1 and broker-2 hold different records at offsets 1..2, below both high
-            watermarks (3 and 3): at 1, value 18 of leader epoch 0 and value 28 of leader epoch 1
-            """
-        )
-    ]
+    (proof,) = differ("broker-1: 17@0 18@1 19@2 hw 3\nbroker-2: 17@0 28@1:1 29@2:1 hw 3")
+    assert_proof(
+        proof,
+        "hold different records at offsets {first}..{last}",
+        node="broker-1",
+        other_node="broker-2",
+        first=1,
+        last=2,
+        high_watermark=3,
+        other_high_watermark=3,
+        value=18,
+        leader_epoch=0,
+        other_record_value=28,
+        other_record_leader_epoch=1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ def test_after_an_unclean_election_replicas_may_differ() -> None:
     assert not differ(lines, UNCLEAN)
 
 
-def test_where_no_log_tells_of_elections_nobody_can_say_whether_replicas_may_differ() -> None:
+def test_where_no_log_tells_of_elections_it_is_unknown_whether_replicas_may_differ() -> None:
     given = tables("", **disks("broker-1: 17@0 hw 1\nbroker-2: 18@0:1 hw 1"))
     assert "hold different records" in doubts(asked(divergent_replicas, given, FACTS))["t-0"]
     given = tables("", **disks("broker-1: 17@0 hw 1\nbroker-2: 17@0 hw 1"))
@@ -76,21 +85,29 @@ def cut(
     log: str = LOG,
     acknowledged: str = SENDS,
     events: tuple[tuple[str, str, int], ...] = (),
-) -> list[str]:
+) -> list[Proof]:
     given = tables(log, **disks(lines), records=sends(acknowledged), faults=faults(*events))
-    return said(asked(truncated_replicas, given, FACTS)).get("t-0", [])
+    return proofs(asked(truncated_replicas, given, FACTS)).get("t-0", [])
 
 
 def test_a_replica_that_had_acknowledged_records_and_has_them_no_more_has_cut_them() -> None:
-    assert cut("broker-1: nothing hw 0\nbroker-2: 17@0 18@1 hw 2") == [
-        sentence(
-            """
-            broker-1 led in leader epoch 0 with ISR [1, 2] (metadata offset 6) when 2 records at
-            offsets 0..1 were acknowledged, from 1.100 s to 2.100 s; its log, which ends at 0
-            (leader epochs: none), does not hold them, and no fault changed its disk
-            """
-        )
-    ]
+    (proof,) = cut("broker-1: nothing hw 0\nbroker-2: 17@0 18@1 hw 2")
+    assert_proof(
+        proof,
+        "does not hold them, and no fault changed its disk",
+        node="broker-1",
+        role="led",
+        leader_epoch=0,
+        isr="[1, 2]",
+        metadata_offset=6,
+        count=2,
+        first=0,
+        last=1,
+        min=1100,
+        max=2100,
+        log_end_offset=0,
+        epochs_text="none",
+    )
     assert len(cut("broker-1: 17@0 28@1:1 hw 2\nbroker-2: 17@0 18@1 hw 2")) == 1
     assert not cut("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1 hw 2")
 
@@ -110,7 +127,7 @@ def test_a_replica_that_was_not_in_the_isr_all_through_the_send_need_not_have_ha
     [
         "broker-1: 17@0 damaged",
         "broker-1: nothing start 2 end 2",
-        "broker-2: 17@0 18@1 hw 2",  # nobody looked at the disk of broker-1
+        "broker-2: 17@0 18@1 hw 2",  # the disk of broker-1 was not read
     ],
 )
 def test_what_could_not_be_read_proves_nothing(lines: str) -> None:
@@ -136,7 +153,7 @@ def test_after_an_unclean_election_records_may_be_cut() -> None:
 
 def test_without_acks_all_an_acknowledgement_proves_no_copy() -> None:
     given = tables(LOG, **disks("broker-1: nothing"), records=sends(SENDS), faults=faults())
-    assert not said(asked(truncated_replicas, given, replace(FACTS, acks="1")))
+    assert not proofs(asked(truncated_replicas, given, replace(FACTS, acks="1")))
 
 
 def test_without_a_log_of_record_no_truncation_is_judged() -> None:
@@ -161,20 +178,24 @@ def test_every_kind_of_fault_is_known_to_change_disks_or_to_leave_them() -> None
     assert set(FAULTS) - harmless == DISK_FAULTS | DISK_REFUSALS
 
 
-def candidates(lines: str, log: str = LOG) -> list[str]:
+def candidates(lines: str, log: str = LOG) -> list[Proof]:
     given = tables(log, **disks(lines), records=sends(SENDS))
-    return said(asked(unsafe_candidates, given, FACTS)).get("t-0", [])
+    return proofs(asked(unsafe_candidates, given, FACTS)).get("t-0", [])
 
 
 def test_a_member_of_the_last_isr_lacks_committed_records() -> None:
-    assert candidates("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == [
-        sentence(
-            """
-            broker-2 is in the ISR of t-0 at metadata offset 40, and its log ends at 1, below the
-            high watermark 2 that broker-1 has checkpointed
-            """
-        )
-    ]
+    (proof,) = candidates("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1")
+    assert_proof(
+        proof,
+        "below the high watermark {high_watermark}",
+        node="broker-2",
+        among="ISR",
+        key="t-0",
+        metadata_offset=40,
+        log_end_offset=1,
+        high_watermark=2,
+        highest_node="broker-1",
+    )
     assert not candidates("broker-1: 17@0 18@1 hw 1\nbroker-2: 17@0 hw 1")
     assert not candidates("broker-1: 17@0 hw 1\nbroker-2: 17@0 18@1 hw 2")
 
@@ -182,10 +203,10 @@ def test_a_member_of_the_last_isr_lacks_committed_records() -> None:
 def test_an_eligible_leader_outside_the_isr_has_them_too() -> None:
     elr = LOG + "91 change t-0 isr none leader -1 elr 1"
     lines = "broker-1: 17@0 hw 1\nbroker-2: 17@0 18@1 hw 2"
-    assert "is in the ELR of t-0" in candidates(lines, elr)[0]
+    assert_proof(candidates(lines, elr)[0], "is in the {among} of {key}", among="ELR", key="t-0")
 
 
-def test_an_unclean_election_and_a_damaged_log_accuse_nobody() -> None:
+def test_after_an_unclean_election_and_of_a_damaged_log_nothing_is_found() -> None:
     lines = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1"
     assert not candidates(lines, UNCLEAN)
     assert not candidates(lines + " damaged")
@@ -206,9 +227,9 @@ def test_a_metadata_log_that_ends_before_the_run_does_not_tell_its_end() -> None
     lines = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1"
     given = tables(LOG, **disks(lines), records=sends(SENDS), faults=faults())
     for kernel in (unsafe_candidates, truncated_replicas):
-        assert said(asked(kernel, given, replace(FACTS, end_ns=9_000_000_000)))
+        assert proofs(asked(kernel, given, replace(FACTS, end_ns=9_000_000_000)))
         late = replace(FACTS, end_ns=10_000_000_000)
-        assert not said(asked(kernel, given, late))
+        assert not proofs(asked(kernel, given, late))
         assert "the metadata log ends at 9.109 s" in doubts(asked(kernel, given, late))["t-0"]
 
 

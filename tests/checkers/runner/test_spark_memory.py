@@ -19,7 +19,7 @@ from history.run_directory import RunDirectory
 pytestmark = pytest.mark.spark
 
 _TOO_MUCH = machine_memory_bytes() + MAPPED_BYTES
-"""More than the share of any worker, less than the machine would refuse by itself."""
+"""More than the share of any worker, less than the machine itself would refuse."""
 
 
 def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer(

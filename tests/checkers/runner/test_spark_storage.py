@@ -52,7 +52,7 @@ def test_tasks_elsewhere_cannot_read_it_and_that_is_said(tmp_path: Path, spark: 
         )
 
 
-def test_a_scheme_that_nobody_knows_is_named(tmp_path: Path, spark: SparkTasks) -> None:
+def test_an_unknown_scheme_is_named(tmp_path: Path, spark: SparkTasks) -> None:
     with pytest.raises(HarnessError, match='No FileSystem for scheme "nowhere"'):
         mirrored(
             "nowhere://a/b", results=tmp_path / "x", session=lambda: spark.spark, elsewhere=False

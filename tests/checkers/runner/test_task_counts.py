@@ -9,9 +9,8 @@ import pytest
 from metadata_logs import FACTS, metadata_log
 
 from checkers.metadata.view import View
-from checkers.runner.in_process import InProcessTasks
 from checkers.runner.tables import SealedFile, byte_count
-from checkers.runner.tasks import JobError, Parcel, exchanged, run_tasks
+from checkers.runner.tasks import InProcessTasks, JobError, Parcel, exchanged, run_tasks
 
 MB = 1 << 20
 

@@ -107,7 +107,7 @@ def test_a_transaction_that_may_still_be_aborted_at_its_time_out_is_a_doubt() ->
     assert hanging((3, 5, False)) == {"t-0": "doubt"}
 
 
-def test_a_key_that_nobody_asked_about_is_a_doubt() -> None:
+def test_a_key_whose_end_was_not_asked_for_is_a_doubt() -> None:
     assert hanging() == {"t-0": "doubt"}
     assert hanging((3, 3, False), wrote=("t-0", "t-1")) == {"t-0": "", "t-1": "doubt"}
 

@@ -6,11 +6,16 @@ from histories import history
 from hypothesis import given
 from hypothesis import strategies as st
 from judging import setting_of
+from proving import assert_proof
 
-from checkers.anomaly import Found
+from checkers.anomaly import Found, anomalies_of
 from checkers.rows import COLUMNS, split
-from checkers.transactions.sightings import sightings_of_key
-from checkers.transactions.torn import suspects, torn_transactions, whole_transactions
+from checkers.transactions.torn import (
+    sightings_of_key,
+    suspects,
+    torn_transactions,
+    whole_transactions,
+)
 from history.cluster_schema import TRANSACTIONS
 
 Torn = dict[str, list[tuple[int, ...]]]
@@ -101,21 +106,26 @@ def test_the_proof_names_who_read_the_one_and_who_sent_both() -> None:
     ((key, found),) = torn_transactions(
         suspected, sightings=seen, final_reads=setting_of(past).final_reads, whole={}
     )
-    (row,) = found.table.to_pylist()
-    assert (key, row["operations"], row["offsets"]) == ("t-1", [0, 1, 2], [0])
-    assert "value 1 of t-0 was read" in row["detail"]
-    assert "value 2 of t-1 was returned by no ok read" in row["detail"]
+    (one,) = anomalies_of(found.table)
+    assert (key, one.operations, one.offsets) == ("t-1", (0, 1, 2), (0,))
+    assert_proof(
+        one,
+        "was returned by no ok read, nor by the complete final read",
+        transaction=0,
+        value=1,
+        key="t-0",
+        missing_value=2,
+        missing_key="t-1",
+    )
 
 
-def test_of_a_commit_that_nobody_acknowledged_a_value_that_was_read_shows_that_it_happened() -> (
-    None
-):
+def test_of_an_unacknowledged_commit_a_value_that_was_read_shows_that_it_happened() -> None:
     indefinite = HALF.replace("-> ok @0", "-> info")
     row = transaction("t-0 t-1", 1, 2, outcome="info")
     assert judged(indefinite, row) == ({"t-1": [(1, 2)]}, set())
 
 
-def test_of_a_commit_that_nobody_acknowledged_nothing_needs_to_be_read() -> None:
+def test_of_an_unacknowledged_commit_nothing_needs_to_be_read() -> None:
     text = """
         p1 send t-0 v1 -> info
         p1 send t-1 v2 -> info

@@ -8,27 +8,22 @@ from histories import History, history
 from hypothesis import given
 from hypothesis import strategies as st
 from metadata_logs import asked
+from proving import assert_proof, source_of
 from small_histories import KEY, histories
 
 from checkers.anomaly import anomalies_of
 from checkers.facts import Facts, Judged
+from checkers.proof import Proof
 from checkers.transactions.by_key import precommitted_reads, skipped_sends
 from history.cluster_schema import TRANSACTIONS
 
 FACTS = Facts(node_ids={})
+NS_A_MS = 1_000_000
 SENT = """
     p1 send t-0 v1 -> ok @0
     p2 send t-0 v2 -> ok @{}
     p1 send t-0 v3 -> ok @{}
 """
-BETWEEN = (
-    "transaction 0 sent value 1 (offset 0) and then value 3 (offset 2), with 1 records of others "
-    "in between"
-)
-EARLY = (
-    "operation 1 returned value 1 of transaction 0 by 0.000000 s, and the client called commit or "
-    "abort only at 0.000000 s"
-)
 Transaction = tuple[int | None, Sequence[int]]
 """When its end was asked for, and its values, all of t-0."""
 
@@ -53,28 +48,41 @@ def transactions(*rows: Transaction) -> pa.Table:
     )
 
 
-def found(judged: Judged, *, allowed: bool) -> list[str]:
+def found(judged: Judged, *, allowed: bool) -> list[Proof]:
     return [
-        one.detail
+        one.proof
         for _, answer in judged
         for one in anomalies_of(answer.table)
         if one.allowed is allowed
     ]
 
 
-def skips(past: History, *rows: Transaction) -> list[str]:
+def skips(past: History, *rows: Transaction) -> list[Proof]:
     tables = {"records": past.records, "transactions": transactions(*rows)}
     assert not found(asked(skipped_sends, tables, FACTS), allowed=False)
     return found(asked(skipped_sends, tables, FACTS), allowed=True)
 
 
-def early(past: History, *rows: Transaction) -> list[str]:
+def early(past: History, *rows: Transaction) -> list[Proof]:
     tables = {"records": past.records, "transactions": transactions(*rows)}
     return found(asked(precommitted_reads, tables, FACTS), allowed=False)
 
 
 def test_others_stand_between_and_may() -> None:
-    assert skips(history(SENT.format(1, 2)), (50, [1, 3]), (60, [2])) == [BETWEEN]
+    (proof,) = skips(history(SENT.format(1, 2)), (50, [1, 3]), (60, [2]))
+    assert_proof(
+        proof,
+        "with {between} records of others",
+        transaction=0,
+        operation=0,
+        value=1,
+        offset=0,
+        later_operation=2,
+        later_value=3,
+        later_offset=2,
+        between=1,
+    )
+    assert source_of(proof, "later_value") == "operation 2"
 
 
 def test_a_gap_and_a_step_back_are_no_skips() -> None:
@@ -88,12 +96,15 @@ def test_a_crashed_send_is_known_by_its_reads_alone() -> None:
     assert not skips(history(crashed), (50, [1, 3]))
     assert skips(history(crashed + "c1 poll -> t-0 [v3@2]"), (50, [1, 3]))
     middle = SENT.format(1, 2).replace("v2 -> ok @1", "v2 -> info") + "p3 send t-0 v4 -> ok @1"
-    assert not skips(history(middle), (50, [1, 2, 3]))  # nobody knows where value 2 stands
+    assert not skips(history(middle), (50, [1, 2, 3]))  # the offset of value 2 is not known
 
 
 def test_a_value_is_read_before_its_commit_was_asked_for() -> None:
     past = history("p1 send t-0 v1 -> ok @0\nc1 poll -> t-0 [v1@0]")
-    assert early(past, (20, [1])) == [EARLY]
+    (proof,) = early(past, (20, [1]))
+    times = {"return_": 15 / NS_A_MS, "end": 20 / NS_A_MS}
+    rule = "by {return_}, and the client called commit or abort only at {end}"
+    assert_proof(proof, rule, operation=1, value=1, transaction=0, **times)
     assert not early(past, (15, [1]))
     assert not early(past, (20, [2]))
     assert not early(past, (None, [1]))  # aborted-read's

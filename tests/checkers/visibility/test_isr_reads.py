@@ -10,10 +10,10 @@ from metadata_logs import (
     facts,
     metadata_log,
     never,
-    said,
-    sentence,
+    proofs,
     tables,
 )
+from proving import assert_proof, only, source_of
 
 from checkers.facts import Judged
 from checkers.visibility.isr_went_back import isr_reads_that_went_back
@@ -78,16 +78,22 @@ WENT_BACK = """
 
 def test_a_broker_that_shows_an_older_isr_than_before_is_found() -> None:
     judged = back(WENT_BACK)
-    assert said(judged) == {
-        "t-0": [
-            sentence("""
-            broker-1 showed t-0 with leader 1, leader epoch 0 and ISR [1, 2] (read 0), which is of
-            metadata offset 6 at least, to a read that returned at 4.010 s; and t-0 with leader 1,
-            leader epoch 0 and ISR [1, 2, 3] (read 1), which is of metadata offset 5 at most, to one
-            that was called at 5.000 s
-            """)
-        ]
-    }
+    assert_proof(
+        only(proofs(judged), "t-0"),
+        "(read {old_read}), which is of metadata offset {old_metadata_offset} at most, to one that",
+        node="broker-1",
+        key="t-0",
+        leader=1,
+        leader_epoch=0,
+        isr="[1, 2]",
+        read=0,
+        metadata_offset=6,
+        return_=4010,
+        old_isr="[1, 2, 3]",
+        old_read=1,
+        old_metadata_offset=5,
+        call=5000,
+    )
     assert count(judged) == 1
 
 
@@ -116,7 +122,7 @@ def test_an_offset_is_not_believed_against_what_was_shown() -> None:
     assert list(never(judged)) == ["t-0"]
 
 
-def test_reads_that_overlap_accuse_nobody() -> None:
+def test_reads_that_overlap_are_right() -> None:
     judged = back("""
         broker-1 showed t-0 leader 1 isr 1,2 at 4000..5005
         broker-1 showed t-0 leader 1 isr 1,2,3 at 5000..5010
@@ -199,11 +205,24 @@ def test_a_broker_that_shows_an_old_isr_for_good_is_found_in_88_reads() -> None:
     judged = stale(FOR_GOOD)
     ((key, found),) = judged
     assert (key, found.never_count, found.case_count) == ("t-0", 88, 88)
-    assert said(judged)["t-0"][0] == sentence("""
-        broker-2, unfenced, showed t-0 with leader 1, leader epoch 0 and ISR [1, 2] (read 0) to a
-        read that was called at 12.000 s; metadata offset 9 (leader 1, leader epoch 0, ISR [1, 2,
-        3]) had replaced that by 6.106 s, and nothing was broken since 0.000 s
-    """)
+    proof = proofs(judged)["t-0"][0]
+    assert_proof(
+        proof,
+        "had replaced that by {there}, and nothing was broken since {since}",
+        node="broker-2",
+        key="t-0",
+        leader=1,
+        isr="[1, 2]",
+        read=0,
+        call=12_000,
+        newer_metadata_offset=9,
+        new_leader=1,
+        new_leader_epoch=0,
+        new_isr="[1, 2, 3]",
+        there=6106,
+        since=0,
+    )
+    assert source_of(proof, "new_isr") == "metadata offset 9"
     assert not never(back(FOR_GOOD))
 
 
@@ -244,16 +263,20 @@ TWO_BROKERS = """
 
 def test_reads_through_two_brokers_that_go_back_are_found_where_they_are_repeatable() -> None:
     judged = nonrepeatable(TWO_BROKERS)
-    assert said(judged) == {
-        "t-0": [
-            sentence("""
-            broker-1 showed t-0 with leader 1, leader epoch 0 and ISR [1, 2] (read 0), which is of
-            metadata offset 6 at least, to a read that returned at 4.010 s; broker-2, unfenced,
-            showed t-0 with leader 1, leader epoch 0 and ISR [1, 2, 3] (read 1), which is of
-            metadata offset 5 at most, to one that was called at 4.020 s
-            """)
-        ]
-    }
+    assert_proof(
+        only(proofs(judged), "t-0"),
+        "{old_node}, unfenced, showed {key} with",
+        node="broker-1",
+        isr="[1, 2]",
+        read=0,
+        metadata_offset=6,
+        return_=4010,
+        old_node="broker-2",
+        old_isr="[1, 2, 3]",
+        old_read=1,
+        old_metadata_offset=5,
+        call=4020,
+    )
     assert count(judged) == 1
 
 
@@ -263,7 +286,7 @@ def test_reads_through_two_brokers_that_agree_are_repeatable() -> None:
     assert count(judged) == 1
 
 
-def test_reads_are_not_repeatable_where_nobody_is_told_the_lowest_offset() -> None:
+def test_reads_are_not_repeatable_where_no_broker_is_told_the_lowest_offset() -> None:
     assert not nonrepeatable(TWO_BROKERS, frames="")
     early = TOLD.replace("lowest 4", "lowest 2")
     assert not nonrepeatable(TWO_BROKERS, frames=early)

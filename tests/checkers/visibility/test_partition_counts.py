@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_histories import GROWTH, a_growth, a_read, a_write, numbered, tables
+from proving import assert_proof
 
+from checkers.proof import Proof
 from checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
@@ -26,20 +28,21 @@ LIFE = """
 Rows = list[dict[str, Any]]
 
 
-def counted(found: StaleReads) -> list[tuple[str, int]]:
-    """What was shown of partitions, and the age."""
+def counted(found: StaleReads) -> list[tuple[object, int]]:
+    """How many partitions were shown, and the age."""
     return [
-        (row["seen"], row["call_ns"] - row["known_ns"])
+        (Proof.of_columns(row["seen"]).fact("partition_count"), row["call_ns"] - row["known_ns"])
         for row in found.table.to_pylist()
-        if "partition" in row["seen"]
+        if "partition" in row["seen"]["rule"]
     ]
 
 
 def test_fewer_partitions_than_were_given_are_stale() -> None:
     found = stale_reads(tables(f"{LIFE} reads b2 A 45-46"))
-    assert counted(found) == [("1 partition", 5)]
+    assert counted(found) == [(1, 5)]
     (row,) = found.table.to_pylist()
-    assert row["lacks"] == "the growth to 2 partitions (partition write 1, through broker-1)"
+    lacks = Proof.of_columns(row["lacks"])
+    assert_proof(lacks, "the growth to", partition_count=2, write=1, node="broker-1")
     assert row["node"] == "broker-2"
     # The id is as new as can be, and so is one partition fewer.
     assert found.judged_count == 2
@@ -52,7 +55,7 @@ def test_fewer_partitions_than_were_given_are_stale() -> None:
         "b2 A*2 45-46",
         "b2 A*3 45-46",  # somebody else gave it another
         "b2 B 85-86",  # another topic of that name
-        "b2 C 45-46",  # nobody knows when it was created
+        "b2 C 45-46",  # when it was created is not known
     ],
 )
 def test_a_read_that_may_be_right_is_not(read: str) -> None:
@@ -74,14 +77,16 @@ def test_a_write_of_which_too_little_is_known_makes_no_read_stale(writes: str) -
 
 def test_partitions_that_were_seen_and_are_gone_went_back() -> None:
     across = tables("reads b1 A*3 10-11 \n reads b2 A*2 12-13")
-    assert counted(nonrepeatable_reads(across)) == [("2 partitions", 1)]
+    assert counted(nonrepeatable_reads(across)) == [(2, 1)]
     assert counted(backward_sessions(across)) == []
     within = tables("reads b1 A*3 10-11 \n reads b1 A*2 12-13")
     assert counted(nonrepeatable_reads(within)) == []
-    assert counted(backward_sessions(within)) == [("2 partitions", 1)]
+    assert counted(backward_sessions(within)) == [(2, 1)]
     (row,) = within_rows = backward_sessions(within).table.to_pylist()
     assert len(within_rows) == 1
-    assert row["lacks"] == "3 partitions, as read 0 through broker-1 had shown (process 1)"
+    lacks = Proof.of_columns(row["lacks"])
+    by = {"read": 0, "node": "broker-1", "process": 1}
+    assert_proof(lacks, "had shown", partition_count=3, **by)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +195,7 @@ def _found(found: StaleReads) -> dict[int, int]:
     return {
         row["read"]: row["known_ns"]
         for row in found.table.to_pylist()
-        if "partition" in row["seen"]
+        if "partition" in row["seen"]["rule"]
     }
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 from metadata_histories import tables
+from proving import assert_proof
 
+from checkers.proof import Proof
 from checkers.visibility.stale import StaleReads, backward_sessions, nonrepeatable_reads
 
 # Nothing is acknowledged: only reads can tell what is newer.
@@ -43,7 +45,7 @@ def test_a_read_after_a_newer_one_goes_back(first: str, second: str) -> None:
         ("=1 40-50", "=0 50-61"),  # called when the other returned: concurrent
         ("=0 40-50", "=1 60-61"),  # forward
         ("=1 40-50", "A 60-61"),  # the same topic
-        ("none 912-913", "A 914-915"),  # deleted, or not seen yet to be created: nobody knows
+        ("none 912-913", "A 914-915"),  # deleted, or not seen yet to be created
         ("=1 40-50", "=7 60-61"),
         ("C 40-50", "A 60-61"),
     ],
@@ -58,7 +60,7 @@ def test_a_read_that_may_be_as_new_does_not(first: str, second: str) -> None:
         ("=1 40-50", "=0 60-61", 1),  # it went back
         ("=1 40-50", "=1 60-61", 1),  # it did not
         ("=1 40-50", "=1 50-61", 0),  # at the same time
-        ("=7 40-50", "=1 60-61", 0),  # a setting that nobody wrote says nothing
+        ("=7 40-50", "=1 60-61", 0),  # a setting that was never written says nothing
     ],
 )
 def test_a_case_is_a_sighting_after_another(first: str, second: str, case_count: int) -> None:
@@ -77,7 +79,8 @@ def test_an_info_write_that_was_seen_counts_from_then_on() -> None:
     """
     (row,) = nonrepeatable_reads(tables(history)).table.to_pylist()
     assert row["known_ns"] == 51
-    assert row["lacks"] == "setting 1, as read 0 through broker-1 had shown (process 1)"
+    lacks = Proof.of_columns(row["lacks"])
+    assert_proof(lacks, "had shown", setting=1, read=0, node="broker-1", process=1)
 
 
 def test_what_an_info_write_may_have_made_does_not_go_back() -> None:
@@ -91,16 +94,19 @@ def test_what_an_info_write_may_have_made_does_not_go_back() -> None:
     assert len(nonrepeatable_reads(tables(history)).table) == 0
 
 
-def went_back(found: StaleReads) -> list[tuple[str, str]]:
-    return [(row["key"], row["seen"]) for row in found.table.to_pylist()]
+def went_back(found: StaleReads) -> list[tuple[str, object]]:
+    return [
+        (row["key"], Proof.of_columns(row["seen"]).fact("leader_epoch"))
+        for row in found.table.to_pylist()
+    ]
 
 
 def test_a_leader_epoch_goes_back_without_any_write() -> None:
     history = tables("reads b1 A/5 10-11 \n reads b2 A/4 12-13 \n reads b1 A/5 14-15")
-    assert went_back(nonrepeatable_reads(history)) == [("m-000001-0", "leader epoch 4")]
+    assert went_back(nonrepeatable_reads(history)) == [("m-000001-0", 4)]
     assert went_back(backward_sessions(history)) == []
     same = tables("reads b2 A/5 10-11 \n reads b2 A/4 12-13")
-    assert went_back(backward_sessions(same)) == [("m-000001-0", "leader epoch 4")]
+    assert went_back(backward_sessions(same)) == [("m-000001-0", 4)]
     assert went_back(nonrepeatable_reads(same)) == []
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 from metadata_histories import tables
+from proving import assert_proof
 
+from checkers.proof import Proof
 from checkers.visibility.stale import stale_reads
 
 LIFE = """
@@ -51,8 +53,8 @@ def test_what_was_acknowledged_before_the_read_was_called_must_be_in_it(
         "b2 none 79-86",
         "b2 B 75-76",
         "b2 =2 85-86",
-        "b2 C 85-86",  # an id of nobody's
-        "b2 =7 85-86",  # a setting of nobody's
+        "b2 C 85-86",  # an id that no write gave
+        "b2 =7 85-86",  # a setting that no write made
     ],
 )
 def test_what_may_still_be_or_may_be_already_is_not_stale(read: str) -> None:
@@ -85,7 +87,7 @@ def test_an_id_is_gone_for_ever_whatever_else_is_unclear() -> None:
     assert ages(f"{history} \n reads b2 A 90-91") == [30]
 
 
-def test_writes_that_overlap_make_nobody_guilty() -> None:
+def test_writes_that_overlap_make_no_read_stale() -> None:
     history = "create A 0 10-20 \n alter 1 30-60 \n alter 2 40-50"
     assert ages(f"{history} \n reads b2 =1 90-91") == []
     assert ages(f"{history} \n reads b2 =2 90-91") == []
@@ -97,10 +99,11 @@ def test_a_change_of_settings_proves_that_there_was_a_topic() -> None:
     assert ages(f"{history} \n reads b2 none 90-91") == [50]
 
 
-def test_the_words_name_the_read_and_the_write() -> None:
+def test_the_clauses_name_what_was_shown_and_the_write() -> None:
     (row,) = stale_reads(tables(f"{LIFE} reads b2 A 85-86")).table.to_pylist()
-    assert (row["read"], row["node"], row["seen"]) == (0, "broker-2", "topic id A")
-    assert row["lacks"] == "the deletion (write 2, through broker-1)"
+    assert (row["read"], row["node"]) == (0, "broker-2")
+    assert_proof(Proof.of_columns(row["seen"]), "topic id {topic_id}", topic_id="A")
+    assert_proof(Proof.of_columns(row["lacks"]), "the deletion", write=2, node="broker-1")
 
 
 def test_what_could_be_compared_is_counted() -> None:

@@ -1,8 +1,10 @@
 """V4 and V5: what brokers are told that all have acknowledged, and what they offer by it."""
 
 import pytest
-from metadata_logs import FACTS, asked, doubts, facts, metadata_log, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, facts, metadata_log, proofs, tables
+from proving import assert_proof, only, source_of
 
+from checkers.proof import Proof
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
 
@@ -22,27 +24,30 @@ BEATS = """
 ONE = "at 2000 broker-1 heartbeat epoch 1 offset 10 -> ok lowest {} at 2002\n"
 
 
-def told(frames: str, *, log: str = LOG, controllers: int = 1) -> dict[str, list[str]]:
+def told(frames: str, *, log: str = LOG, controllers: int = 1) -> dict[str, list[Proof]]:
     logs = metadata_log(**{f"controller_{n}": log for n in range(1, controllers + 1)})
-    return said(asked(false_lowest_offsets, tables(logs, frames), facts(controllers)))
+    return proofs(asked(false_lowest_offsets, tables(logs, frames), facts(controllers)))
 
 
-def offered(frames: str, *, log: str = LOG) -> dict[str, list[str]]:
-    return said(asked(early_offers, tables(log, frames), FACTS))
+def offered(frames: str, *, log: str = LOG) -> dict[str, list[Proof]]:
+    return proofs(asked(early_offers, tables(log, frames), FACTS))
 
 
 def test_what_an_unfenced_broker_lacks_is_told_as_known_to_all() -> None:
-    assert told(BEATS + ONE.format(10)) == {
-        "broker-1": [
-            sentence(
-                """
-                controller-1 told broker-1 at 2.002 s that every unfenced broker has acknowledged
-                metadata offset 10 (frame 21), and broker 2 (broker epoch 2), unfenced, had
-                acknowledged no more than 9
-                """
-            )
-        ]
-    }
+    proof = only(told(BEATS + ONE.format(10)), "broker-1")
+    assert_proof(
+        proof,
+        "unfenced, had acknowledged no more than {acknowledged}",
+        target="controller-1",
+        source="broker-1",
+        answered=2002,
+        lowest=10,
+        answer_frame=21,
+        broker_id=2,
+        broker_epoch=2,
+        acknowledged=9,
+    )
+    assert source_of(proof, "lowest") == "frame 21"
     assert not told(BEATS + ONE.format(9))
 
 
@@ -83,17 +88,20 @@ def test_the_log_tells_of_no_time_behind_its_end() -> None:
 
 def test_what_is_told_goes_back() -> None:
     acknowledged = BEATS + "at 1600 broker-2 heartbeat epoch 2 offset 10 -> ok lowest 10 at 1601\n"
-    assert told(acknowledged + ONE.format(9)) == {
-        "broker-1": [
-            sentence(
-                """
-                controller-1 told broker-2 at 1.601 s that every unfenced broker has acknowledged
-                metadata offset 10 (frame 21), and controller-1, in the same term or a later one,
-                told broker-1 at 2.002 s that it is 9 (frame 31)
-                """
-            )
-        ]
-    }
+    assert_proof(
+        only(told(acknowledged + ONE.format(9)), "broker-1"),
+        "{rpc_target}, in the same term or a later one, told {rpc_source}",
+        target="controller-1",
+        source="broker-2",
+        answered=1601,
+        high=10,
+        answer_frame=21,
+        rpc_target="controller-1",
+        rpc_source="broker-1",
+        rpc_answered=2002,
+        low=9,
+        rpc_answer_frame=31,
+    )
     assert not told(acknowledged + ONE.format(10))
     assert not told(acknowledged.replace("at 1601", "at 2001") + ONE.format(9))
     unanswered = acknowledged.replace("ok lowest 10 at 1601", "nothing")
@@ -120,16 +128,18 @@ OFFER = "at 5000 clients to broker-1 versions -> ok level {} at 5001\n"
 
 
 def test_a_level_is_offered_that_a_broker_does_not_know_yet() -> None:
-    assert offered(RAISED.format(39) + OFFER.format(3)) == {
-        "broker-1": [
-            sentence(
-                """
-                broker-1 offered metadata.version 3 at 5.001 s (frame 31), which metadata offset 40
-                sets, and broker 2 (broker epoch 2), unfenced, had acknowledged no more than 39
-                """
-            )
-        ]
-    }
+    assert_proof(
+        only(offered(RAISED.format(39) + OFFER.format(3)), "broker-1"),
+        "offered metadata.version {stated}",
+        target="broker-1",
+        stated=3,
+        answered=5001,
+        answer_frame=31,
+        begin_offset=40,
+        broker_id=2,
+        broker_epoch=2,
+        acknowledged=39,
+    )
     assert not offered(RAISED.format(40) + OFFER.format(3))
     assert offered(RAISED.format(39) + OFFER.format(14))  # as the log states it
 

@@ -56,7 +56,7 @@ def honest(draw: st.DrawFn) -> tuple[Rows, Rows]:
         call_ns = 4 * draw(st.integers(0, 15))
         at_ns = call_ns + 2 * draw(st.integers(0, 4)) + 1
         f, outcome = draw(st.sampled_from(FS)), draw(st.sampled_from(["ok", "ok", "info"]))
-        # What has no clear end may take effect when nobody waits for it any more.
+        # What has no clear end may take effect when no client waits for it any more.
         return_ns = at_ns + 1 if outcome == "ok" else max(call_ns, at_ns - 7)
         moments.append((at_ns, draw(st.integers()), "write", len(writes)))
         writes.append(
@@ -86,7 +86,7 @@ def _take_place(writes: Rows, reads: Rows, moments: Any, *, settings_read: bool)
         write = writes[place]
         possible = (topic_id is None) == (write["f"] == "create-topic")
         if not possible:
-            # Refused: a clear no, or a write whose end nobody knows.
+            # Refused: a clear no, or a write without a known end.
             write["outcome"] = "info" if write["outcome"] == "info" else "fail"
         elif write["f"] == "create-topic":
             topic_id, number = "ABCDEF"[place], place

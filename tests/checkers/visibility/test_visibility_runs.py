@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from metadata_histories import tables
+from proving import assert_proof
 
 from checkers.catalogue import asked
 from checkers.check_group import Question
@@ -119,10 +120,17 @@ def test_stale_reads_are_counted_and_their_ages_told_by_broker(judge: Judge) -> 
     assert "broker_1_stale_count" not in stale.figures
     worst = stale.examples[0]
     assert (worst.key, worst.allowed) == ("m-000001", True)
-    assert "read 3 through broker-2 (process 2)" in worst.detail
-    assert "lacks the change of settings to 1 (write 1, through broker-1)" in worst.detail
-    assert worst.detail.endswith(
-        "broker-2 was last known to have metadata offset 7 (0.000 s), others up to 9"
+    assert_proof(
+        worst,
+        "it lacks the change of settings to",
+        read=3,
+        node="broker-2",
+        process=2,
+        lacks_setting=1,
+        write=1,
+        lacks_node="broker-1",
+        applied=7,
+        highest=9,
     )
     assert results["nonrepeatable-read"].anomaly_count == 2
     assert results["session-went-back"].anomaly_count == 0

@@ -16,7 +16,7 @@ from machine_state import differences, dying, held_by, machine_state, of_jvms
 
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.disks.trial import why_no_disks
+from clusters.hosts.disks.image import why_no_disks
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.packets import why_no_rules
 from clusters.provision.cache import cache_dir

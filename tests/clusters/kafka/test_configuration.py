@@ -16,11 +16,11 @@ from clusters.kafka.configuration import (
     hosts_file,
     nodes_of,
     properties,
-    properties_file,
     refuse_impossible,
 )
 from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.port import CLIENTS, NodeName
+from clusters.processes.properties import properties_file
 from history.failure import UsageError
 
 SPEC = KafkaSpec(controllers=3, brokers=2)

@@ -26,7 +26,6 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 from sealed_runs import sealed_table
 
-from clusters.kafka.asking import Address
 from clusters.kafka.connection import NodeConnection
 from clusters.kafka.describing import (
     COUNTER_SETTING,
@@ -37,6 +36,7 @@ from clusters.kafka.describing import (
 )
 from clusters.kafka.metadata_watch import MetadataWatch, quorum_offsets
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import ReadJournal

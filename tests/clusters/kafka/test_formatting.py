@@ -17,11 +17,11 @@ from clusters.kafka.formatting import (
     format_directory,
     new_id,
 )
-from clusters.kafka.releases import Release
 from clusters.kafka.voters import CHECKPOINT, VoterSeat
 from clusters.kafka_port import KafkaSpec, Quorum
 from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java
+from clusters.provision.releases import Release
 from history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")

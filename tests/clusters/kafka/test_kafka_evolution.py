@@ -9,8 +9,8 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.features import finalised_by
+from clusters.kafka.preparation import with_levels, with_release
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.upgrade_preparation import with_levels, with_release
 from clusters.kafka_port import KafkaSpec, Quorum, TopicSpec
 from clusters.port import NodeName, NodeState
 from history.clock import Clock

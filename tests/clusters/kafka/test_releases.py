@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.warden import Warden
-from clusters.kafka import releases
-from clusters.kafka.releases import KNOWN_RELEASES, Release, fetch_release, version_numbers
+from clusters.kafka.releases import KNOWN_RELEASES, fetch_release
+from clusters.provision import releases as fetching
 from clusters.provision.cache import CACHE_VARIABLE, cache_dir
 from clusters.provision.java import Java
 from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
+from clusters.provision.releases import Release, version_numbers
 from history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
@@ -36,7 +37,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[Coordi
             (into / f"{one.name}-{one.revision}.jar").write_text(one.name)
 
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(releases, "fetch_jars", fetch_jars)
+    monkeypatch.setattr(fetching, "fetch_jars", fetch_jars)
     return asked
 
 
@@ -49,7 +50,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fetch_jars(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(releases, "fetch_jars", fetch_jars)
+    monkeypatch.setattr(fetching, "fetch_jars", fetch_jars)
 
 
 def test_a_release_is_fetched_once_with_a_logging_back_end(

@@ -11,10 +11,10 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
 from clusters.kafka import topics
-from clusters.kafka.asking import Address
 from clusters.kafka.topics import create_topics
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.failure import HarnessError, UsageError
 
 TOPIC = TopicSpec(name="t", partitions=2)

@@ -15,7 +15,7 @@ from clusters.kafka.preparation import prepare
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import Disks, DiskTrouble, NodeState
-from clusters.reference.processes import ReferenceCluster
+from clusters.reference.driver import ReferenceCluster
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.slow

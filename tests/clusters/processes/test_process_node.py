@@ -10,12 +10,12 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, Listener
 from clusters.kafka.formatting import Bootstrap, directory_id_of
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.releases import Release
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.voters import CHECKPOINT, VoterSeat
 from clusters.port import NodeName, NodeState
 from clusters.processes.node import ProcessNode
 from clusters.provision.java import Java
+from clusters.provision.releases import Release
 from history.failure import HarnessError, UsageError
 
 SEAT = VoterSeat(directory_id="first", checkpoint=b"voters")

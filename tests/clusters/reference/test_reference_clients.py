@@ -15,7 +15,7 @@ from kafka.errors import IncompatibleBrokerVersion, TransactionalIdAuthorization
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import KafkaSpec
-from clusters.reference.processes import ReferenceCluster
+from clusters.reference.driver import ReferenceCluster
 from history.clock import Clock
 
 pytestmark = pytest.mark.slow

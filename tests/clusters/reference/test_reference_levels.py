@@ -7,13 +7,13 @@ import pytest
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import Address
 from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from clusters.reference.codec.entities import built, request_type, response_type
-from clusters.reference.processes import ReferenceCluster
+from clusters.reference.driver import ReferenceCluster
 from history.clock import Clock
 
 pytestmark = pytest.mark.slow

@@ -32,7 +32,7 @@ from clusters.kafka.configuration import Listener
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka_port import Administers, KafkaSpec, LogEnds, Role, TopicSpec, role_of
 from clusters.port import Cluster, NodeName, NodeState
-from clusters.reference.processes import ReferenceCluster
+from clusters.reference.driver import ReferenceCluster
 from clusters.reference.shell.formatting import format_directory
 from history.clock import Clock
 from history.failure import HarnessError, UsageError

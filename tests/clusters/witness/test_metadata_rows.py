@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from clusters.protocol.metadata_records import MetadataRecord
-from clusters.witness.metadata_rows import columns_of
+from clusters.witness.metadata_log import columns_of
 from history.cluster_schema import METADATA_LOG
 
 COMMON = {"type", "type_key", "version", "control", "detail"}

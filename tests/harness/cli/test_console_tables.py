@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import examining
 from harness.cli.main import main
 from harness.cli.tables import console, table_of
-from harness.doctor.finding import DoctorFinding
+from harness.doctor import doctor
+from harness.doctor.doctor import DoctorFinding
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -23,7 +23,7 @@ def test_the_doctor_keeps_to_its_width_and_says_everything(
     finding = DoctorFinding(
         what="a disk", ok=False, found=f"no room at {path}", way_out="make room " * 30, needed=True
     )
-    monkeypatch.setattr(examining, "examine", lambda *_: [finding])
+    monkeypatch.setattr(doctor, "examine", lambda *_: [finding])
     lines = printed(capsys, "doctor", "--results", str(tmp_path))
     assert max(map(len, lines)) <= 100
     shown = "".join("".join(line.split()) for line in lines)

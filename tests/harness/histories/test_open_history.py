@@ -1,5 +1,6 @@
 """Histories in and out of files: the same ones come back, and malformed ones leave nothing."""
 
+import dataclasses
 import io
 import json
 from collections.abc import Callable
@@ -19,8 +20,8 @@ from harness.histories.exported import exported
 from harness.histories.format import Format
 from harness.histories.imported import Import, imported
 from history.failure import UsageError
-from history.manifest import read_manifest
-from history.models import MODEL_TABLES, Isolation, Model
+from history.manifest import read_manifest, write_manifest
+from history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
 from history.open.edn import edn_text
 from history.open.scalars import ORIGINALS_FILE, Originals
 from history.run_directory import RunDirectory
@@ -155,7 +156,7 @@ def histories(draw: Callable[[Any], Any], model: Model, *, keyed: bool = True) -
     return lines
 
 
-@pytest.mark.parametrize("model", list(Model))
+@pytest.mark.parametrize("model", OPEN_MODELS)
 # An example is stored a dozen times over: to shrink one takes longer than to read it.
 @settings(max_examples=max(1, settings().max_examples // 20), phases=[Phase.generate])
 @given(data=st.data())
@@ -183,6 +184,15 @@ def test_what_is_exported_is_imported_the_same(model: Model, data: st.DataObject
                 independent=pairs,
             )
             assert told(again) == expected, notation
+
+
+def test_a_run_of_znodes_is_given_out_in_no_format(tmp_path: Path) -> None:
+    run = take_in(b"", tmp_path, model=Model.REGISTER)
+    manifest = read_manifest(run.manifest_path)
+    write_manifest(run.manifest_path, dataclasses.replace(manifest, model=Model.ZNODE))
+    for notation in Format:
+        with pytest.raises(UsageError, match=r"model znode.* are Parquet: .*znode_operations"):
+            out(run, notation)
 
 
 def test_lines_without_times_happen_one_after_the_other(tmp_path: Path) -> None:

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_cluster import NODES
+from fake_cluster import NODES, FakeCluster
 from interpreter_doubles import STAGE, Bench, PacketCluster, network_of, play
 
 from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeState
+from clusters.port import NodeName, NodeState
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.policy import Policy
+from harness.interpreter.window_book import WindowBook
+from history.clock import Clock
 from history.failure import HarnessError
+from history.journal import RowJournal, journal_lines
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play
 from nemesis.targets import NamedNodes
@@ -87,7 +90,7 @@ def test_a_restart_whose_node_does_not_come_back_ends_the_play(tmp_path: Path) -
         b.interpreter.perform_play(steps, time_limit_s=20)
         assert b.cluster.calls == ["stop broker-1", "start broker-1"]
         (shortfall,) = b.interpreter.shortfalls
-    assert "its bound passed; broker-1 is fenced" in shortfall
+    assert "its bound passed; broker-1 takes no part" in shortfall
 
 
 def test_who_was_removed_is_neither_missed_nor_started_nor_drawn(tmp_path: Path) -> None:
@@ -199,7 +202,7 @@ def test_a_cluster_that_does_not_recover_is_a_shortfall_that_says_what_is_missin
         b.cluster.view = lambda: (_ for _ in ()).throw(HarnessError("nobody"))  # type: ignore[method-assign]
         b.interpreter.heal(limit_s=0.3)
         (shortfall,) = b.interpreter.shortfalls
-    assert "not whole 0.3 s after healing: no broker answers" in shortfall
+    assert "not whole 0.3 s after healing: no node that serves clients answers" in shortfall
 
 
 class Stopwatch:
@@ -286,8 +289,8 @@ def test_a_hardship_ends_with_what_its_heal_showed_also_if_the_node_died_under_i
         ]
         skewed, throttled = b.faults().to_pylist()
     assert skewed["evidence"] == "broker-1: wrong"
-    assert skewed["heal_evidence"] == "broker-1: right; runs, brokers are unfenced"
-    assert throttled["heal_evidence"] == "broker-1: free; runs, brokers are unfenced"
+    assert skewed["heal_evidence"] == "broker-1: right; runs, it takes part"
+    assert throttled["heal_evidence"] == "broker-1: free; runs, it takes part"
 
 
 def test_a_hold_is_a_fault_from_its_first_frame_to_its_release(tmp_path: Path) -> None:
@@ -541,3 +544,46 @@ def test_a_replayed_delay_draws_what_the_performed_one_drew(tmp_path: Path) -> N
     assert isinstance(drawn, Delay)
     assert drawn.seed is not None
     assert step.action == drawn
+
+
+def test_a_mix_restarts_who_does_not_come_back_and_says_so(tmp_path: Path) -> None:
+    spec = MixSpec(faults=("kill",), gap_s=(60.0, 60.0))
+    with bench(tmp_path) as b:
+        b.cluster.fenced.add(NodeName("broker-2"))
+        mix = Mix(spec, random.Random(1), ("t-0",))
+        b.interpreter.perform_mix(mix, time_limit_s=0.9, recovery_s=0.5)
+        assert b.cluster.calls == ["kill broker-2", "start broker-2"]
+        (shortfall,) = b.interpreter.shortfalls
+        assert shortfall.startswith(
+            "not whole 0.5 s after a fault was healed: broker-2 takes no part"
+        )
+
+
+def test_a_window_of_a_mix_is_opened_struck_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("move_leader", "create_topic", "reassign"):
+        monkeypatch.setattr(FakeCluster, name, lambda *_, **__: "done", raising=False)
+    spec = MixSpec(
+        faults=("window",), gap_s=(0.0, 0.1), down={"broker": 2}, windows=("BrokerHeartbeat",)
+    )
+    with bench(tmp_path) as b, RowJournal(b.run.raw, "windows") as journal:
+        b.interpreter.windows = WindowBook(journal, Clock.start())
+        b.interpreter.on_tick = lambda _now_s, _now: b.wire.matched.update(
+            dict.fromkeys(b.wire.rules, 1)
+        )
+        mix = Mix(spec, random.Random(5), ("t-0",), streams=lambda name: random.Random(f"9{name}"))
+        b.interpreter.perform_mix(mix, time_limit_s=6)
+        b.interpreter.heal(limit_s=10)
+        assert b.interpreter.shortfalls == []
+        rows = {row["index"]: row for row in journal_lines(b.run.raw / "windows.jsonl")}
+        assert not [name for name in b.wire.rules if name.startswith("mix")]
+        assert set(b.cluster.states.values()) == {NodeState.RUNNING}
+    assert rows
+    assert {str(row["kind"]).split()[0] for row in rows.values()} == {"BrokerHeartbeat"}
+    assert all("end_ns" in row for row in rows.values())
+    struck = [row for row in rows.values() if row["struck"]]
+    assert struck
+    for row in struck:
+        assert row["held_ns"] == 1
+    assert parse_play(yaml.safe_load((tmp_path / "play.yaml").read_text()), STAGE)

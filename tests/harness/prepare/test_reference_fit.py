@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from clusters.kafka.releases import UnfetchedError
 from clusters.kafka_port import of_kafka
+from clusters.provision.releases import UnfetchedError
 from clusters.reference.specs import release_like
 from clusters.systems import KAFKA, REFERENCE
 from harness.prepare import default_cluster as default_cluster_module

@@ -159,7 +159,12 @@ def test_a_run_in_which_none_of_its_faults_took_effect_is_unknown_and_says_so_fi
 ) -> None:
     (tmp_path / "idle.yaml").write_text(IDLE)
     asked = {
-        ("storm", "--time-limit", "2s"): "partition, delay, kill, pause, restart",
+        (
+            "storm",
+            "--time-limit",
+            "500ms",
+        ): "partition, delay, kill, pause, restart, window, late_fetch, hold, drop, delay_rpc, "
+        "duplicate, reorder, ambush, relay",
         (str(tmp_path / "idle.yaml"),): "kill, pause",
     }
     for arguments, kinds in asked.items():
@@ -195,8 +200,21 @@ def _judged_in_a_process(results: Path, *, hash_seed: str) -> tuple[dict[str, An
         (("storm", "--cluster", "simulated", "--no-wire"), "without --no-wire"),
         (("disks", "--cluster", "simulated"), "disks.yaml:25: play[1]: fill_disk: this cluster"),
         (("smoke", "--cluster", "simulated", "--nemesis", "kill,skew"), "--nemesis: nemesis.faul"),
+        (("storm", "--window", "AlterPartitoin"), "did you mean 'AlterPartition'?"),
+        (("storm", "--window", "Vote", "--nemesis", "relay"), "relay holds Fetches"),
     ],
-    ids=["transactions", "rule", "level", "kafka", "kafka-rules", "wire", "disks", "clocks"],
+    ids=[
+        "transactions",
+        "rule",
+        "level",
+        "kafka",
+        "kafka-rules",
+        "wire",
+        "disks",
+        "clocks",
+        "message",
+        "fetches",
+    ],
 )
 def test_what_cannot_be_in_virtual_time_is_refused_at_once(
     arguments: tuple[str, ...],

@@ -12,6 +12,7 @@ from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
 from checkers.metadata.view import View
+from checkers.proof import Proof
 from checkers.table_check import TableKernel
 from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.log import PartitionLog
@@ -52,17 +53,17 @@ def recorded(directory: Path) -> RunDirectory:
     return run
 
 
-def said(kernel: TableKernel, run: RunDirectory) -> list[str]:
+def proofs(kernel: TableKernel, run: RunDirectory) -> list[Proof]:
     tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
     facts = facts_of(read_manifest(run.manifest_path))
     judged = kernel(tables, View(facts=facts, metadata_log=tables["metadata_log"]))
-    return [one.detail for _, found in judged for one in anomalies_of(found.table)]
+    return [one.proof for _, found in judged for one in anomalies_of(found.table)]
 
 
 def test_a_follower_that_fetches_again_is_back_in_time(tmp_path: Path) -> None:
     run = recorded(tmp_path)
     assert not read_manifest(run.manifest_path).shortfalls
-    assert not said(stuck_replicas, run)
+    assert not proofs(stuck_replicas, run)
 
 
 def test_a_follower_that_never_fetches_again_is_found_by_the_end_of_its_run(
@@ -70,11 +71,12 @@ def test_a_follower_that_never_fetches_again_is_found_by_the_end_of_its_run(
 ) -> None:
     _stop_fetching(monkeypatch, node_id=3)
     run = recorded(tmp_path)
-    (detail,) = said(stuck_replicas, run)
-    assert "broker 3 is unfenced and out of the ISR of t-0 ([1, 2] of [1, 2, 3]" in detail
-    assert "all that time nothing was broken, and the bound is 10 s" in detail
+    (proof,) = proofs(stuck_replicas, run)
+    assert (proof.fact("broker_id"), proof.fact("key")) == (3, "t-0")
+    assert (proof.fact("isr"), proof.fact("replicas")) == ("[1, 2]", "[1, 2, 3]")
+    assert proof.fact("limit") == 10_000_000_000
     # It has not caught up, which is another thing than a leader that does not ask.
-    assert not said(stuck_isrs, run)
+    assert not proofs(stuck_isrs, run)
     assert "not whole 10 s after healing" in read_manifest(run.manifest_path).shortfalls[0]
 
 

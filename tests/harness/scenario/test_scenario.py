@@ -168,6 +168,14 @@ def test_every_scenario_of_the_distribution_can_be_found_by_name_and_read() -> N
             "judged[0]: unknown anomaly 'lost-rite'; did you mean 'lost-write'",
         ),
         ("{judged: [evidence]}", "require.judged[0]: unknown anomaly 'evidence'"),
+        (
+            "{windows: [AlterParition]}",
+            "require.windows[0]: unknown message 'AlterParition'; did you mean 'AlterPartition'",
+        ),
+        (
+            "{windows: [Vote]}",
+            "require.windows[0]: 'Vote' is never held here; nothing here waits for a message",
+        ),
     ],
 )
 def test_what_cannot_be_demanded_is_refused_with_its_place(
@@ -185,6 +193,23 @@ def test_a_scenario_demands_kinds_of_fault_and_checks(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD).require == Requirement()
     some = load(tmp_path, DEMANDING.replace("{faults: [kill, pause],", "{served: [],"))
     assert some.require == Requirement(served=(), judged=("lost-write",))
+
+
+def test_a_scenario_demands_strikes_in_windows_that_its_mix_may_open(tmp_path: Path) -> None:
+    text = GOOD.replace("[kill, pause]", "[kill, window]").replace(
+        "expect:", "require: {windows: [AlterPartition, Fetch]}\nexpect:"
+    )
+    scenario = load(tmp_path, text)
+    assert scenario.require == Requirement(windows=("AlterPartition", "Fetch"))
+    assert "AlterPartition response" in scenario.asked_windows
+    (tmp_path / "again.yaml").write_text(scenario.document.resolved())
+    assert load_scenario(tmp_path / "again.yaml", []).require == scenario.require
+    steered = load(tmp_path, text, (("nemesis", "windows"), ["Fetch"], "--window"))
+    assert steered.require == Requirement(windows=("Fetch",))
+    other = load(tmp_path, text, (("nemesis", "faults"), ["kill"], "--nemesis"))
+    assert (other.require, other.asked_windows) == (Requirement(), ())
+    with pytest.raises(UsageError, match="'Vote' is never held here; allowed: AlterPartition, "):
+        load(tmp_path, text.replace("[AlterPartition, Fetch]", "[Vote]"))
 
 
 def test_a_flag_for_other_faults_leaves_of_the_demand_what_is_still_asked_for(

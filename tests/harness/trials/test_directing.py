@@ -1,9 +1,12 @@
 """The interpreter of trials: it does what can be done, writes it down, and goes on."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_targets import LEADER
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
@@ -13,7 +16,7 @@ from harness.interpreter.books import Unwritten
 from harness.interpreter.interpreter import Interpreter
 from harness.trials.directing import interpreter_of
 from nemesis.play import step_data
-from nemesis.targets import ByRole, NamedNodes, RoleOf
+from nemesis.targets import ByRole, NamedNodes
 from nemesis.topology import Flows
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.kill import Kill
@@ -33,7 +36,7 @@ class Books(Unwritten):
         self.rows: list[list[str]] = []
         self.steps: list[str] = []
 
-    def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
+    def begin(self, fault: str, targets: Iterable[str], *, kind: str | None = None) -> int:
         self.rows.append([f"{kind or fault} {', '.join(targets)}"])
         return len(self.rows) - 1
 
@@ -43,8 +46,8 @@ class Books(Unwritten):
     def end(self, index: int, evidence: str) -> None:
         self.rows[index].append(evidence)
 
-    def note(self, step: Step) -> None:
-        self.steps += step_data(step).keys() - {"at", "within"}
+    def note(self, step: Step, **done: Any) -> None:
+        self.steps += step_data(replace(step, **done)).keys() - {"at", "within"}
 
 
 def directed(*, partitions: int = 1) -> tuple[Interpreter, SimulatedCluster, Books]:
@@ -71,7 +74,7 @@ def test_a_fault_ends_with_the_deed_that_heals_it() -> None:
 
 def test_what_cannot_be_done_just_now_is_left_and_not_written_down() -> None:
     interpreter, _, books = directed()
-    leader = ByRole(role=RoleOf.LEADER, key="nobody-0")
+    leader = ByRole(role=LEADER, key="nobody-0")
     for step in (Start(target=ONE), Kill(target=leader), HealPartition(name="p")):
         assert interpreter.perform(step, end_s=99.0)
     assert (books.rows, books.steps) == ([], [])

@@ -9,7 +9,7 @@ import yaml
 from sealed_runs import sealed_table
 
 from checkers.check import check_run
-from checkers.runner.in_process import InProcessTasks
+from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.nodes.rules import Rules
 from harness.run.replay import replayed

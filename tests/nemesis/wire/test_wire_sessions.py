@@ -97,7 +97,7 @@ class Bench:
         return delivered
 
     def status(self, name: str = "rule-0") -> Any:
-        return dict(self.book.statuses())[name]
+        return self.book.statuses()[name]
 
 
 STREAM = plain_request(1) + join_request(2) + beat_request(3) + plain_request(4, size=200)

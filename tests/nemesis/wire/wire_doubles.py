@@ -19,7 +19,13 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from clusters.port import NodeName
 from clusters.protocol.framing import request_frame
-from nemesis.wire.rules import Link
+from nemesis.wire.effects import Effect, Send, Side
+from nemesis.wire.frame import TopicNames
+from nemesis.wire.pipe import Waiting
+from nemesis.wire.rulebook import Rulebook
+from nemesis.wire.rules import Link, Rule
+from nemesis.wire.sessions import Common, Session
+from nemesis.wire.tape import Tape
 
 BROKER, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
 LINK = Link(source=BROKER, target=CONTROLLER, address="127.77.1.1", port=1)
@@ -55,6 +61,41 @@ class Notes:
     def fates(self) -> list[tuple[str, str, str]]:
         """(API, direction, action) of each frame."""
         return [(row["api"], str(row["direction"]), str(row["action"])) for row in self.rows]
+
+
+class Line:
+    """A session on a link, and what came out of it."""
+
+    def __init__(self, link: Link, *rules: Rule) -> None:
+        self.notes = Notes()
+        self.far = self.near = b""
+        self.others: list[Effect] = []
+        self.book: Rulebook[Waiting] = Rulebook()
+        for rule in rules:
+            self.book.add(rule)
+        common = Common(book=self.book, tape=Tape(self.notes), names=TopicNames(), act=self._act)
+        self.session = Session(0, link, common)
+
+    def _act(self, _session: Session, effect: Effect) -> None:
+        if not isinstance(effect, Send):
+            self.others.append(effect)
+        elif effect.side is Side.FAR:
+            self.far += bytes(effect.data)
+        else:
+            self.near += bytes(effect.data)
+
+    def ask(self, data: bytes, *, now_ns: int = 1) -> None:
+        self.session.receive(Side.NEAR, memoryview(data), now_ns)
+
+    def tell(self, data: bytes, *, now_ns: int = 1) -> None:
+        self.session.receive(Side.FAR, memoryview(data), now_ns)
+
+    def release(self, name: str, *, now_ns: int = 9) -> None:
+        """Remove a rule, and deliver what it holds."""
+        entry = self.book.remove(name)
+        assert entry is not None
+        for waiting in tuple(entry.held):
+            entry.let_go(waiting, delivered=self.session.deliver(waiting, now_ns))
 
 
 def join_request(correlation_id: int = 1, *, isr: Sequence[int] = (1, 2), epoch: int = 5) -> bytes:

@@ -7,8 +7,8 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from kafka_doubles import PollNotes, ScriptedConsumer, message
 
+from history.counts import live_counts
 from history.operation import Outcome
-from history.segment import live_counts
 from workloads.clients.config import ClientConfig, ConsumerConfig
 from workloads.clients.consumer import Poller, consume
 

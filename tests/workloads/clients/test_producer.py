@@ -8,8 +8,8 @@ from confluent_kafka import KafkaError
 from kafka_doubles import QueueProducer, SendNotes
 
 from history.clock import Clock
+from history.counts import live_counts
 from history.operation import Outcome
-from history.segment import live_counts
 from workloads.clients.config import ClientConfig, ProducerConfig
 from workloads.clients.producer import produce
 from workloads.clients.sender import Ending, Sender

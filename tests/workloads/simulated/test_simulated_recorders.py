@@ -7,10 +7,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from history.counts import Counts, live_counts
 from history.operation import F, Outcome
+from history.poll_recorder import PollRecorder
 from history.raw import read_raw
-from history.segment import Counts, PollRecorder, SendRecorder, live_counts
 from history.segment_format import SLOT
+from history.send_recorder import SendRecorder
 from workloads.simulated.polls import RecordedPolls, Returned
 from workloads.simulated.sends import End, RecordedSends
 

@@ -17,14 +17,7 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.notes import ACTIVE, TOLD_LOWEST
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.control import (
-    alter_partition,
-    growth,
-    moves,
-    producer_ids,
-    settings,
-    topics,
-)
+from clusters.reference.nodes.control import alter_partition, moves, producer_ids, settings, topics
 from clusters.reference.nodes.control.answers import WAITING_MAX, PendingAnswers, Waiting
 from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import UNCLEAN, Electorate
@@ -65,7 +58,7 @@ _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
     BrokerRegistrationRequest.kind: registered,
     AlterPartitionRequest.kind: alter_partition.altered,
     CreateTopicsRequest.kind: topics.created,
-    CreatePartitionsRequest.kind: growth.grown,
+    CreatePartitionsRequest.kind: topics.grown,
     DeleteTopicsRequest.kind: topics.deleted,
     AlterConfigsRequest.kind: settings.altered,
     AlterReassignmentsRequest.kind: moves.reassigned,

@@ -6,21 +6,40 @@ has applied the write.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Final
 
 from clusters.node_port.alarm import NEVER_NS, Alarm
 from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.notes import ACKNOWLEDGED_METADATA
-from clusters.reference.nodes.control.client_writes import CLIENT_WRITES, described
 from clusters.reference.nodes.control.visibility import Visibility
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.messages.control import (
+    AlterConfigsRequest,
+    AlterReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    UpdateFeaturesRequest,
+)
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["WAITING_MAX", "PendingAnswers", "Waiting"]
 
 WAITING_MAX: Final = 1_000
 """Requests in the queue; a broker has a handful on their way, so that only a fault brings more."""
+_CLIENT_WRITES: Final[dict[int, str]] = {
+    CreateTopicsRequest.kind: "CreateTopics",
+    CreatePartitionsRequest.kind: "CreatePartitions",
+    DeleteTopicsRequest.kind: "DeleteTopics",
+    AlterConfigsRequest.kind: "AlterConfigs",
+    AlterReassignmentsRequest.kind: "AlterReassignments",
+    ElectLeadersRequest.kind: "ElectLeaders",
+    UpdateFeaturesRequest.kind: "UpdateFeatures",
+}
+"""Their names by kind."""
 
 
 class Waiting:
@@ -64,7 +83,7 @@ class PendingAnswers:
         """
         # Rule write_waits.
         holds = self._rules.write_waits and image.level >= LEVEL_VISIBILITY
-        if holds and waiting.request.kind in CLIENT_WRITES:
+        if holds and waiting.request.kind in _CLIENT_WRITES:
             self._held.append((end_offset, waiting, response, wrote))
             self._alarm.by(waiting.deadline)
             self.release(image, effects)
@@ -77,11 +96,11 @@ class PendingAnswers:
         """Answer at once."""
         kind = waiting.request.kind
         effects.append((SEND, waiting.source, response))
-        if kind in CLIENT_WRITES:
+        if kind in _CLIENT_WRITES:
             self._visibility.answered = max(self._visibility.answered, end_offset)
             if wrote:
                 effects.append(
-                    (NOTE, ACKNOWLEDGED_METADATA, end_offset, kind, described(waiting.request))
+                    (NOTE, ACKNOWLEDGED_METADATA, end_offset, kind, _described(waiting.request))
                 )
 
     def release(self, image: MetadataImage, effects: Effects) -> None:
@@ -108,3 +127,26 @@ class PendingAnswers:
         """Close the held answers: this controller is not active any more."""
         effects.extend((CLOSE, waiting.source) for _, waiting, _, _ in self._held)
         self._held.clear()
+
+
+def _described(request: Any) -> str:
+    """Return the subject of a write, for observers: its name, and what it names."""
+    return f"{_CLIENT_WRITES[request.kind]} {', '.join(_subjects(request))}"
+
+
+def _subjects(request: Any) -> Iterable[str]:
+    match request:
+        case CreateTopicsRequest():
+            return (topic.name for topic in request.topics)
+        case CreatePartitionsRequest():
+            return (f"{topic.name}: {topic.count}" for topic in request.topics)
+        case DeleteTopicsRequest():
+            return (name or f"{topic_id:032x}" for name, topic_id in request.topics)
+        case AlterConfigsRequest():
+            return (f"{where}: {name}={value}" for _, where, name, value in request.changes)
+        case AlterReassignmentsRequest():
+            return (f"{topic}-{partition}" for topic, partition, _ in request.moves)
+        case ElectLeadersRequest():
+            return (f"{topic}-{partition}" for topic, partition in request.partitions or ())
+        case _:
+            return (f"{name}={level}" for name, level in request.updates)

@@ -10,7 +10,6 @@ from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, state_of, step_for
-from clusters.reference.nodes.control.leases import Leases
 from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
 from clusters.reference.nodes.control.visibility import UNKNOWN, Visibility
 from clusters.reference.nodes.errors import Error
@@ -41,7 +40,7 @@ class Sessions:
     def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
         self._configuration = configuration
         self._rules = rules
-        self.leases = Leases(configuration.lease_timeout_ns, alarm)
+        self.leases = _Leases(configuration.lease_timeout_ns, alarm)
         self.visibility = Visibility(rules)
         self._left_at: dict[int, int] = {}
         self._since = 0
@@ -146,3 +145,61 @@ class Sessions:
             for broker_id, one in view.image.brokers.items()
             if not one.fenced and not one.in_controlled_shutdown
         )
+
+
+class _Leases:
+    """The leases of brokers as the active controller counts them, from when it got a heartbeat.
+
+    They are not in the log. A new active controller gives every unfenced broker a whole lease, so
+    that a broker's own count, from when it sent the heartbeat, is never the longer one.
+    """
+
+    __slots__ = ("_alarm", "_ends", "_length_ns", "none_before_ns")
+
+    def __init__(self, length_ns: int, alarm: Alarm) -> None:
+        self._alarm = alarm
+        self._ends: dict[int, int] = {}
+        self._length_ns = length_ns
+        self.none_before_ns = 0
+        """The time before which no lease of an unfenced broker is over."""
+
+    def restart(self, now: int, image: MetadataImage) -> None:
+        """Begin as a new active controller: every broker counts as heard of at this moment."""
+        self._ends = {
+            broker_id: now + self._length_ns
+            for broker_id, one in image.brokers.items()
+            if not one.fenced
+        }
+        self.none_before_ns = 0
+
+    def renew(self, now: int, broker_id: int) -> None:
+        """A heartbeat came."""
+        end = now + self._length_ns
+        self._ends[broker_id] = end
+        self.none_before_ns = min(end, self.none_before_ns)
+
+    def is_over(self, now: int, broker_id: int) -> bool:
+        """Return whether a broker, fenced or not, was not heard of for the length of a lease."""
+        return self._ends.get(broker_id, 0) <= now
+
+    def unfenced(self) -> None:
+        """Note that a broker has a lease now whose heartbeat came a while ago."""
+        self.none_before_ns = 0
+
+    def forget(self, broker_id: int) -> None:
+        """Forget a broker that registered anew: what was heard of it before counts no more."""
+        self._ends.pop(broker_id, None)
+        self.none_before_ns = 0
+
+    def over(self, now: int, image: MetadataImage) -> tuple[int, ...]:
+        """The unfenced brokers whose lease is over, in the order of their ids."""
+        if now < self.none_before_ns:
+            return ()
+        ends = {
+            broker_id: self._ends.get(broker_id, 0)
+            for broker_id, one in image.brokers.items()
+            if not one.fenced
+        }
+        self.none_before_ns = min(ends.values(), default=now + self._length_ns)
+        self._alarm.by(self.none_before_ns)
+        return tuple(sorted(broker_id for broker_id, end in ends.items() if end <= now))

@@ -1,6 +1,7 @@
-"""Topics are created and deleted.
+"""Topics are created, given more partitions, and deleted.
 
-Source: KIP-516 (topic ids); Kafka's `ReplicationControlManager.createTopics`, `deleteTopics`.
+Source: KIP-516 (topic ids), KIP-195 (partitions); Kafka's `ReplicationControlManager`:
+`createTopics`, `createPartitions`, `deleteTopics`.
 """
 
 import re
@@ -9,6 +10,7 @@ from typing import Final
 
 from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.placement import (
+    Assignment,
     RefusedError,
     begun_partitions,
     check,
@@ -18,20 +20,24 @@ from clusters.reference.nodes.control.placement import (
 from clusters.reference.nodes.control.settings import is_sound
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    NewPartitions,
     NewTopic,
 )
 from clusters.reference.nodes.records import (
     ConfigRecord,
     MetadataRecord,
+    PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
 
-__all__ = ["created", "deleted"]
+__all__ = ["created", "deleted", "grown"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
@@ -109,3 +115,53 @@ def deleted(view: DecisionView, request: DeleteTopicsRequest) -> Decision:
         answers.append((name or view.image.names.get(topic_id, ""), topic_id, error))
     response = DeleteTopicsResponse(request.correlation, tuple(answers))
     return Decision(response=response, records=tuple(records.values()))
+
+
+def grown(view: DecisionView, request: CreatePartitionsRequest) -> Decision:
+    """The partitions of the topics that may grow, and why the others may not.
+
+    They have as many replicas as a topic's first one.
+    """
+    records: list[PartitionRecord] = []
+    answers: list[tuple[str, int, str]] = []
+    names = [topic.name for topic in request.topics]
+    for topic in request.topics:
+        try:
+            refuse_twice(topic.name, names)
+            records += _grown(view, topic, view.offset + len(records))
+        except RefusedError as refused:
+            answers.append((topic.name, refused.error, refused.words))
+        else:
+            answers.append((topic.name, Error.NONE, ""))
+    response = CreatePartitionsResponse(request.correlation, tuple(answers))
+    return Decision(response=response, records=() if request.validate_only else tuple(records))
+
+
+def _grown(view: DecisionView, topic: NewPartitions, offset: int) -> list[PartitionRecord]:
+    topic_id = view.image.topics.get(topic.name)
+    if topic_id is None:
+        raise RefusedError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name!r}")
+    count = len(view.image.partitions_of(topic_id))
+    added = topic.count - count
+    if added <= 0:
+        words = f"topic {topic.name!r} has {count} partitions; it cannot have {topic.count}"
+        raise RefusedError(Error.INVALID_PARTITIONS, words)
+    factor = len(view.image.partitions[topic_id, 0].replicas)
+    assignment = topic.assignment
+    if assignment is None:
+        assignment = spread(view, partitions=added, replication_factor=factor, begin=offset)
+    else:
+        _check(view, assignment, added=added, factor=factor, first=count)
+    return begun_partitions(view, topic_id, assignment, first=count)
+
+
+def _check(
+    view: DecisionView, assignment: Assignment, *, added: int, factor: int, first: int
+) -> None:
+    if len(assignment) != added:
+        words = f"expected replicas of {added} new partitions, found {len(assignment)}"
+        raise RefusedError(Error.INVALID_REPLICA_ASSIGNMENT, words)
+    check(view, assignment, first=first)
+    if len(assignment[0]) != factor:
+        words = f"expected {factor} replicas, as partition 0 has, found {len(assignment[0])}"
+        raise RefusedError(Error.INVALID_REPLICA_ASSIGNMENT, words)

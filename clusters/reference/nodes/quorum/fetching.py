@@ -17,8 +17,7 @@ from clusters.reference.nodes.messages.quorum import (
     MetadataFetchResponse,
 )
 from clusters.reference.nodes.quorum.exchange import Exchange
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.quorum.tokens import ARRIVED, QUORUM
+from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, MetadataLog
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["Fetcher"]

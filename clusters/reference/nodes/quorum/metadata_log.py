@@ -14,10 +14,19 @@ from typing import Final
 from clusters.node_port.effects import ADVANCE, APPEND, NOTE, SYNC, TRUNCATE, WRITE, Effects
 from clusters.node_port.notes import COMMITTED_METADATA
 from clusters.node_port.storage import METADATA, SNAPSHOT, Contents, MetadataBatch, Snapshot
-from clusters.reference.nodes.quorum.tokens import QUORUM
 
-__all__ = ["MetadataLog"]
+__all__ = ["ARRIVED", "QUORUM", "START", "MetadataLog"]
 
+QUORUM: Final = "quorum"
+"""The component of the tokens of the quorum's syncs: (QUORUM, what was made durable, …)."""
+START: Final = "start"
+"""(QUORUM, START): what the disk had when the node started.
+
+A log is (QUORUM, METADATA, end offset, generation), a vote (QUORUM, QUORUM_STATE, number), and a
+snapshot of one's own (QUORUM, SNAPSHOT, end offset).
+"""
+ARRIVED: Final = "arrived"
+"""(QUORUM, ARRIVED, number): a leader's snapshot."""
 _EMPTY: Final = Snapshot(end_offset=0, epoch=0, records=())
 
 

@@ -20,8 +20,7 @@ from clusters.reference.nodes.messages.quorum import (
 )
 from clusters.reference.nodes.quorum.epochs import is_refused
 from clusters.reference.nodes.quorum.fetching import Fetcher
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.quorum.tokens import ARRIVED, QUORUM, START
+from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["QuorumObserver"]

@@ -21,13 +21,16 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.announcing import Announcer
-from clusters.reference.nodes.quorum.candidacy import BACKOFF_NS, DOUBLINGS_MAX, Candidacy
-from clusters.reference.nodes.quorum.durability import DurableEnd
+from clusters.reference.nodes.quorum.durability import DurableEnd, Promises
+from clusters.reference.nodes.quorum.elections import (
+    BACKOFF_NS,
+    DOUBLINGS_MAX,
+    Announcer,
+    Candidacy,
+)
 from clusters.reference.nodes.quorum.fetching import Fetcher
 from clusters.reference.nodes.quorum.leading import Leadership
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.quorum.promises import Promises
 from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, VoterState
 from clusters.reference.nodes.records import LeaderChangeMessage
 from clusters.reference.nodes.rules import Rules

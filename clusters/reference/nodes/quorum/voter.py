@@ -25,9 +25,8 @@ from clusters.node_port.storage import (
 )
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.quorum.hearing import Hearing
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
 from clusters.reference.nodes.quorum.seat import Seat
-from clusters.reference.nodes.quorum.tokens import ARRIVED, QUORUM, START
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 

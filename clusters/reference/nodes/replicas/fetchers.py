@@ -12,8 +12,7 @@ from clusters.node_port.notes import TRUNCATED
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
-from clusters.reference.nodes.replicas.flushing import flush
-from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog
+from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog, flush
 from clusters.reference.nodes.replicas.producers import ProducerStates
 from clusters.reference.nodes.situation import Situation
 

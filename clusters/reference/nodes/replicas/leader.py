@@ -4,6 +4,10 @@ The committed ISR is the controller's word; a proposed one is not decided yet. M
 the *maximal ISR* (KIP-497): the high watermark waits for all of them, since the proposal may be
 in force already. It also waits for followers that are about to join, as Kafka's leaders do; else a
 quick producer would keep them out for ever.
+
+A follower may join by the metadata that its leader has applied (KIP-841, KIP-903). Kafka also
+proposes one whose fetches carry no broker epoch though the level asks for one; here it waits until
+they do, which they do once it has applied that level.
 """
 
 from collections import deque
@@ -14,10 +18,9 @@ from clusters.node_port.notes import HIGH_WATERMARK
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import PartitionImage
+from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.nodes.messages.data import FetchedPartition
-from clusters.reference.nodes.replicas.eligibility import is_eligible, is_joining, proposed_epoch
-from clusters.reference.nodes.replicas.flushing import flush
-from clusters.reference.nodes.replicas.log import PartitionLog
+from clusters.reference.nodes.replicas.log import PartitionLog, flush
 from clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
 from clusters.reference.nodes.replicas.remote import Remote
 from clusters.reference.nodes.replicas.waiting import ConsumerFetch, ParkedFetches, PendingProduce
@@ -179,7 +182,7 @@ class Leader:
         if mark <= log.high_watermark:
             return
         for remote in self.outsiders:
-            if remote.offset < mark and is_joining(now, remote, self._situation):
+            if remote.offset < mark and _is_joining(now, remote, self._situation):
                 mark = remote.offset
         if mark <= log.high_watermark:
             return
@@ -219,7 +222,7 @@ class Leader:
         # Rule growth_needs_epoch_start.
         if remote.offset < self.epoch_start and rules.growth_needs_epoch_start:
             return None
-        return (*self.isr, remote.broker_id) if is_eligible(remote, self._situation) else None
+        return (*self.isr, remote.broker_id) if _is_eligible(remote, self._situation) else None
 
     def kept_isr(self, now: int) -> tuple[int, ...] | None:
         """Return the ISR without laggards; None if no member lags, or a proposal is under way."""
@@ -235,7 +238,7 @@ class Leader:
         remotes = ((one, self.remotes.get(one)) for one in isr)
         own = {situation.node_id: situation.broker_epoch}
         return tuple(
-            own.get(one, -1) if remote is None else proposed_epoch(remote, situation)
+            own.get(one, -1) if remote is None else _proposed_epoch(remote, situation)
             for one, remote in remotes
         )
 
@@ -268,3 +271,30 @@ class Leader:
     def _lags(self, broker_id: int, oldest: int) -> bool:
         remote = self.remotes.get(broker_id)
         return remote is not None and remote.offset != self.log.end and remote.caught_up_ns < oldest
+
+
+def _is_eligible(remote: Remote, situation: Situation) -> bool:
+    """Return whether it is alive, and registered under the epoch that it would join with."""
+    known = situation.image.brokers.get(remote.broker_id)
+    if known is None or known.fenced or known.in_controlled_shutdown:
+        return False
+    return (
+        situation.level < LEVEL_EPOCHS or _proposed_epoch(remote, situation) == known.broker_epoch
+    )
+
+
+def _is_joining(now: int, remote: Remote, situation: Situation) -> bool:
+    """Return whether it is about to join: it may, and had everything a moment ago."""
+    lag_ns = now - remote.caught_up_ns
+    return lag_ns <= situation.configuration.replica_lag_max_ns and _is_eligible(remote, situation)
+
+
+def _proposed_epoch(remote: Remote, situation: Situation) -> int:
+    """The broker epoch that a follower is proposed with; -1: it is not checked."""
+    if situation.level < LEVEL_EPOCHS:
+        return -1
+    # Rule epoch_from_fetch.
+    if situation.rules.epoch_from_fetch:
+        return remote.broker_epoch
+    known = situation.image.brokers.get(remote.broker_id)
+    return -1 if known is None else known.broker_epoch

@@ -8,9 +8,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final
 
+from clusters.node_port.effects import SYNC, Effects
 from clusters.node_port.storage import Batch, PartitionKey
 
-__all__ = ["NO_EPOCH", "PartitionLog"]
+__all__ = ["NO_EPOCH", "PartitionLog", "flush"]
 
 NO_EPOCH: Final = -1
 """The leader epoch of no record: an empty log has no last one."""
@@ -99,6 +100,17 @@ class PartitionLog:
         if place and self.batches[place - 1].end_offset > offset:
             return place - 1
         return place
+
+
+def flush(log: PartitionLog, count: int, every: int, effects: Effects) -> None:
+    """Count the appended records, and sync every so many (log.flush.interval.messages).
+
+    No client waits for durability.
+    """
+    log.unsynced += count
+    if log.unsynced >= every:
+        log.unsynced = 0
+        effects.append((SYNC, (log.key,), ("replicas", log.key)))
 
 
 def _epoch(entry: tuple[int, int]) -> int:

@@ -5,6 +5,7 @@ show may be shown.
 """
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from clusters.node_port.effects import CLOSE, SEND, Effects
@@ -12,15 +13,12 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages import client, control, data
 from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.serving.clients import Clients
-from clusters.reference.nodes.serving.describing import described
-from clusters.reference.nodes.serving.fetch import Fetching
+from clusters.reference.nodes.serving.fetch import Fetching, epoch_ends, listed
 from clusters.reference.nodes.serving.forwarding import FORWARDED, Forwarding
 from clusters.reference.nodes.serving.groups import CommitCodec, Groups
-from clusters.reference.nodes.serving.offsets import epoch_ends, listed
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.nodes.serving.reading import MetadataReads, api_versions
+from clusters.reference.nodes.serving.reading import MetadataReads, api_versions, described
 from clusters.reference.nodes.serving.visibility import Visibility
 from clusters.reference.nodes.situation import Situation
 
@@ -30,6 +28,8 @@ _ALLOCATE: Final = control.AllocateProducerIdsRequest.kind
 _ALLOCATED: Final = control.AllocateProducerIdsResponse.kind
 
 _Handler = Callable[[int, int, Any, Effects], None]
+_SOURCES_MAX: Final = 10_000
+"""The oldest is forgotten then: its connection is not closed when others are."""
 
 
 class Server:
@@ -61,7 +61,7 @@ class Server:
         self._metadata = MetadataReads(situation)
         self._forwarding = Forwarding(situation)
         self._producer_ids = ProducerIds(situation)
-        self.clients = Clients()
+        self.clients = _Clients()
         self.producing = Producing(situation, replicas)
         self.fetching = Fetching(situation, replicas)
         self.visibility = Visibility(situation)
@@ -175,3 +175,23 @@ class Server:
         leaders = self._replicas.leaders
         response = epoch_ends(request, leaders=leaders, situation=self._situation)
         effects.append((SEND, source, response))
+
+
+class _Clients:
+    """The clients that a broker has answered, in the order in which they came first."""
+
+    __slots__ = ("sources",)
+
+    def __init__(self) -> None:
+        self.sources: dict[int, None] = {}
+
+    def add(self, source: int) -> None:
+        """A client that is not among `sources`."""
+        self.sources[source] = None
+        if len(self.sources) > _SOURCES_MAX:
+            del self.sources[next(iter(self.sources))]
+
+    def close(self, effects: Effects, *, but: AbstractSet[int]) -> None:
+        """End all connections but these, so that clients ask anew what is offered (KIP-778)."""
+        effects.extend((CLOSE, source) for source in self.sources if source not in but)
+        self.sources.clear()

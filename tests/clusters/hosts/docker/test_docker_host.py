@@ -13,7 +13,7 @@ import pytest
 
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.host import ContainerPlace, DockerHost
-from clusters.hosts.docker.jars import release_in
+from clusters.hosts.docker.image import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.tools import tool
 from clusters.port import NodeName, NodeState

@@ -24,7 +24,7 @@ from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import SimulatedCluster, build
-from clusters.reference.simulated.settings import configured, ignored
+from clusters.reference.simulated.nodes import configured, ignored
 from history.failure import HarnessError, UsageError
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))

@@ -20,6 +20,7 @@ from clusters.protocol.framing import request_frame
 from history.cluster_schema import WIRE
 from nemesis.wire.apis import API_KEYS, TAPED
 from nemesis.wire.decoding.entities import decoded, entity_type
+from nemesis.wire.decoding.old_entities import old_versions
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
@@ -28,10 +29,9 @@ DECODED = sorted(TAPED | {API_KEYS["Fetch"], API_KEYS["Produce"]})
 MESSAGES = [
     (key, version, direction)
     for key in DECODED
-    for version in [*schema_name_map[api_key_map[key]], *((0, 1) if key == 56 else ())]
+    for version in (*schema_name_map.get(api_key_map.get(key, ""), ()), *old_versions(key))
     for direction in Direction
 ]
-"""AlterPartition 0 and 1 are our own."""
 
 
 def header(api: str, version: int) -> Header:

@@ -1,0 +1,1 @@
+"""The checks of what clients saw of the znodes of a ZooKeeper ensemble."""

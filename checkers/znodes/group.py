@@ -1,0 +1,245 @@
+"""The checks of znodes, as a group of the checker."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from checkers.check_group import CheckGroup, GroupAnswers, Question
+from checkers.entry import Entry, Kind, Strength
+from checkers.finding_rows import findings_table
+from checkers.grounds.fault_kinds import figures_of, kinds_of_run
+from checkers.grounds.grounds import fault_windows, without_effect
+from checkers.results import FileAnswers, anomalies_found, result_of
+from checkers.rows import OPEN_NS
+from checkers.runner.tables import load_faults
+from checkers.runner.tasks import TaskResult
+from checkers.verdict import CheckResult, Validity
+from checkers.znodes import linearizable, lost_writes, sessions, stale_reads, zxids
+from checkers.znodes.files import TABLE, FileWork, Tally, over_all
+from checkers.znodes.stale_reads import Disturbance
+from history.manifest import Manifest
+from history.schema import RECORD_BUCKET_COUNT
+
+__all__ = ["CHECKS"]
+
+_GUIDE: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees"
+_TIME: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#sc_timeInZk"
+_INTERNALS: Final = (
+    "https://zookeeper.apache.org/doc/current/zookeeperInternals.html#sc_consistency"
+)
+_WANTED: Final = ("create", "set", "cas", "delete", "read", "sync-read", "final-read")
+
+WHOLE: Final = Entry(
+    id="Z0",
+    name="whole-znodes",
+    title="No operation on a znode is missing",
+    kind=Kind.ASSUMPTION,
+    rule="Over all znodes, the least index is 0 and the greatest is one less than the number of "
+    "operations, and every file could be read.",
+    meaning="Otherwise a state that no recorded operation made may have been made by a lost one.",
+    case="an operation",
+    source="history/schema.py, ZNODE_OPERATIONS",
+    needs=(TABLE,),
+)
+EVIDENCE: Final = Entry(
+    id="Z1",
+    name="znode-evidence",
+    title="Enough was done to znodes to tell",
+    kind=Kind.GROUND,
+    rule="Some of the faults that were asked for took effect, and each kind that the scenario "
+    "demands. There are ok operations of each function: create, set, cas, read, sync-read and "
+    "final-read (delete is counted, and not demanded). During each kind of fault that took effect, "
+    "or of these each that the scenario names (`require: {served: […]}`), a write and a sync read "
+    "were called that are ok.",
+    meaning="An ensemble that does nothing breaks no promise.",
+    case="something that has to be there: operations of each function, and writes and reads during "
+    "each kind of fault",
+    source="Jepsen, checker `stats`",
+    needs=(TABLE,),
+)
+WRITES: Final = Entry(
+    id="Z2",
+    name=linearizable.NAME,
+    title="No order of the writes on a znode explains every answer",
+    kind=Kind.ANOMALY,
+    rule="Creates, sets, conditional sets and deletes that were acknowledged or refused, and final "
+    "reads, each at one moment between its call and its return, are compared with what a znode "
+    "does when it is undisturbed (history/models.py): by the moments at which its states appear, "
+    "each made once, with one value. Any read found a state that had been made by its return. "
+    "Crashed writes took effect at any moment after their call, or never; a refusal that a crashed "
+    "write which no answer shows can explain is left out.",
+    meaning="ZooKeeper broke its promise for writes: a change was lost, made twice, or undone, a "
+    "condition did not hold, or a read showed what was never committed.",
+    case="an answer that names a state, or a refusal",
+    source=f"ZooKeeper Internals, Consistency Guarantees: writes are linearizable, {_INTERNALS}; "
+    f"Programmer's Guide, Reliability, {_GUIDE}; Herlihy, Wing 1990",
+    rests_on=(WHOLE.name,),
+    needs=(TABLE,),
+)
+LOST: Final = Entry(
+    id="Z3",
+    name=lost_writes.NAME,
+    title="A write that was acknowledged is gone",
+    kind=Kind.ANOMALY,
+    rule="A change had returned before a final read was called, and what that read found cannot "
+    "come after it: an earlier version or life; the same version with another value; no znode, or "
+    "a later life, where no delete can have ended the life; the life that a delete ended.",
+    meaning="Data that clients were told is safe is lost. The proof names the write, and the read "
+    "on each server that lacks it.",
+    case="an acknowledged change before a final read of its znode",
+    source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Reliability, {_GUIDE}",
+    rests_on=(WHOLE.name,),
+    needs=(TABLE,),
+)
+STALE: Final = Entry(
+    id="Z4",
+    name=stale_reads.NAME,
+    title="A read behind a sync showed what was no longer there",
+    kind=Kind.ANOMALY,
+    rule="The next state of the znode had appeared before the sync read was called, by the latest "
+    "moments that the writes, refusals and all reads leave; of a read that found nothing, a life "
+    "had begun before its call and ended after its return.",
+    meaning="A server that does not know that it is no longer the leader answered the sync.",
+    case="a sync read, on a znode whose writes fit an order",
+    source='ZooKeeper Internals, Consistency Guarantees: a sync is "not currently a quorum '
+    f'operation", {_INTERNALS}; https://issues.apache.org/jira/browse/ZOOKEEPER-1675',
+    strength=Strength.ALLOWED_IF,
+    allowed_if="a fault was in effect during the read, or up to 10 s before it: two servers may "
+    "then take themselves for the leader",
+    rests_on=(WHOLE.name,),
+    needs=(TABLE,),
+)
+WENT_BACK: Final = Entry(
+    id="Z5",
+    name=sessions.NAME,
+    title="A session was shown an older view than before",
+    kind=Kind.ANOMALY,
+    rule="Of one session, in the order in which it queued them: a read, plain or behind a sync, "
+    "found a state of its znode after which another change of that znode is known, with a zxid up "
+    "to one that the session had been told of; or it found nothing, although the session had been "
+    "told of a life on which a write was acknowledged that was called later.",
+    meaning="A client that changed servers lost sight of its own writes, or of what it had read.",
+    case="an ok read of a session that had been told of a change",
+    source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Single System Image, {_GUIDE}",
+    rests_on=(WHOLE.name,),
+    needs=(TABLE,),
+)
+ORDER: Final = Entry(
+    id="Z6",
+    name=zxids.NAME,
+    title="A zxid was given twice, or went back",
+    kind=Kind.ANOMALY,
+    rule="An acknowledged change has a zxid up to one that was told by an answer that had returned "
+    "before its call, or by an answer to what its own session had queued earlier; or two answers "
+    "with one zxid tell of different changes, or two operations of having made it.",
+    meaning="The ensemble has forgotten how far it was: it began an epoch anew, or continued one "
+    "from an earlier place, as when a majority loses its disks. What it gave the greater zxids to "
+    "is likely to be lost. The proof names both answers, their zxids and their epochs.",
+    case="an answer with a zxid",
+    source="ZooKeeper Programmer's Guide, Time in ZooKeeper: each change has a unique zxid, and "
+    f"the smaller one happened before, {_TIME}; Consistency Guarantees, Sequential Consistency, "
+    f"{_GUIDE}",
+    rests_on=(WHOLE.name,),
+    needs=(TABLE,),
+)
+_OF_FILES: Final = (WRITES, LOST, STALE)
+_OVER_ALL: Final = (WENT_BACK, ORDER)
+
+
+def _answer(question: Question) -> GroupAnswers:
+    files = tuple(question.file(TABLE, bucket=bucket) for bucket in range(RECORD_BUCKET_COUNT))
+    faults = load_faults(question.run)
+    work = FileWork(broken=_broken(faults), windows=fault_windows(faults))
+    answers = question.each_file(files, work)
+    of_all = question.each((files,), over_all)
+    read = [one.content for one in answers if one.content is not None]
+    tallies = [one.tally for one in read]
+    unreadable = _failures(answers)
+    whole = _whole(tallies, unreadable)
+    rows = [row for one in read for row in one.rows]
+    rows += [row for one in of_all for row in one.content or ()]
+    findings = findings_table([row | {"path": TABLE} for row in rows])
+    results = [whole, _evidence(question.manifest, faults, tallies)]
+    for entry in (*_OF_FILES, *_OVER_ALL):
+        failures = _failures(of_all) if entry in _OVER_ALL else unreadable
+        lacking = whole.validity is not Validity.VALID and not failures
+        results.append(
+            result_of(
+                entry,
+                findings,
+                files=FileAnswers(record_count=0, unreadable=failures, seconds=0.0),
+                broken=frozenset((WHOLE.name,) if lacking else ()),
+                died="",
+            )
+        )
+    return GroupAnswers(
+        results=tuple(one for one in results if one.check in question.checks),
+        anomalies=pa.concat_tables(
+            [anomalies_found(entry.name, findings) for entry in (*_OF_FILES, *_OVER_ALL)]
+        ),
+    )
+
+
+def _failures(answers: Iterable[TaskResult[Any, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.failure for one in answers if one.failure))
+
+
+def _broken(faults: pa.Table) -> tuple[Disturbance, ...]:
+    """Return when each fault was there, seen to take effect or not."""
+    return tuple(
+        Disturbance(
+            begin_ns=row["begin_ns"],
+            end_ns=OPEN_NS - stale_reads.DEPOSED_NS if row["end_ns"] is None else row["end_ns"],
+        )
+        for row in faults.to_pylist()
+    )
+
+
+def _whole(tallies: Sequence[Tally], unreadable: Sequence[str]) -> CheckResult:
+    count = sum(one.row_count for one in tallies)
+    first = min((one.first_index for one in tallies if one.first_index is not None), default=0)
+    last = max((one.last_index for one in tallies if one.last_index is not None), default=-1)
+    reason = "; ".join(unreadable)
+    if not reason and (first != 0 or last != count - 1):
+        reason = f"there are {count} operations, and their indices go from {first} to {last}"
+    validity = Validity.UNKNOWN if reason else Validity.VALID
+    return CheckResult(check=WHOLE.name, validity=validity, case_count=count, reason=reason)
+
+
+def _evidence(manifest: Manifest, faults: pa.Table, tallies: Sequence[Tally]) -> CheckResult:
+    ok = {f: sum(one.ok.get(f, 0) for one in tallies) for f in _WANTED}
+    lacking = [f"no {f} is ok" for f, count in ok.items() if not count and f != "delete"]
+    kinds = kinds_of_run(manifest, faults, None)
+    lacking += filter(None, [without_effect(manifest, kinds, faults)])
+    cases = len(_WANTED) - 1
+    figures: dict[str, float] = {
+        f"{f.replace('-', '_')}_ok_count": count for f, count in ok.items()
+    }
+    figures |= figures_of(kinds)
+    named = manifest.served_faults
+    for one in kinds:
+        if not one.effect_count or (named is not None and one.kind not in named):
+            continue
+        for what, words in (("write", "write"), ("read", "sync read")):
+            cases += 1
+            count = sum(tally.served.get((one.kind, what), 0) for tally in tallies)
+            figures[f"{one.kind}_{what}s_count"] = count
+            if not count:
+                lacking.append(f"no {words} that was called during {one.kind} is ok")
+    return CheckResult(
+        check=EVIDENCE.name,
+        validity=Validity.UNKNOWN if lacking else Validity.VALID,
+        case_count=cases,
+        reason="; ".join(lacking),
+        figures=figures,
+    )
+
+
+CHECKS: Final = (
+    CheckGroup(
+        name="znodes",
+        entries=(WHOLE, EVIDENCE, WRITES, LOST, STALE, WENT_BACK, ORDER),
+        answer=_answer,
+    ),
+)

@@ -1,0 +1,154 @@
+"""The operations on one znode, as the kernels take them, and in words.
+
+An operation says something by what became of it:
+
+- ok: it took effect, or read, at one moment between call and return, both included;
+- fail without an error: it was refused at one moment in between;
+- info, of a write: it may have taken effect at any moment after its call;
+- anything else says nothing, and is left out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from checkers.rows import OPEN_NS
+from history.operation import Outcome
+
+__all__ = ["CHANGES", "COLUMNS", "READS", "ZnodeOperation", "cited", "did", "in_words", "znodes_of"]
+
+CHANGES: Final = frozenset(("create", "set", "cas", "delete"))
+READS: Final = frozenset(("read", "sync-read", "final-read"))
+COLUMNS: Final = (
+    "index",
+    "process",
+    "session",
+    "server",
+    "key",
+    "f",
+    "call_ns",
+    "return_ns",
+    "outcome",
+    "error",
+    "expected",
+    "life",
+    "version",
+    "zxid",
+    "value",
+)
+"""The columns of ZNODE_OPERATIONS that operations are made of: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZnodeOperation:
+    """One operation on a znode. See `history.models` for its columns."""
+
+    index: int
+    process: int
+    session: int
+    server: str
+    f: str
+    outcome: str
+    call: int
+    end: int
+    """Its return; `OPEN_NS` of what may take effect at any time after its call."""
+    expected: int | None = None
+    life: int | None = None
+    version: int | None = None
+    zxid: int | None = None
+    value: int | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """True if it took effect, or was answered."""
+        return self.outcome == Outcome.OK
+
+    @property
+    def is_refused(self) -> bool:
+        """True if it is a write that was refused."""
+        return self.outcome == Outcome.FAIL
+
+    @property
+    def is_read(self) -> bool:
+        """True if it changes nothing."""
+        return self.f in READS
+
+
+def znodes_of(rows: pa.Table) -> list[ZnodeOperation]:
+    """Return the operations of one key that say something, by index, from ZNODE_OPERATIONS.
+
+    Raises ValueError, naming the operation, if one cannot be understood.
+    """
+    listed = rows.select(COLUMNS).sort_by("index").to_pylist()
+    return [_znode(row) for row in listed if _says_something(row)]
+
+
+def cited(operations: Iterable[ZnodeOperation]) -> tuple[int, ...]:
+    """Return their indices, in order, each once."""
+    return tuple(sorted({one.index for one in operations}))
+
+
+def in_words(one: ZnodeOperation) -> str:
+    """Return an operation in words, with its answer and its times."""
+    until = "no known end" if one.end == OPEN_NS else f"{one.end} ns"
+    return f"{one.f} {one.index} {did(one)} in [{one.call}, {until}]"
+
+
+def _says_something(row: Mapping[str, Any]) -> bool:
+    if row["outcome"] == Outcome.INFO:
+        return row["f"] in CHANGES
+    return row["outcome"] == Outcome.OK or (row["f"] in CHANGES and row["error"] is None)
+
+
+def _znode(row: Mapping[str, Any]) -> ZnodeOperation:
+    crashed = row["outcome"] == Outcome.INFO or row["return_ns"] is None
+    one = ZnodeOperation(
+        index=row["index"],
+        process=row["process"],
+        session=row["session"],
+        server=row["server"],
+        f=row["f"],
+        outcome=row["outcome"],
+        call=row["call_ns"],
+        end=OPEN_NS if crashed else row["return_ns"],
+        expected=row["expected"],
+        life=row["life"],
+        version=row["version"],
+        zxid=row["zxid"],
+        value=row["value"],
+    )
+    for mistake in _mistakes(one):
+        raise ValueError(f"operation {one.index}, {one.f}, {mistake}")
+    return one
+
+
+def _mistakes(one: ZnodeOperation) -> Iterator[str]:
+    if one.f not in CHANGES | READS:
+        yield "is nothing that is done to a znode"
+    if one.end < one.call:
+        yield "returned before it was called"
+    if (one.life is None) != (one.version is None):
+        yield "has a life without a version, or the other way round"
+    if one.is_ok and not one.is_read and one.life is None:
+        yield "made nothing that it tells"
+    if one.f == "cas" and one.expected is None:
+        yield "expects nothing"
+
+
+def did(one: ZnodeOperation) -> str:
+    """Return in words what became of an operation."""
+    expecting = "" if one.expected is None else f" expecting version {one.expected}"
+    if one.outcome == Outcome.INFO:
+        writing = "" if one.value is None else f" of {one.value}"
+        return f"crashed{writing}{expecting}"
+    if one.is_refused:
+        return f"was refused{expecting}"
+    if one.life is None:
+        return "found no znode"
+    state = f"version {one.version} of life {one.life:#x}"
+    if one.f == "delete":
+        return f"ended {state}{expecting}"
+    verb = "found" if one.is_read else "made"
+    return f"{verb} {state} with {one.value}{expecting}"

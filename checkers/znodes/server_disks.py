@@ -1,0 +1,258 @@
+"""Comparison of the disks of an ensemble's servers, once all of them have stopped.
+
+- *divergent-transaction*: two logs hold different transactions of one zxid. A zxid has the epoch of
+  its leader in its upper half, and a leader proposes each zxid once. So no election explains that,
+  whatever was committed.
+- *divergent-tree*: servers that took over the state of the newest epoch's leader would restore
+  different trees. In one epoch each server has a beginning of what its leader proposed, and one may
+  have more of it than another. So they are compared up to the least of their ends: a path that a
+  later transaction of any of them touches is left out, with its parent, whose counters it changes.
+  Servers of an earlier epoch never heard of the end of the run, and say nothing. `/zookeeper/` is
+  left out, as ZooKeeper's own digest of a tree does: there, servers write on their own.
+- *orphan-ephemeral*: an ephemeral znode whose session is not open in the state of the same server.
+  A session and its ephemeral znodes end in one transaction.
+
+Disks do not show what servers held in memory alone: the final reads of clients see that.
+
+Source: Junqueira, Reed, Serafini 2011 (Zab: primary integrity, total order); ZooKeeper Programmer's
+Guide, Ephemeral Nodes; `org.apache.zookeeper.server.DigestCalculator`.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.entry import Entry, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View, counted, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "divergent_transactions", "divergent_trees", "orphan_ephemerals"]
+
+TRANSACTION: Final = "divergent-transaction"
+TREE: Final = "divergent-tree"
+ORPHAN: Final = "orphan-ephemeral"
+
+_ENSEMBLE: Final = "ensemble"
+"""The key of what concerns all servers."""
+_OWN: Final = "/zookeeper/"
+_COMPARED: Final = (
+    *("digest", "acl", "version", "cversion", "aversion", "czxid", "mzxid", "pzxid"),
+    *("ctime_ms", "mtime_ms", "ephemeral_owner"),
+)
+_CHANGED: Final = frozenset({"rollback", "flip_bit"})
+"""The faults after which a disk holds what its server never wrote last."""
+
+_Row = Mapping[str, Any]
+
+
+def divergent_transactions(tables: Tables, _: View) -> Judged:
+    """Find zxids of several transactions. Reads `transaction_log` and `faults`."""
+    log = tables["transaction_log"]
+    first = log.filter(pc.equal(log["item"], 0))
+    by_zxid = first.group_by("zxid").aggregate(
+        [("node", "count_distinct"), ("digest", "count_distinct")]
+    )
+    shared = by_zxid.filter(pc.greater(by_zxid["node_count_distinct"], 1))
+    several = by_zxid.filter(pc.greater(by_zxid["digest_count_distinct"], 1)).select(["zxid"])
+    rows = first.join(several, "zxid", join_type="left semi").to_pylist()
+    rows.sort(key=itemgetter("zxid", "node"))
+    proofs = [_two(list(same)) for _, same in groupby(rows, key=itemgetter("zxid"))]
+    allowed = len(proofs) if _disks_changed(tables) else 0
+    yield (
+        _ENSEMBLE,
+        spelled(TRANSACTION, _ENSEMBLE, proofs, cases=len(shared), allowed_count=allowed),
+    )
+
+
+def divergent_trees(tables: Tables, _: View) -> Judged:
+    """Compare the trees. Reads `server_disks`, `znodes`, `transaction_log` and `faults`."""
+    members = _members(tables["server_disks"])
+    if len(members) < 2:  # noqa: PLR2004 -- nothing to compare
+        return
+    common = min(members.values())
+    names = pa.array(sorted(members), pa.string())
+    log, znodes = tables["transaction_log"], tables["znodes"]
+    later = log.filter(
+        pc.and_(pc.is_in(log["node"], names), pc.greater(log["zxid"], common))
+    ).to_pylist()
+    kept = znodes.filter(
+        pc.and_(
+            pc.is_in(znodes["node"], names),
+            pc.invert(pc.starts_with(znodes["path"], pattern=_OWN)),
+        )
+    )
+    touched = pa.array(sorted(_touched(later, kept)), pa.string())
+    kept = kept.filter(pc.invert(pc.is_in(kept["path"], touched)))
+    by_path = kept.group_by("path").aggregate(
+        [("node", "count"), *((name, "count_distinct") for name in _COMPARED)]
+    )
+    differs = pc.not_equal(by_path["node_count"], len(members))
+    for name in _COMPARED:
+        differs = pc.or_(differs, pc.greater(by_path[f"{name}_count_distinct"], 1))
+    found = kept.join(by_path.filter(differs).select(["path"]), "path", join_type="left semi")
+    rows = sorted(found.to_pylist(), key=itemgetter("path", "node"))
+    proofs = [
+        _unlike(path, {row["node"]: row for row in same}, sorted(members), common)
+        for path, same in groupby(rows, key=itemgetter("path"))
+    ]
+    allowed = len(proofs) if _disks_changed(tables) else 0
+    yield _ENSEMBLE, spelled(TREE, _ENSEMBLE, proofs, cases=len(by_path), allowed_count=allowed)
+
+
+def orphan_ephemerals(tables: Tables, _: View) -> Judged:
+    """Find ephemeral znodes without their sessions, by server. Reads `znodes`."""
+    znodes = tables["znodes"]
+    ephemeral = znodes.filter(pc.is_valid(znodes["session_open"])).to_pylist()
+    for node in sorted({row["node"] for row in ephemeral}):
+        own = [row for row in ephemeral if row["node"] == node]
+        yield node, counted(ORPHAN, node, map(_orphan, own))
+
+
+def _members(disks: pa.Table) -> dict[str, int]:
+    """Return the last zxid of each server that took part in the newest epoch that any did."""
+    rows = [row for row in disks.to_pylist() if row["current_epoch"] is not None]
+    newest = max((row["current_epoch"] for row in rows), default=None)
+    return {row["node"]: row["last_zxid"] for row in rows if row["current_epoch"] == newest}
+
+
+def _touched(later: Sequence[_Row], znodes: pa.Table) -> set[str]:
+    """Return the paths that transactions change, whether as a znode or as the parent of one."""
+    ended = [row["session"] for row in later if row["type"] == "closeSession"]
+    owned = znodes.filter(pc.is_in(znodes["ephemeral_owner"], pa.array(ended, pa.int64())))
+    paths = {row["path"] for row in later if row["path"] is not None}
+    paths |= set(owned["path"].to_pylist())
+    return paths | {path.rpartition("/")[0] or "/" for path in paths}
+
+
+def _disks_changed(tables: Tables) -> bool:
+    return any(fault in _CHANGED for fault in tables["faults"]["fault"].to_pylist())
+
+
+def _two(same: Sequence[_Row]) -> Proof:
+    one = same[0]
+    other = next(row for row in same if row["digest"] != one["digest"])
+    return Proof.of(
+        "transaction {zxid} is {found} in the log of {node}, and {other} in that of {other_node}",
+        zxid=hex(one["zxid"]),
+        node=one["node"],
+        found=_request(one),
+        other_node=other["node"],
+        other=_request(other),
+    )
+
+
+def _request(row: _Row) -> str:
+    path = f" of {row['path']}" if row["path"] is not None else ""
+    return f"a {row['type']}{path} (session {row['session']:#x}, request {row['cxid']})"
+
+
+def _unlike(path: str, by_node: Mapping[str, _Row], nodes: Sequence[str], common: int) -> Proof:
+    one = nodes[0]
+    other = next(node for node in nodes if not _alike(by_node.get(one), by_node.get(node)))
+    first, second = by_node.get(one), by_node.get(other)
+    return Proof.of(
+        "up to {zxid}, which both have, {path} is {found} on {node}, and {other} on {other_node}",
+        zxid=hex(common),
+        path=path,
+        node=one,
+        found=_state(first, second),
+        other_node=other,
+        other=_state(second, first),
+    )
+
+
+def _alike(one: _Row | None, other: _Row | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return all(one[name] == other[name] for name in _COMPARED)
+
+
+def _state(row: _Row | None, other: _Row | None) -> str:
+    """Return a znode in words: its data, and what else sets it apart from another."""
+    if row is None:
+        return "not there"
+    data = "null" if row["value"] is None else repr(row["value"])[1:]
+    apart = ["version", "mzxid"] if other is None else [n for n in _COMPARED if row[n] != other[n]]
+    told = [f"{name} {_number(name, row[name])}" for name in apart if name != "digest"]
+    return ", ".join([data, *told])
+
+
+def _number(name: str, value: Any) -> str:
+    return hex(value) if name.endswith("zxid") or name == "ephemeral_owner" else str(value)
+
+
+def _orphan(row: _Row) -> Proof | None:
+    if row["session_open"]:
+        return None
+    return Proof.of(
+        "{node} has {path}, made by transaction {czxid} for session {session}, which is not open",
+        node=row["node"],
+        path=row["path"],
+        czxid=hex(row["czxid"]),
+        session=hex(row["ephemeral_owner"]),
+    )
+
+
+_ALLOWED: Final = "the run put an old copy of a disk into its place, or changed a bit on a disk"
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="Z7",
+            name=TRANSACTION,
+            title="Servers logged different transactions of one zxid",
+            rule="The transaction logs hold two transactions of one zxid that differ in their "
+            "session, request, time, type or content.",
+            meaning="Two leaders led one epoch, or one forgot what it had proposed: the servers "
+            "do not agree on the order of changes.",
+            case="a zxid in the logs of two servers",
+            source="Junqueira, Reed, Serafini: Zab, 2011",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=_ALLOWED,
+            needs=("transaction_log",),
+        ),
+        kernel=divergent_transactions,
+        tables=("transaction_log", "faults"),
+    ),
+    TableCheck(
+        entry=Entry(
+            id="Z8",
+            name=TREE,
+            title="Servers have different trees",
+            rule="Of the servers whose current epoch is the newest, two would restore a znode "
+            "with different data, permissions, versions, zxids, times or owners, or only one "
+            "would restore it; up to the last transaction that all of them have, and without "
+            "what lies below /zookeeper.",
+            meaning="Clients are shown one state or another, by the server that they use, and "
+            "for good: no later transaction makes the trees equal.",
+            case="a path that is compared",
+            source="ZooKeeper Internals, Consistency Guarantees; "
+            "`org.apache.zookeeper.server.DigestCalculator`; ZOOKEEPER-4837",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=_ALLOWED,
+            needs=("server_disks", "transaction_log", "znodes"),
+        ),
+        kernel=divergent_trees,
+        tables=("server_disks", "transaction_log", "znodes", "faults"),
+    ),
+    TableCheck(
+        entry=Entry(
+            id="Z9",
+            name=ORPHAN,
+            title="An ephemeral znode outlived its session",
+            rule="A server would restore an ephemeral znode, and its session is not among those "
+            "that it would restore as open.",
+            meaning="A lock or a membership is kept for a client that is gone.",
+            case="an ephemeral znode on a server",
+            source="ZooKeeper Programmer's Guide, Ephemeral Nodes; ZOOKEEPER-2355",
+            needs=("znodes",),
+        ),
+        kernel=orphan_ephemerals,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Apache Kafka of the ZooKeeper generation: brokers whose metadata an ensemble keeps."""

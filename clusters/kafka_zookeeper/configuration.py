@@ -1,0 +1,50 @@
+"""The configuration of each broker of the ZooKeeper generation: a pure function of its spec."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from clusters.abilities import Route, direct
+from clusters.kafka.configuration import KafkaNode, broker_defaults, broker_listeners
+from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from clusters.zookeeper.configuration import EnsembleServer
+
+__all__ = ["SESSION_TIMEOUT_MS", "properties", "session_timeout_ms"]
+
+_SESSION: Final = "zookeeper.session.timeout.ms"
+SESSION_TIMEOUT_MS: Final = 3000
+"""The time after which a broker that is silent loses its znodes; 18 s in Kafka's own default."""
+_DEFAULTS: Final = {
+    _SESSION: str(SESSION_TIMEOUT_MS),
+    # The session's, by default: a broker that starts would end where the ensemble elects.
+    "zookeeper.connection.timeout.ms": "60000",
+    # 5 s by default, three times: brokers that stop together have no controller to ask.
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+
+
+def properties(
+    spec: KafkaZooKeeperSpec,
+    node: KafkaNode,
+    *,
+    servers: Iterable[EnsembleServer],
+    data: Path,
+    version: str,
+    route: Route = direct,
+) -> dict[str, str]:
+    """The broker's server.properties. Brokers' settings win over the common ones, over defaults."""
+    return {
+        **broker_defaults(spec.brokers, version=version),
+        **_DEFAULTS,
+        **spec.settings,
+        **spec.broker_settings,
+        **broker_listeners(node, route=route),
+        "broker.id": str(node.node_id),
+        "log.dirs": str(data),
+        "zookeeper.connect": ",".join(f"{one.host}:{one.client_port}" for one in servers),
+    }
+
+
+def session_timeout_ms(spec: KafkaZooKeeperSpec) -> int:
+    """Return the timeout of brokers' sessions."""
+    return int({**_DEFAULTS, **spec.settings, **spec.broker_settings}[_SESSION])

@@ -1,0 +1,102 @@
+"""Prepares and builds clusters of the ZooKeeper generation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from clusters.abilities import Route
+from clusters.hosts.command import run_command
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Host
+from clusters.hosts.warden import Warden
+from clusters.kafka.configuration import refuse_reserved
+from clusters.kafka.launch import HEAP
+from clusters.kafka_port import Role, TopicSpec
+from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
+from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
+from clusters.kafka_zookeeper.releases import fetch_release
+from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from clusters.provision.cache import Progress
+from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
+from clusters.system import Wanted
+from clusters.zookeeper.driver import DRIVER as ENSEMBLES
+from history.clock import Clock
+
+__all__ = ["DRIVER", "KafkaZooKeeperDriver"]
+
+_TRAINED: Final = KafkaZooKeeperSpec(brokers=1, java_options=(TRAINING_OPTION,))
+
+
+class KafkaZooKeeperDriver:
+    """`clusters.system.Driver`."""
+
+    cluster = KafkaZooKeeperCluster
+
+    def prepare(
+        self, spec: KafkaZooKeeperSpec, wanted: Wanted, say: Callable[[str], None]
+    ) -> KafkaZooKeeperPrepared:
+        """Prepare both releases, and archives of their classes."""
+        refuse_reserved(spec.settings, spec.broker_settings)
+        ensemble = ENSEMBLES.prepare(spec.ensemble, wanted, say)
+        # One of its own: the run has none yet, and nothing of this must outlive the harness either.
+        with Warden(run_id="prepare") as warden:
+            release = fetch_release(spec.release, java=ensemble.java, warden=warden, progress=say)
+            ready = KafkaZooKeeperPrepared(release=release, ensemble=ensemble)
+            archive = _class_archive(ready, warden=warden, progress=say)
+        return replace(ready, class_archive=archive)
+
+    def build(
+        self,
+        spec: KafkaZooKeeperSpec,
+        prepared: KafkaZooKeeperPrepared,
+        *,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        rules_off: Sequence[str],
+        port_base: int | None,
+        route: Route,
+    ) -> KafkaZooKeeperCluster:
+        """The cluster, with nothing of it running yet."""
+        assert not rules_off, "refused before"
+        return KafkaZooKeeperCluster(
+            spec,
+            prepared=prepared,
+            host=host,
+            directory=directory,
+            clock=clock,
+            port_base=port_base,
+            route=route,
+        )
+
+
+DRIVER: Final = KafkaZooKeeperDriver()
+
+
+def _class_archive(
+    ready: KafkaZooKeeperPrepared, *, warden: Warden, progress: Progress
+) -> Path | None:
+    def train(draft: Path) -> None:
+        host, clock = LocalHost(warden), Clock.start()
+        cluster = KafkaZooKeeperCluster(
+            _TRAINED, prepared=ready, host=host, directory=draft, clock=clock
+        )
+        try:
+            cluster.start()
+            cluster.create_topics([TopicSpec(name="t", replication_factor=1)])
+        finally:
+            cluster.stop()
+
+    training = Training(
+        title=f"Kafka {ready.version} on ZooKeeper",
+        release=ready.release,
+        java=ready.java,
+        heap=HEAP,
+        nodes={Role.BROKER: (f"{Role.BROKER}-1",)},
+        suffix="-zookeeper",
+        run=train,
+    )
+    run = partial(run_command, warden=warden)
+    return archives_of(training, run=run, progress=progress).get(Role.BROKER)

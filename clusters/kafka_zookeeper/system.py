@@ -1,0 +1,104 @@
+"""Apache Kafka of the ZooKeeper generation as a system: its clusters, as scenarios describe them.
+
+Of what Kafka's other clusters have, it lacks controllers of their own: one of the brokers is the
+active controller.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from clusters.kafka_port import BrokersSpec, Role
+from clusters.kafka_targets import TARGETS
+from clusters.kafka_zookeeper.conditions import CONDITIONS
+from clusters.kafka_zookeeper.targets import ENSEMBLE_TARGETS
+from clusters.kafka_zookeeper.view import SERVER_ID_BASE, first_view
+from clusters.link_protocol import LinkProtocol
+from clusters.port import KEY, NodeName, NodeRole, node_number, role_name
+from clusters.system import Make, System
+from clusters.zookeeper.system import SIZES, ZooKeeperSpec, refuse_reserved
+from history.failure import Mistakes
+
+__all__ = ["KAFKA_ZOOKEEPER", "SYSTEM", "KafkaZooKeeperSpec"]
+
+_SESSION_MS_MAX: Final = "60000"
+"""A play may need a broker whose session outlives all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaZooKeeperSpec(BrokersSpec):
+    """A cluster to build: how many servers and brokers, of which releases, with which settings."""
+
+    zookeepers: int = 1
+    release: str = field(default="3.9.2", metadata={KEY: "kafka"})
+    """A release of Apache Kafka from 2.1 to 3.9, or `path:DIR` of a build of the user's own."""
+    zookeeper: str = "3.9.5"
+    """The release of Apache ZooKeeper."""
+    zookeeper_settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of every server, as in zoo.cfg. They win over the harness's defaults."""
+
+    may_be_old: ClassVar[bool] = True
+    roles: ClassVar[tuple[NodeRole, ...]] = (
+        NodeRole(name=Role.ZOOKEEPER, decides=True),
+        NodeRole(name=Role.BROKER, serves_clients=True),
+    )
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of nodes of each role."""
+        return {Role.ZOOKEEPER: self.zookeepers, Role.BROKER: self.brokers}
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
+        return {
+            node: node_number(node) + (SERVER_ID_BASE if role_name(node) == Role.ZOOKEEPER else 0)
+            for node in self.nodes
+        }
+
+    @property
+    def ensemble(self) -> ZooKeeperSpec:
+        """The ensemble that keeps its metadata."""
+        return ZooKeeperSpec(
+            servers=self.zookeepers,
+            release=self.zookeeper,
+            settings={"maxSessionTimeout": _SESSION_MS_MAX, **self.zookeeper_settings},
+            java_options=self.java_options,
+        )
+
+    def check(self) -> None:
+        """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
+        mistakes = Mistakes()
+        if self.zookeepers not in SIZES:
+            mistakes.note(("zookeepers",), f"1, 3 or 5 servers, found {self.zookeepers}")
+        self.note_brokers(mistakes)
+        with mistakes.below("zookeeper_settings"):
+            refuse_reserved(self.zookeeper_settings)
+        mistakes.refuse()
+
+
+KAFKA_ZOOKEEPER: Final = Make(
+    name="kafka-zookeeper",
+    driver_module="clusters.kafka_zookeeper.driver",
+    releases_module="clusters.kafka_zookeeper.releases",
+    title="Kafka {release} on ZooKeeper",
+)
+"""A release of Apache Kafka and one of Apache ZooKeeper, as processes."""
+
+SYSTEM: Final = System(
+    name="kafka-zookeeper",
+    spec=KafkaZooKeeperSpec,
+    makes=(KAFKA_ZOOKEEPER,),
+    conditions=CONDITIONS,
+    first_view=first_view,
+    targets=(*TARGETS, *ENSEMBLE_TARGETS),
+    drawn_targets=("one broker", "leader", "active controller", "one zookeeper"),
+    tables=(
+        *("metadata_log", "describes", "replicas", "replica_records"),
+        *("ensemble", "server_disks", "transaction_log", "znodes"),
+        *("node_settings", "log_findings"),
+    ),
+    protocols=frozenset(LinkProtocol) - {LinkProtocol.BYTES},
+    led_by=Role.BROKER,
+    stands_for={Role.CONTROLLER: Role.ZOOKEEPER},
+)

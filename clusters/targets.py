@@ -1,0 +1,53 @@
+"""Nodes described by what they are to their system at a moment: its leader, a replica of a key.
+
+Each system states its own (`System.targets`). Plays and mixes name them by their words.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clusters.port import NodeName
+from history.failure import HarnessError
+
+__all__ = ["DescribedTarget", "NotNowError", "SystemState"]
+
+
+class NotNowError(HarnessError):
+    """A step cannot be done at this moment, but could be at another."""
+
+
+class SystemState(Protocol):
+    """The state of a system against which a description is resolved."""
+
+    @property
+    def broker_ids(self) -> Mapping[NodeName, int]:
+        """The ids, in views, of the nodes that serve clients."""
+
+    @property
+    def view(self) -> Any:
+        """The system's own `View`; None: no node showed anything."""
+
+    @property
+    def active_controller(self) -> NodeName | None:
+        """The node that leads the others; None if none does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedTarget:
+    """A description that one node at a time fits, or one of several."""
+
+    words: str
+    """The words of a play, without the key: "leader of", "active controller"."""
+    find: Callable[[SystemState, str, random.Random], NodeName]
+    """Returns the node that fits now, drawn if several do; the key is "" without one.
+
+    Raises NotNowError if none does."""
+    of_key: bool = False
+    """True if a key follows the words. A mix leaves the last of them out, and draws the key."""
+
+    @property
+    def drawn_as(self) -> str:
+        """The words of a mix."""
+        return self.words.removesuffix(" of") if self.of_key else self.words

@@ -1,0 +1,97 @@
+"""The snapshots of a data directory, and the tree that a server would start from.
+
+A snapshot `version-2/snapshot.<zxid>` has a header of 16 bytes, the sessions, the lists of
+permissions, and each znode behind its path; a path "/" ends them (the root's own is empty). A seal
+follows: an Adler-32 of all before, and "/" again. From 3.6 on the digest of the tree comes next,
+from 3.9 on the last zxid, each with a seal of its own; they are left unread. From 3.6 on a snapshot
+may be compressed: `.gz`, `.snappy` (`FileSnap`, `SnapStream`, `DataTree.serialize`).
+
+A server takes the newest snapshot that is whole. One that is not was being written when its server
+died: no damage.
+"""
+
+import struct
+from pathlib import Path
+from typing import Final
+from zlib import adler32
+
+from clusters.protocol.compression import Compression, RecordError
+from clusters.protocol.decompression import decompressed
+from clusters.protocol.jute import JuteError, JuteReader
+from clusters.protocol.zookeeper_transactions import read_acls
+from clusters.zookeeper.stored.logs import StoredError, zxid_of
+from clusters.zookeeper.stored.tree import OPEN, ROOT, StoredZnode, Tree
+
+__all__ = ["NEVER", "newest_tree", "read_snapshot"]
+
+NEVER: Final = 1 << 63
+"""A zxid after all others."""
+
+_HEADER: Final = struct.Struct(">4siq")
+_MAGIC: Final = b"ZKSN"
+_CODECS: Final = {".gz": Compression.GZIP, ".snappy": Compression.SNAPPY}
+_OPEN_ACLS: Final = -1
+_STAT: Final = struct.Struct(">qqqqiiiqq")
+_SEAL: Final = struct.Struct(">qi1s")
+
+
+def newest_tree(home: Path, *, before: int = NEVER) -> Tree | None:
+    """Return the tree of the newest whole snapshot in a `version-2` directory; None: there is none.
+
+    `before`: of a lower zxid than this one. Raises OSError if one cannot be read.
+    """
+    files = [path for path in home.glob("snapshot.*") if 0 <= zxid_of(path) < before]
+    for file in sorted(files, key=zxid_of, reverse=True):
+        try:
+            return read_snapshot(file)
+        except StoredError:
+            continue
+    return None
+
+
+def read_snapshot(path: Path) -> Tree:
+    """Return the tree and the sessions of a snapshot.
+
+    Raises StoredError, naming the file, if it is not whole; OSError if it cannot be read.
+    """
+    content, codec = path.read_bytes(), _CODECS.get(path.suffix)
+    try:
+        return _tree(content if codec is None else decompressed(content, codec), zxid_of(path))
+    except (JuteError, RecordError) as error:
+        raise StoredError(f"{path.name}: {error}") from error
+
+
+def _tree(content: bytes, zxid: int) -> Tree:
+    jute = JuteReader(content)
+    jute.skip(_HEADER.size)
+    if _HEADER.unpack_from(content)[0] != _MAGIC:
+        raise JuteError("it is no snapshot")
+    sessions = {jute.i64(): jute.i32() for _ in range(jute.i32())}
+    acls = {jute.i64(): read_acls(jute) for _ in range(jute.i32())}
+    acls[_OPEN_ACLS] = OPEN
+    znodes: dict[str, StoredZnode] = {}
+    while (path := jute.text()) != ROOT:
+        data, acl, at = jute.buffer(), jute.i64(), jute.at
+        jute.skip(_STAT.size)
+        czxid, mzxid, ctime, mtime, *versions, owner, pzxid = _STAT.unpack_from(content, at)
+        znodes[path or ROOT] = StoredZnode(
+            data=data,
+            acls=acls.get(acl, ()),
+            czxid=czxid,
+            mzxid=mzxid,
+            ctime_ms=ctime,
+            mtime_ms=mtime,
+            version=versions[0],
+            cversion=versions[1],
+            aversion=versions[2],
+            ephemeral_owner=owner,
+            pzxid=pzxid,
+        )
+    _check_seal(content, jute.at)
+    return Tree(znodes=znodes, sessions=sessions, zxid=zxid)
+
+
+def _check_seal(content: bytes, at: int) -> None:
+    checksum, seal = adler32(memoryview(content)[:at]), content[at : at + _SEAL.size]
+    if seal != _SEAL.pack(checksum, 1, ROOT.encode()):
+        raise JuteError(f"the checksum of its tree is {checksum:#x}, and its seal {seal.hex()}")

@@ -1,0 +1,144 @@
+"""The tree of a server: what transactions make of znodes and sessions (`server.DataTree`).
+
+A snapshot is written while transactions go on, so it may have some of what came after the zxid in
+its name. Transactions are therefore applied to what may have them already: one that finds nothing
+to do does nothing, and a parent's counters only grow.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from clusters.protocol.zookeeper_transactions import (
+    CONTAINER_OWNER,
+    TTL_OWNER,
+    Acl,
+    Change,
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    OpenSession,
+    Refusal,
+    SetAcl,
+    SetData,
+    Transaction,
+)
+
+__all__ = ["OPEN", "ROOT", "StoredZnode", "Tree", "parent_of"]
+
+ROOT: Final = "/"
+OPEN: Final = (Acl(permissions=31, scheme="world", id="anyone"),)
+
+
+@dataclass(slots=True, kw_only=True)
+class StoredZnode:
+    """A znode, with the counters of its Stat as they are stored."""
+
+    data: bytes | None = None
+    acls: tuple[Acl, ...] = OPEN
+    czxid: int = 0
+    mzxid: int = 0
+    ctime_ms: int = 0
+    mtime_ms: int = 0
+    version: int = 0
+    cversion: int = 0
+    """The children that were ever made; clients are told of those that were deleted, too."""
+    aversion: int = 0
+    ephemeral_owner: int = 0
+    pzxid: int = 0
+
+    @property
+    def session(self) -> int | None:
+        """The session that an ephemeral znode ends with; None: it is not ephemeral."""
+        owner = self.ephemeral_owner
+        marked = owner == CONTAINER_OWNER or owner >> 56 == TTL_OWNER >> 56
+        return None if owner == 0 or marked else owner
+
+
+def _new_tree() -> dict[str, StoredZnode]:
+    """Return the znodes of a server that was never told anything."""
+    own = ("/zookeeper", "/zookeeper/quota", "/zookeeper/config")
+    return {path: StoredZnode() for path in (ROOT, *own)}
+
+
+@dataclass(slots=True, kw_only=True)
+class Tree:
+    """The znodes by path, and the open sessions, as of a zxid."""
+
+    znodes: dict[str, StoredZnode] = field(default_factory=_new_tree)
+    sessions: dict[int, int] = field(default_factory=dict)
+    """The timeout of each open session, in ms."""
+    zxid: int = 0
+    _owned: dict[int, set[str]] = field(init=False, repr=False, compare=False)
+    """The ephemeral znodes of each session, and those of no session by their mark."""
+
+    def __post_init__(self) -> None:
+        """Find what each session owns."""
+        self._owned = defaultdict(set)
+        for path, znode in self.znodes.items():
+            self._owned[znode.ephemeral_owner].add(path)
+
+    def apply(self, transaction: Transaction) -> None:
+        """Carry out a transaction, of a zxid after all before."""
+        if not transaction.refused:
+            for _, change in transaction.changes:
+                self._carry_out(change, transaction)
+        self.zxid = transaction.zxid
+
+    def _carry_out(self, change: Change, by: Transaction) -> None:
+        match change:
+            case Create():
+                self._create(change, by)
+            case Delete():
+                self._delete(change.path, by.zxid)
+            case SetData():
+                if znode := self.znodes.get(change.path):
+                    znode.data, znode.version = change.data, change.version
+                    znode.mzxid, znode.mtime_ms = by.zxid, by.time_ms
+            case SetAcl():
+                if znode := self.znodes.get(change.path):
+                    znode.acls, znode.aversion = change.acls, change.version
+            case OpenSession():
+                self.sessions[by.session] = change.timeout_ms
+            case CloseSession():
+                self.sessions.pop(by.session, None)
+                for path in {*(change.paths or ()), *self._owned.get(by.session, ())}:
+                    self._delete(path, by.zxid)
+            case Check() | Refusal():
+                pass
+            case _:
+                assert_never(change)
+
+    def _create(self, change: Create, by: Transaction) -> None:
+        parent = self.znodes.get(parent_of(change.path))
+        if parent is None:
+            return
+        if change.parent_cversion > parent.cversion:
+            parent.cversion, parent.pzxid = change.parent_cversion, by.zxid
+        if change.path in self.znodes:
+            return
+        self.znodes[change.path] = StoredZnode(
+            data=change.data,
+            acls=change.acls,
+            czxid=by.zxid,
+            mzxid=by.zxid,
+            pzxid=by.zxid,
+            ctime_ms=by.time_ms,
+            mtime_ms=by.time_ms,
+            ephemeral_owner=change.ephemeral_owner,
+        )
+        self._owned[change.ephemeral_owner].add(change.path)
+
+    def _delete(self, path: str, zxid: int) -> None:
+        znode = self.znodes.pop(path, None)
+        if znode is None:
+            return
+        self._owned[znode.ephemeral_owner].discard(path)
+        if parent := self.znodes.get(parent_of(path)):
+            parent.pzxid = max(parent.pzxid, zxid)
+
+
+def parent_of(path: str) -> str:
+    """Return the path of a znode's parent."""
+    return path.rpartition("/")[0] or ROOT

@@ -1,0 +1,35 @@
+"""The servers that a play can describe: the leader, and a follower."""
+
+import random
+from typing import Final
+
+from clusters.port import NodeName
+from clusters.targets import DescribedTarget, NotNowError, SystemState
+from clusters.zookeeper.view import EnsembleView
+
+__all__ = ["TARGETS"]
+
+
+def _leader(now: SystemState, _key: str, _draw: random.Random) -> NodeName:
+    shown: EnsembleView | None = now.view
+    if shown is None or shown.leader is None:
+        raise NotNowError("no server says that it leads")
+    return _nodes(now)[shown.leader]
+
+
+def _follower(now: SystemState, _key: str, draw: random.Random) -> NodeName:
+    shown: EnsembleView | None = now.view
+    followers = [] if shown is None else sorted(shown.taking_part - {shown.leader})
+    if not followers:
+        raise NotNowError("no server says that it follows")
+    return _nodes(now)[draw.choice(followers)]
+
+
+def _nodes(now: SystemState) -> dict[int, NodeName]:
+    return {number: node for node, number in now.broker_ids.items()}
+
+
+TARGETS: Final = (
+    DescribedTarget(words="leader", find=_leader),
+    DescribedTarget(words="follower", find=_follower),
+)

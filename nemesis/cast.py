@@ -1,0 +1,40 @@
+"""The parties of a drawn window: who leads, who follows, who stands by, who decides."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
+
+__all__ = ["Cast", "drawn_cast"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """The parties, as they are when the play is drawn."""
+
+    key: str
+    leader: NodeName
+    follower: NodeName
+    third: NodeName | None
+    controllers: tuple[NodeName, ...]
+
+
+def drawn_cast(
+    draw: random.Random, key: str, replicas: Sequence[int], nodes: Sequence[NodeName]
+) -> Cast:
+    """Draw who is who around `key`, whose replicas are these brokers, the leader first."""
+    leader, follower = replicas[0], draw.choice(replicas[1:])
+    others = [n for n in nodes if role_of(n) is Role.BROKER and n not in _names(leader, follower)]
+    return Cast(
+        key=key,
+        leader=NodeName(f"broker-{leader}"),
+        follower=NodeName(f"broker-{follower}"),
+        third=draw.choice(others) if others else None,
+        controllers=tuple(node for node in nodes if role_of(node) is Role.CONTROLLER),
+    )
+
+
+def _names(*numbers: int) -> tuple[NodeName, ...]:
+    return tuple(NodeName(f"broker-{number}") for number in numbers)

@@ -1,0 +1,169 @@
+"""Faults that wait for the protocol, as a mix draws them: strikes in the middle of a message.
+
+Single messages are held, dropped, delayed, sent twice or out of order; or nodes are struck while
+one is held or as soon as one is seen. Each is a play of `nemesis.windows`, `relays` or
+`late_fetches` around a partition, with the broker that leads it then. Strikes are what nodes of any
+cluster can suffer; power is cut where the mix cuts power, too.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from random import Random
+from typing import Final
+
+from clusters.kafka_port import ClusterView, Role
+from nemesis import late_fetches, relays
+from nemesis.late_fetches import drawn_late_fetch
+from nemesis.messages import MESSAGES, drawn_message
+from nemesis.relays import drawn_relay
+from nemesis.verbs.cut_power import CutPower
+from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.pause import Pause
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.step import Play
+from nemesis.verbs.stop import ShutDown
+from nemesis.verbs.takes import Takes
+from nemesis.windows import drawn_message_fault, drawn_window
+from nemesis.wire.rules import Action, Delay, Drop, Duplicate, Hold, Reorder
+
+__all__ = ["EPISODES"]
+
+_STRIKES: Final = (Kill, Kill, Kill, Pause, ShutDown)
+"""A node that loses its disk was killed: that is what most strikes are."""
+_DELAYS_MS: Final = (50.0, 200.0, 1000.0, 4000.0)
+"""Of a single message: up to longer than a session."""
+
+
+def _begin_window(draft: Opening, *, form: str) -> Begun | None:
+    message = drawn_message(draft.draw, nodes=draft.scene.nodes, among=draft.messages)
+    key = draft.draw.choice(draft.keys)
+    replicas = _led_first(draft, key, replicas_min=2)
+    if message is None or not replicas:
+        return None
+    play = drawn_window(
+        draft.draw,
+        key=key,
+        replicas=replicas,
+        nodes=draft.scene.nodes,
+        strikes=(*_STRIKES, CutPower) if "cut_power" in draft.faults else _STRIKES,
+        message=message,
+        passes=form == "ambush",
+    )
+    of_quorum = MESSAGES[message].sender is Role.CONTROLLER
+    return _begun(draft, play, form=form, key=None if of_quorum else key, rule="window")
+
+
+def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Action]) -> Begun | None:
+    message = drawn_message(draft.draw, nodes=draft.scene.nodes, among=draft.messages)
+    key = draft.draw.choice(draft.keys)
+    replicas = _led_first(draft, key, replicas_min=2)
+    if message is None or not replicas:
+        return None
+    play = drawn_message_fault(
+        draft.draw,
+        key=key,
+        replicas=replicas,
+        nodes=draft.scene.nodes,
+        message=message,
+        action=action(draft.draw),
+    )
+    return _begun(draft, play, form=form, key=key, rule="window", opens=form == "hold")
+
+
+def _begin_play(
+    draft: Opening, *, form: str, drawn: Callable[..., Play], replicas_min: int, rule: str = ""
+) -> Begun | None:
+    key = draft.draw.choice(draft.keys)
+    replicas = _led_first(draft, key, replicas_min=replicas_min)
+    if not replicas:
+        return None
+    return _begun(
+        draft, drawn(draft.draw, key=key, replicas=replicas), form=form, key=key, rule=rule
+    )
+
+
+def _begun(
+    draft: Opening, play: Play, *, form: str, key: str | None, rule: str = "", opens: bool = True
+) -> Begun:
+    """Begin the play; its window, if it opens one, is that of this rule, or of the first."""
+    laid = [step for step in play if isinstance(step, Lay) and rule in ("", step.name)]
+    if not laid or not opens:
+        return Begun(nodes=(), due=[], play=play)
+    window = EpisodeWindow(
+        name=draft.name,
+        rule=f"{draft.name}-{laid[0].name}",
+        kind=f"{laid[0].match.api} {laid[0].match.direction}",
+        form=form,
+        key=key,
+    )
+    return Begun(nodes=(), due=[], play=play, window=window)
+
+
+def _led_first(draft: Opening, key: str, *, replicas_min: int) -> tuple[int, ...]:
+    """Return the replicas of the key, its leader first; none if no play can begin with them."""
+    view: ClusterView | None = draft.scene.view
+    shown = None if view is None else view.partitions.get(key)
+    if shown is None or shown.leader is None or len(shown.replicas) < replicas_min:
+        return ()
+    busy = {draft.scene.broker_ids.get(node) for node in draft.busy}
+    if Role.BROKER not in draft.roles or busy.intersection(shown.replicas):
+        return ()
+    return (shown.leader, *(one for one in shown.replicas if one != shown.leader))
+
+
+def _delay(draw: Random) -> Delay:
+    low, high = sorted(draw.choices(_DELAYS_MS, k=2))
+    return Delay(min_ms=low, max_ms=high)
+
+
+_SINGLE: Final[Mapping[str, tuple[Callable[[Random], Action], str]]] = {
+    "hold": (lambda _draw: Hold(), "a message is held for a while"),
+    "drop": (lambda _draw: Drop(), "messages are dropped, and their connections cut"),
+    "delay_rpc": (_delay, "messages come up to four seconds later"),
+    "duplicate": (lambda _draw: Duplicate(), "requests arrive twice"),
+    "reorder": (lambda _draw: Reorder(), "requests are overtaken by the next ones"),
+}
+"""The faults of single messages, and what each does, in words."""
+_FORMS: Final = {
+    "window": "a message is held; nodes are struck, lose a disk, come back; then it arrives",
+    "ambush": "nodes are struck as soon as a message was seen, which is passed on",
+}
+
+EPISODES = (
+    *(
+        Episode(
+            kind=form,
+            begin=partial(_begin_single, form=form, action=action),
+            takes=Takes.PROXY,
+            strikes=meaning,
+        )
+        for form, (action, meaning) in _SINGLE.items()
+    ),
+    *(
+        Episode(
+            kind=form, begin=partial(_begin_window, form=form), takes=Takes.PROXY, strikes=meaning
+        )
+        for form, meaning in _FORMS.items()
+    ),
+    Episode(
+        kind="relay",
+        begin=partial(
+            _begin_play, form="relay", drawn=drawn_relay, replicas_min=relays.REPLICAS_MIN
+        ),
+        takes=Takes.PROXY,
+        strikes="a leadership goes round while replicas do not hear each other (three replicas)",
+    ),
+    Episode(
+        kind="late_fetch",
+        begin=partial(
+            _begin_play,
+            form="late_fetch",
+            drawn=drawn_late_fetch,
+            replicas_min=late_fetches.REPLICAS_MIN,
+            rule="late",
+        ),
+        takes=Takes.PROXY,
+        strikes="a Fetch arrives after its sender lost its disk and came back (three replicas)",
+    ),
+)

@@ -1,0 +1,117 @@
+"""Messages that Kafka 4.0 has given up, as kio would write them: kio has no schemas of them.
+
+They are those of a controller that keeps its state in ZooKeeper (LeaderAndIsr, StopReplica,
+UpdateMetadata, ControlledShutdown) and AlterPartition 0 and 1, which name topics. `old_messages/`
+has their definitions as they lie in the jars of Kafka 3.9.2, without comments. Entity types are
+made of them once they are asked for, so that kio's readers and writers take them.
+
+ControlledShutdown 0 is left out: Kafka before 0.9 sent it, with a header of its own.
+"""
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import field, make_dataclass
+from functools import cache
+from importlib.resources import files
+from types import GenericAlias
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.request_header.v1.header import RequestHeader as RequestHeader1
+from kio.schema.request_header.v2.header import RequestHeader as RequestHeader2
+from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeader0
+from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeader1
+from kio.static.constants import EntityType
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
+
+from clusters.protocol.message_definitions import Field, Message, parsed_message
+from nemesis.wire.apis import API_KEYS, GIVEN_UP
+from nemesis.wire.rules import Direction
+
+__all__ = ["old_entity_type", "old_versions"]
+
+_NAMES: Final = {API_KEYS[name]: name for name in ("AlterPartition", *GIVEN_UP)}
+"""The APIs with messages that kio does not have, by their keys."""
+
+_TYPES: Final[Mapping[str, Any]] = {
+    "bool": bool,
+    "int8": i8,
+    "int16": i16,
+    "int32": i32,
+    "int64": i64,
+    "string": str,
+    "uuid": uuid.UUID | None,
+}
+_BY_NAME: Final[Mapping[str, tuple[str, str, Any]]] = {
+    "errorCode": ("error_code", "error_code", ErrorCode),
+    "throttleTimeMs": ("throttle_time", "timedelta_i32", i32Timedelta),
+}
+"""Fields that kio writes in another way than their type says: name, type and class."""
+_HEADERS: Final = {
+    (Direction.REQUEST, False): RequestHeader1,
+    (Direction.REQUEST, True): RequestHeader2,
+    (Direction.RESPONSE, False): ResponseHeader0,
+    (Direction.RESPONSE, True): ResponseHeader1,
+}
+
+
+def old_versions(api_key: int) -> range:
+    """Return the versions of an API that are defined here; none of all others."""
+    name = _NAMES.get(api_key)
+    if name is None:
+        return range(0)
+    versions = _definition(name, Direction.REQUEST).versions
+    return range(versions.first, versions.last + 1)
+
+
+@cache
+def old_entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
+    """Return the class of a message that is defined here, as kio's are."""
+    message = _definition(_NAMES[api_key], direction)
+    flexible = api_version in message.flexible
+    shared = {
+        "__version__": i16(api_version),
+        "__flexible__": flexible,
+        "__api_key__": i16(api_key),
+        "__header_schema__": _HEADERS[direction, flexible],
+    }
+    kind = EntityType.request if direction is Direction.REQUEST else EntityType.response
+    return _made(message.name, message.fields, shared, kind=kind)
+
+
+@cache
+def _definition(api: str, direction: Direction) -> Message:
+    name = f"{api}{direction.value.capitalize()}.json"
+    place = files("nemesis.wire.decoding") / "old_messages" / name
+    return parsed_message(place.read_text(encoding="utf-8"))
+
+
+def _made(
+    name: str, members: tuple[Field, ...], shared: Mapping[str, Any], *, kind: EntityType
+) -> Any:
+    stated = [_member(one, shared) for one in members if shared["__version__"] in one.versions]
+    own = {**shared, "__type__": kind}
+    return make_dataclass(name, stated, namespace=own, frozen=True, slots=True, kw_only=True)
+
+
+def _member(one: Field, shared: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    version = shared["__version__"]
+    if one.fields:
+        inner = _made(one.type, one.fields, shared, kind=EntityType.nested)
+        return _snake(one.name), _tuple_of(inner), field()
+    name, kafka_type, plain = _BY_NAME.get(one.name, (_snake(one.name), one.type, _TYPES[one.type]))
+    metadata: dict[str, Any] = {"kafka_type": kafka_type}
+    if version in one.tagged:
+        # A tag is left out where its field has the default, which is zero in all of these.
+        return name, plain, field(metadata=metadata | {"tag": one.tag}, default=plain(0))
+    hint = _tuple_of(plain) if one.array else plain
+    return name, hint | None if version in one.nullable else hint, field(metadata=metadata)
+
+
+def _tuple_of(kind: Any) -> Any:
+    return GenericAlias(tuple, (kind, ...))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

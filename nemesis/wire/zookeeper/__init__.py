@@ -1,0 +1,1 @@
+"""ZooKeeper's three protocols: where their messages begin and end, and what they say."""

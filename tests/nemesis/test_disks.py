@@ -1,0 +1,55 @@
+"""Which disks may be lost: the last member of an ISR keeps its own, and one loss is enough."""
+
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeName
+from nemesis.disks import LostDisks
+from nemesis.targets import Scene
+
+CONTROLLER, ONE, TWO, THREE = map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))
+IDS = {ONE: 1, TWO: 2, THREE: 3}
+
+
+def scene(*isr: int, up: tuple[int, ...] = (1, 2, 3)) -> Scene:
+    partition = PartitionView(leader=isr[0], isr=isr, replicas=(1, 2, 3))
+    view = ClusterView(
+        time_ns=0, brokers=frozenset(up), serving=frozenset(up), partitions={"t-0": partition}
+    )
+    return Scene(nodes=(CONTROLLER, *IDS), broker_ids=IDS, view=view, active_controller=CONTROLLER)
+
+
+def test_a_member_may_lose_its_disk_if_another_one_goes_on() -> None:
+    assert LostDisks().may_lose(TWO, scene(1, 2), gone=())
+    assert not LostDisks().may_lose(TWO, scene(1, 2), gone=(ONE,))
+    assert not LostDisks().may_lose(TWO, scene(1, 2, up=(2, 3)), gone=())
+    assert not LostDisks().may_lose(TWO, scene(2), gone=())
+
+
+def test_a_replica_out_of_the_isr_may_be_lost_whoever_is_down() -> None:
+    assert LostDisks().may_lose(TWO, scene(1, up=(2,)), gone=(ONE, THREE))
+
+
+def test_where_nothing_is_shown_nothing_may_be_lost() -> None:
+    blind = Scene(nodes=(), broker_ids=IDS, view=None, active_controller=None)
+    assert not LostDisks().may_lose(TWO, blind, gone=())
+
+
+def test_a_lost_disk_is_pending_until_a_later_look_shows_it_out_of_every_isr() -> None:
+    disks = LostDisks()
+    disks.lose(TWO, look_count=7)
+    disks.look(scene(1, 3), look_count=8, impaired={TWO})  # it may have begun before the loss
+    assert set(disks.pending) == {TWO}
+    disks.look(scene(1, 2, 3), look_count=9, impaired={TWO})
+    assert set(disks.pending) == {TWO}
+    disks.look(scene(1, 3), look_count=10, impaired={TWO})
+    assert not disks.pending
+
+
+def test_a_second_disk_is_lost_only_when_the_first_is_whole_again() -> None:
+    disks = LostDisks()
+    disks.lose(TWO, look_count=0)
+    disks.look(scene(1, 3), look_count=2, impaired={TWO})
+    assert not disks.may_lose(THREE, scene(1, 3), gone={TWO})
+    assert disks.may_lose(TWO, scene(1, 3), gone={TWO})
+    disks.look(scene(1, 2, 3), look_count=4, impaired=())
+    assert not disks.lost
+    assert disks.may_lose(THREE, scene(1, 2, 3), gone=())
