@@ -47,6 +47,10 @@ class Role(StrEnum):
     """A server of the ensemble that keeps the metadata of a cluster without controllers."""
 
 
+KRAFT_ROLES: Final = (Role.CONTROLLER, Role.BROKER)
+"""The roles of a cluster whose metadata its own controllers keep, in the order of their start."""
+
+
 def role_of(node: NodeName) -> Role:
     """The role that a node's name states."""
     return Role(role_name(node))

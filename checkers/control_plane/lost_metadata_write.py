@@ -4,7 +4,8 @@ A controller answers a client's write once its records are committed. So the log
 every write that was acknowledged, a record that was appended between its call and its return:
 
 - of a creation, a TopicRecord with the topic id that the client was told;
-- of a deletion, a RemoveTopicRecord of a topic of that name;
+- of a deletion, a RemoveTopicRecord of a topic of that name; in the ZooKeeper generation, where the
+  topic itself goes later, a TopicDeletionRecord;
 - of a change of a setting, a ConfigRecord of that topic with the value that was written.
 
 The times of the log are the wall clock of its controller, widened by what clocks may differ. All
@@ -102,7 +103,7 @@ def _place_in_log(record: MetadataRecord) -> _Place | None:
     match record.type:
         case "TopicRecord":
             return _CREATE, record.topic_id or ""
-        case "RemoveTopicRecord":
+        case "RemoveTopicRecord" | "TopicDeletionRecord":
             return _DELETE, record.topic or ""
         case "ConfigRecord":
             return _ALTER, f"{record.topic}={record.value}"

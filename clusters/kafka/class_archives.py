@@ -11,7 +11,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.launch import HEAP
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import KRAFT_ROLES, KafkaSpec, Role, TopicSpec
 from clusters.provision.cache import Progress
 from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from history.clock import Clock
@@ -28,7 +28,7 @@ def class_archives(
         release=prepared.release,
         java=prepared.java,
         heap=HEAP,
-        nodes={role: (f"{role}-1",) for role in (Role.CONTROLLER, Role.BROKER)},
+        nodes={role: (f"{role}-1",) for role in KRAFT_ROLES},
         run=lambda draft: _train(draft, replace(prepared, class_archives={}), warden=warden),
     )
     found = archives_of(training, run=partial(run_command, warden=warden), progress=progress)

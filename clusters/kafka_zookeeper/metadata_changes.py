@@ -1,13 +1,15 @@
 """Changes of Kafka's metadata by transactions of an ensemble, as rows of METADATA_LOG.
 
 In the ZooKeeper generation the metadata log is the ensemble's: each change of these znodes is a
-decision, its zxid the metadata offset, and its type that of the record that KRaft has for it.
+decision, its zxid the metadata offset, and its type that of the record that KRaft has for it, if
+it has one.
 
 | znode | row |
 |---|---|
 | `/brokers/ids/N` made | RegisterBrokerRecord, UnfenceBrokerRecord; the zxid is its broker epoch |
 | `/brokers/ids/N` gone | FenceBrokerRecord: its session has ended |
 | `/brokers/topics/T` made, gone | TopicRecord, RemoveTopicRecord; its content has the replicas |
+| `/admin/delete_topics/T` made | TopicDeletionRecord, unknown to KRaft: the deletion is decided |
 | `/brokers/topics/T/partitions/P/state` | PartitionRecord, then a PartitionChangeRecord a change |
 | `/controller_epoch` | LeaderChangeMessage: the broker in `/controller` is the active controller |
 | `/config/topics/T`, `/config/brokers/N` | ConfigRecord, one a setting that changed |
@@ -37,6 +39,7 @@ __all__ = ["MetadataChanges"]
 
 _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
+_DELETION: Final = re.compile(r"/admin/delete_topics/([^/]+)")
 _BROKER: Final = re.compile(r"/brokers/ids/(\d+)")
 _CONFIG: Final = re.compile(r"/config/(topics|brokers)/([^/]+)")
 _CONTROLLER: Final = "/controller"
@@ -120,6 +123,8 @@ class MetadataChanges:
             yield from self._topic(found[1], content, czxid)
         elif found := _CONFIG.fullmatch(path):
             yield from self._configured(path, found[1], found[2], content)
+        elif found := _DELETION.fullmatch(path):
+            yield {"type": "TopicDeletionRecord", "topic": found[1], "detail": path}
         elif czxid is not None and (found := _BROKER.fullmatch(path)):
             registered = {"broker_id": int(found[1]), "broker_epoch": czxid, "detail": path}
             yield {

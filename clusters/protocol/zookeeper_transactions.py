@@ -136,7 +136,7 @@ class Transaction:
     time_ms: int
     """The leader's wall clock, ms since 1970."""
     changes: tuple[tuple[str, Change], ...]
-    """The changes that it makes, each behind its type: "create2", "setData", …; several in a multi."""
+    """The changes, each behind its type ("create2", "setData"); a multi has several."""
     digest: int
     """Of header and body: equal transactions have equal digests."""
     tree_digest: int | None

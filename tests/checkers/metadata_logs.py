@@ -11,6 +11,7 @@
     6 partition t-0 replicas 1,2 isr 1,2 leader 1 [leader-epoch 3] [partition-epoch 7]
     7 change t-0 isr 1 [leader 1] [replicas 1,2] [elr 2] [last-elr 2] [recovering] [recovered]
     8 noop / 9 begin / 10 abort / 11 end / 12 delete t / 13 clear-elr t
+    8 to-delete t                       in the ZooKeeper generation, where the topic goes later
     14 feature kraft.version 1
     15 producer-ids 1000 for 2 [epoch-is 3]
     16 config t min.insync.replicas 2   of all topics: `config - min.insync.replicas 2`
@@ -280,9 +281,10 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
         return {"type": "ConfigRecord", "topic": topic, "name": rest[0], "value": rest[1]}
     if verb == "feature":
         return {"type": "FeatureLevelRecord", "name": subject, "value": rest[0]}
-    if verb in ("topic", "delete", "clear-elr"):
+    if verb in ("topic", "to-delete", "delete", "clear-elr"):
         kind = {
             "topic": "TopicRecord",
+            "to-delete": "TopicDeletionRecord",
             "delete": "RemoveTopicRecord",
             "clear-elr": "ClearElrRecord",
         }[verb]

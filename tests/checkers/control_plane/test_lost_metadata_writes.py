@@ -69,6 +69,13 @@ def test_a_batch_that_was_begun_before_the_call_may_have_got_the_record_later() 
     assert lost(late, log=LOG.replace("3 delete m at 3000", "3 topic o as id-c at 2100"))
 
 
+def test_a_deletion_stands_where_it_is_decided_and_the_topic_goes_later() -> None:
+    later = LOG.replace("3 delete m at 3000", "3 noop at 3000\n4 noop at 3900\n5 delete m at 5300")
+    later = later.replace("4 topic n", "6 topic n").replace("at 4000", "at 5400")
+    assert lost(DELETE, log=later)
+    assert not lost(DELETE, log=later.replace("3 noop", "3 to-delete m"))
+
+
 @pytest.mark.parametrize("write", WRITES, ids=IDS)
 def test_a_record_from_another_time_is_not_the_writes(write: dict[str, Any]) -> None:
     assert lost(write | {"call_ns": 5000, "return_ns": 5050})

@@ -143,6 +143,20 @@ def test_a_topic_without_an_id_goes_by_the_zxid_that_made_it() -> None:
     ]
 
 
+def test_a_deletion_is_decided_before_the_topic_goes() -> None:
+    found = rows(
+        made(5, creation("/brokers/topics/t", data=topic([1]))),
+        made(6, creation("/admin/delete_topics/t")),
+        made(7, ("delete", Delete(path="/brokers/topics/t"))),
+        made(7, ("delete", Delete(path="/admin/delete_topics/t"))),
+    )
+    assert [picked(row, "type", "topic", "metadata_offset") for row in found] == [
+        ("TopicRecord", "t", 5),
+        ("TopicDeletionRecord", "t", 6),
+        ("RemoveTopicRecord", "t", 7),
+    ]
+
+
 def test_an_election_is_the_change_of_the_controller_epoch() -> None:
     elected = made(
         6,
