@@ -95,14 +95,24 @@ def by_partition(
 
 
 def by_key(
-    check: str, keys: Sequence[str], seen: View, judged: Callable[[PartitionHistory], Found]
+    check: str, records: pa.Table, seen: View, judged: Callable[[PartitionHistory], Found]
 ) -> Iterator[tuple[str, Found]]:
-    """Yield the findings on each key; the doubt instead if the log does not tell its partition."""
-    if keys and seen.log.doubt:
+    """Yield the findings on each key; the doubt instead if the log does not tell its partition.
+
+    A topic that was deleted before any client used its name is not the one that they used.
+    """
+    if len(records) and seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
-    for key in keys:
-        histories = [one for one in seen.histories() if one.key == key]
+    first_calls = records.group_by("key").aggregate([("call_ns", "min")]).sort_by("key")
+    for row in first_calls.to_pylist():
+        key, first_ns = row["key"], row["call_ns_min"]
+        histories = [
+            one
+            for one in seen.histories()
+            if one.key == key
+            and (one.deleted_ms is None or seen.facts.latest_ns(one.deleted_ms) >= first_ns)
+        ]
         if len(histories) == 1:
             yield key, judged(histories[0])
         else:

@@ -30,7 +30,6 @@ from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
-from checkers.replicas.replica_logs import keys_of
 from checkers.replicas.stretches import stretch_proofs
 from checkers.table_check import TableCheck
 
@@ -44,11 +43,10 @@ def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
-    keys = keys_of(tables["records"])
-    if keys and seen.facts.acks in ("all", "-1"):
+    if seen.facts.acks in ("all", "-1"):
         applied = Applied(tables["metadata_offsets"], seen.facts)
         judged = partial(_found, tables=tables, seen=seen, applied=applied)
-        yield from by_key(NAME, keys, seen, judged)
+        yield from by_key(NAME, tables["records"], seen, judged)
 
 
 def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Applied) -> Found:

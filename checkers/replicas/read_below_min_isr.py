@@ -48,7 +48,6 @@ from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
-from checkers.replicas.replica_logs import keys_of
 from checkers.replicas.stretches import stretch_proofs
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -119,7 +118,7 @@ def _judged(
         wanted = min_isr(history.topic, tables["node_settings"], seen)
         return _found(check, history.key, list(groups(history, reads, seen)), wanted)
 
-    yield from by_key(check, keys_of(tables["records"]), seen, judged)
+    yield from by_key(check, tables["records"], seen, judged)
 
 
 def _known(key: str, records: pa.Table, seen: View) -> FirstReads:

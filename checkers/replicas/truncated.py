@@ -36,7 +36,7 @@ from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import Commitment, Sends
-from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
 from checkers.replicas.stretches import stretch_proofs
 from checkers.table_check import TableCheck
 
@@ -69,7 +69,7 @@ def truncated_replicas(tables: Tables, seen: View) -> Judged:
             allowed_count=len(proofs) if history.elected_uncleanly else 0,
         )
 
-    yield from by_key(NAME, keys_of(tables["records"]), seen, judged)
+    yield from by_key(NAME, tables["records"], seen, judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

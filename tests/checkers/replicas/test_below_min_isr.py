@@ -86,6 +86,20 @@ def test_a_record_is_acknowledged_while_the_isr_is_too_small() -> None:
     )
 
 
+@pytest.mark.parametrize(("deleted", "is_judged"), [(-7500, True), (2990, False)])
+def test_a_topic_that_was_deleted_before_any_client_used_its_name_is_not_theirs(
+    deleted: int, *, is_judged: bool
+) -> None:
+    former = f"""
+    3 topic t as id-old at -8900
+    4 partition t-0 replicas 1 isr 1 leader 1 at -8900
+    5 delete t at {deleted}
+    6 topic t at -7000"""
+    log = LOG.replace("\n    5 topic t at -8000", former).replace("    6 config", "    7 config")
+    log = log.replace("    7 partition", "    8 partition")
+    assert ("t-0" in judged(sends(), offsets=knowing(1500), log=log)) is is_judged
+
+
 @pytest.mark.parametrize(
     ("shrunk", "grown"), [(2950, 6000), (3020, 6000), (1000, 3100), (1000, 2000)]
 )
