@@ -16,6 +16,7 @@ from history.failure import SpecError
 __all__ = [
     "CONDITIONS",
     "ActiveController",
+    "Deleted",
     "Fenced",
     "Isr",
     "IsrMember",
@@ -142,6 +143,25 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """There is no topic of this name."""
+
+    topic: str
+    rules: ClassVar[tuple[str, ...]] = ()
+
+    def holds(self, now: Observation) -> bool:
+        """Return whether it holds in this observation."""
+        view: BrokersView | None = now.view
+        return view is not None and all(
+            key.rpartition("-")[0] != self.topic for key in view.partitions
+        )
+
+    def data(self) -> object:
+        """Return the condition as a play writes it."""
+        return {"deleted": self.topic}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEnd:
     """The replica of the key on this broker's disk ends at this offset or beyond."""
 
@@ -201,6 +221,12 @@ def _log_end(_word: str, operand: object, stage: Stage) -> Condition:
     return LogEnd(key=key, node=broker, offset_min=count_of(offset))
 
 
+def _deleted(_word: str, operand: object, _stage: Stage) -> Condition:
+    if not isinstance(operand, str):
+        raise SpecError((), f"expected the name of a topic, found {operand!r}")
+    return Deleted(topic=operand)
+
+
 def _by_key(operand: object, stage: Stage) -> dict[str, object]:
     if not isinstance(operand, dict) or not operand:
         raise SpecError((), "expected partitions and values, e.g. {t-0: 1}")
@@ -236,4 +262,5 @@ CONDITIONS: Final[Mapping[str, Parse]] = {
     "active_controller": _active,
     "registered": _registered,
     "log_end": _log_end,
+    "deleted": _deleted,
 }

@@ -324,6 +324,9 @@ class Administers(Protocol):
     def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
         """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
 
+    def delete_topic(self, name: str, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) to delete it; returns once it was granted."""
+
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         """Make this broker the preferred replica and have it elected; returns once it leads."""
 

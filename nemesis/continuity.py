@@ -8,7 +8,7 @@ that cannot be read or cannot follow, so that one mistake is not found again in 
 
 from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
-from nemesis.steps import Choose, Gap, Play, Repeat, Step
+from nemesis.steps import Choose, Gap, Play, Repeat, Step, starts_clients
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import verb_of
 
@@ -17,7 +17,9 @@ __all__ = ["refuse_contradictions"]
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
     """Raise SpecError with the paths to the steps that cannot follow on those before them."""
-    _follow_all(play, PlayCourse.at_the_start(stage))
+    course = PlayCourse.at_the_start(stage)
+    course.clients_wait = starts_clients(play)
+    _follow_all(play, course)
 
 
 def _follow_all(play: Play, course: PlayCourse) -> None:

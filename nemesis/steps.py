@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from nemesis.verbs.registry import is_fault, kind_of, verb_of
+from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import AWAIT_BOUND_S, Breaking, OnNodes, Play, Step
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
@@ -20,6 +21,7 @@ __all__ = [
     "flat",
     "kinds_of_play",
     "places",
+    "starts_clients",
     "takes_of",
     "uses_clients",
 ]
@@ -93,6 +95,11 @@ def takes_of(steps: Iterable[Step]) -> frozenset[Takes]:
     """Return the means that nodes have to start with so that these can be done to them."""
     deeds = (verb_of(step).deed for step in flat(steps) if isinstance(step, OnNodes))
     return frozenset(deed.takes for deed in deeds if deed is not None and deed.takes is not None)
+
+
+def starts_clients(play: Iterable[Step]) -> bool:
+    """Return whether some step starts the clients, which then do not begin before the play."""
+    return any(isinstance(step, StartClients) for step in flat(play))
 
 
 def uses_clients(play: Iterable[Step]) -> bool:

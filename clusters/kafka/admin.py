@@ -25,6 +25,7 @@ from clusters.kafka.admin_requests import (
     alter_config,
     ask_write,
     create_topic,
+    delete_topic,
     elect_preferred,
     reassign,
 )
@@ -108,6 +109,22 @@ class KafkaAdmin:
         )
         topic_id = f" with id {answer.topic_id}" if answer.topic_id else ""
         return f"{asked} created topic {topic.name}{topic_id}"
+
+    def delete_topic(self, name: str, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) to delete it; returns once it was granted.
+
+        Raises HarnessError with Kafka's words if it is refused or not granted in time.
+        """
+        attempt_s = min(within_s, _ATTEMPT_S_MAX)
+        asked, _ = self.insist(
+            delete_topic(name, timeout_s=attempt_s, spoken=self._spoken),
+            what=f"delete topic {name}",
+            via=via,
+            deadline=time.monotonic() + within_s,
+            # After an attempt without a clear answer, it may well be gone.
+            done="UNKNOWN_TOPIC_OR_PARTITION",
+        )
+        return f"{asked} deleted topic {name}"
 
     def alter_config(
         self, topic: str, settings: Mapping[str, str], *, via: NodeName | None, within_s: float

@@ -22,8 +22,6 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 )
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
-from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
-from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
@@ -147,18 +145,18 @@ def create_partitions(topic: str, count: int, *, timeout_s: float) -> Write:
     return Write(request=request, response_type=CreatePartitionsResponse, answered=answered)
 
 
-def delete_topic(name: str, *, timeout_s: float) -> Write:
+def delete_topic(name: str, *, timeout_s: float, spoken: Spoken = NEWEST) -> Write:
     """Delete whatever topic has this name."""
-    request = DeleteTopicsRequest(
-        topics=(DeleteTopicState(name=TopicName(name), topic_id=None),),
-        timeout=_timeout(timeout_s),
-    )
 
-    def answered(response: DeleteTopicsResponse) -> Answered:
+    def answered(response: Any) -> Answered:
         (result,) = response.responses
-        return answer_of(result.error_code, result.error_message)
+        return answer_of(result.error_code, getattr(result, "error_message", None))
 
-    return Write(request=request, response_type=DeleteTopicsResponse, answered=answered)
+    return Write(
+        request=spoken.asking_deletion(name, timeout=_timeout(timeout_s)),
+        response_type=spoken.deleted,
+        answered=answered,
+    )
 
 
 def alter_config(topic: str, settings: Mapping[str, str]) -> Write:

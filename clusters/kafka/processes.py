@@ -188,6 +188,10 @@ class BrokerProcesses(ProcessCluster):
         """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
         return self._admin.create_topic(topic, via=via, within_s=within_s)
 
+    def delete_topic(self, name: str, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) to delete it; returns once it was granted."""
+        return self._admin.delete_topic(name, via=via, within_s=within_s)
+
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         """Make this broker the preferred replica and have it elected; returns once it leads."""
         return self._admin.move_leader(key, leader, within_s=within_s)

@@ -13,12 +13,17 @@ from kio.schema.create_topics.v3 import request as plain_creation
 from kio.schema.create_topics.v3 import response as plain_created
 from kio.schema.create_topics.v7 import request as creation
 from kio.schema.create_topics.v7 import response as created
+from kio.schema.delete_topics.v3.request import DeleteTopicsRequest as PlainDeletion
+from kio.schema.delete_topics.v3.response import DeleteTopicsResponse as PlainDeleted
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.metadata.v7.request import MetadataRequest as PlainRequest
 from kio.schema.metadata.v7.request import MetadataRequestTopic as PlainTopic
 from kio.schema.metadata.v7.response import MetadataResponse as PlainResponse
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
+from kio.static.primitive import i32Timedelta
 
 from clusters.provision.releases import version_numbers
 
@@ -35,9 +40,19 @@ class Spoken:
     """Of a request that creates topics."""
     created: ModuleType
     """Of its answer."""
+    deleted: type[Any]
+    """The answer to a request that deletes topics."""
     metadata: type[Any]
     """The answer that metadata comes in."""
     has_topic_ids: bool
+
+    def asking_deletion(self, name: str, *, timeout: i32Timedelta) -> Any:
+        """Return the request that deletes the topic of this name."""
+        topic = TopicName(name)
+        if not self.has_topic_ids:
+            return PlainDeletion(topic_names=(topic,), timeout=timeout)
+        state = DeleteTopicState(name=topic, topic_id=None)
+        return DeleteTopicsRequest(topics=(state,), timeout=timeout)
 
     def asking_metadata(self, names: Sequence[str] | None) -> Any:
         """Return the request for the metadata of these topics; None: of all."""
@@ -59,10 +74,18 @@ class Spoken:
 
 
 NEWEST: Final = Spoken(
-    creation=creation, created=created, metadata=MetadataResponse, has_topic_ids=True
+    creation=creation,
+    created=created,
+    deleted=DeleteTopicsResponse,
+    metadata=MetadataResponse,
+    has_topic_ids=True,
 )
 OLDEST: Final = Spoken(
-    creation=plain_creation, created=plain_created, metadata=PlainResponse, has_topic_ids=False
+    creation=plain_creation,
+    created=plain_created,
+    deleted=PlainDeleted,
+    metadata=PlainResponse,
+    has_topic_ids=False,
 )
 
 

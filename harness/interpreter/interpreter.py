@@ -49,6 +49,7 @@ from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.start import Start
+from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
@@ -79,6 +80,8 @@ class Interpreter:
     on_tick: Callable[[float, Observation], None] | None
     """Called at every tick: progress, and the watch over clients and nodes. None: the run is not
     watched, and no fault is settled."""
+    begin_clients: Callable[[], None] | None = None
+    """Starts the clients; None: they have begun before the play."""
     windows: WindowBook = field(default_factory=_unwritten_windows)
     """The book of the windows that a mix opens."""
     time: Time = field(default_factory=RealTime)
@@ -195,6 +198,13 @@ class Interpreter:
         """Do it now. False if what it waits for did not come by its bound, or by `end_s`."""
         self._end_s = end_s
         return verb_of(step).perform(step, self)
+
+    def start_clients(self, step: StartClients) -> bool:
+        """Start the clients of every workload."""
+        self.played.note(step, at_s=self._now_s())
+        if self.begin_clients is not None:
+            self.begin_clients()
+        return True
 
     def wait(self, step: Wait) -> bool:
         """Let time pass, no longer than the run lasts."""

@@ -23,13 +23,14 @@ from workloads.registry import kind_of
 __all__ = ["Together", "model_of", "tables_of", "together"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Together:
     """Several workloads as one; what is asked of records is the first one's."""
 
     first: Workload
     beside: tuple[Workload, ...] = ()
     time: Time = field(default_factory=RealTime)
+    started: bool = False
 
     @property
     def promises(self) -> Promises:
@@ -52,9 +53,11 @@ class Together:
         return self.first.clients if isinstance(self.first, HasProcesses) else None
 
     def start(self) -> None:
-        """Start all, one after the other."""
-        for one in self._all:
-            one.start()
+        """Start all, one after the other, unless they have been started."""
+        if not self.started:
+            self.started = True
+            for one in self._all:
+                one.start()
 
     def stop(self, timeout_s: float) -> None:
         """Stop all within the bound; those beside first, which take little of it."""

@@ -31,6 +31,7 @@ from history.clock import TellsTime
 from history.failure import HarnessError
 from history.journal import FaultJournal, RowJournal, SampleJournal
 from history.run_directory import RunDirectory
+from nemesis.steps import starts_clients
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
@@ -86,7 +87,8 @@ class Recording:
         network.count_registrations()
         clients = ClientFaults(self.workload.clients, journal=faults, played=played)
         sampler = Sampler(self.cluster, samples, self.time)
-        self.workload.start()
+        if not starts_clients(self.scenario.play or ()):
+            self.workload.start()
         with self._observer(lambda: self.workload.counts().ok, network.status) as observer:
             interpreter = Interpreter(
                 cluster=self.cluster,
@@ -96,11 +98,13 @@ class Recording:
                 played=played,
                 observer=observer,
                 draw=stream(self.seed, "nemesis"),
+                begin_clients=self.workload.start,
                 windows=windows,
                 time=self.time,
                 on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
             )
             self._break(interpreter)
+            self.workload.start()  # where the play ended before its step
             self.progress.say("healing")
             whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
             note(self.run, healed_ns=self.clock.now_ns())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clusters.kafka_conditions import LogEnd, Registered
 from clusters.kafka_port import LogEnds
-from clusters.observation import Condition, Down
+from clusters.observation import Acknowledged, Condition, Down
 from nemesis.condition_words import parse_condition
 from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
@@ -42,6 +42,8 @@ def _perform(step: Await, director: Director) -> bool:
 
 def _follow(step: Await, course: PlayCourse) -> None:
     condition = step.condition
+    if isinstance(condition, Acknowledged):
+        course.require_clients("await")
     for name in condition.rules:
         course.require(name, course.rules, word="await")
     if isinstance(condition, Down) and course.nodes.get(condition.node) is not Now.TROUBLED:

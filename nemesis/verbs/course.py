@@ -45,6 +45,12 @@ class PlayCourse:
     snapshots: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
     partitions: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    """The topics that there are: those of the scenario, and those that a step created."""
+    clients_topics: frozenset[str] = frozenset()
+    """The topics of the scenario, to which its clients write."""
+    clients_wait: bool = False
+    """No client has begun: a later step starts them."""
     paused_clients: set[ClientChoice] = field(default_factory=set)
     """The paused clients, as plays name them."""
     maybe: set[str] = field(default_factory=set)
@@ -54,7 +60,13 @@ class PlayCourse:
     def at_the_start(cls, stage: Stage) -> Self:
         """Return the course in which every member runs, and nothing is broken."""
         members = {node for node in stage.nodes if node not in stage.spares}
-        return cls(members=members, releases=ReleaseCourse.at_the_start(stage))
+        topics = frozenset(key.rpartition("-")[0] for key in stage.keys)
+        return cls(
+            members=members,
+            releases=ReleaseCourse.at_the_start(stage),
+            topics=set(topics),
+            clients_topics=topics,
+        )
 
     def copy(self) -> Self:
         """Return a copy, to follow one of several ways on."""
@@ -114,11 +126,40 @@ class PlayCourse:
         self.nodes |= dict.fromkeys(map(NodeName, nodes), Now.TROUBLED)
         self.certain = self.certain and bool(nodes)
         self.snapshots |= words
+        self.topics |= words
         self.maybe |= words
         self.paused_clients |= {
             ClientChoice(text=f"all {role}s") for role in ("producer", "consumer")
         }
         self.releases.doubt()
+
+    def create_topic(self, name: str) -> None:
+        """Follow the creation of a topic."""
+        self.topics.add(name)
+
+    def delete_topic(self, name: str, *, word: str) -> None:
+        """Follow its deletion; raise SpecError if there is none, or if clients write to it."""
+        if name not in self.topics:
+            there = did_you_mean(name, self.topics) if self.topics else "there is none at this step"
+            raise SpecError((word,), f"no such topic: {name!r}; {there}")
+        if name in self.clients_topics and not self.clients_wait:
+            raise SpecError(
+                (word,),
+                f"clients write to {name}, and would lose what was acknowledged: have them begin "
+                "later, by start_clients: all",
+            )
+        self.topics.discard(name)
+
+    def start_clients(self) -> None:
+        """Let the clients begin; raise SpecError if they have."""
+        if not self.clients_wait:
+            raise SpecError(("start_clients",), "the clients have begun already")
+        self.clients_wait = False
+
+    def require_clients(self, word: str) -> None:
+        """Raise SpecError unless the clients have begun."""
+        if self.clients_wait:
+            raise SpecError((word,), "no client has begun at this step: start_clients comes later")
 
     def resume(self, clients: ClientChoice, *, word: str) -> None:
         """Let these clients go on; raise SpecError if none of them can be paused."""
@@ -138,9 +179,11 @@ class PlayCourse:
         """Join the courses: what happened in any of them may have happened."""
         for way in ways:
             self.snapshots |= way.snapshots
+            self.topics |= way.topics
             self.paused_clients |= way.paused_clients
             changed = (way.rules ^ self.rules) | (way.partitions ^ self.partitions)
             self.maybe |= way.maybe | changed
+        self.clients_wait = any(way.clients_wait for way in ways)
         self.releases.join(way.releases for way in ways)
         self.members = _same_members(ways)
         self.certain = False

@@ -1,22 +1,26 @@
 """A topic is created by a node that is asked for it; clients need not know it.
 
 - create_topic: {name: u, partitions: 1, replication_factor: 3, via: broker-1}
+- create_topic: {name: u, replicas: [[1, 2]]}     # the preferred leader first
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from clusters.kafka_port import Administers, TopicSpec
 from clusters.port import Cluster, NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.verbs.administration import admin_verb
+from nemesis.verbs.administration import admin_verb, broker_of
 from nemesis.verbs.step import Bounded
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean
 
 __all__ = ["VERBS", "CreateTopic"]
 
-_KEYS: Final = ("name", "partitions", "replication_factor", "settings", "via")
+_KEYS: Final = ("name", "partitions", "replication_factor", "replicas", "settings", "via")
+_COUNTS: Final = ("partitions", "replication_factor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +52,28 @@ def _own(written: Written) -> dict[str, Any]:
         name=str(data["name"]),
         partitions=_count(data.get("partitions", 1), "partitions"),
         replication_factor=_count(data.get("replication_factor", default), "replication_factor"),
+        assignment=_assignment(data, stage),
         settings={str(key): str(value) for key, value in settings.items()},
     )
     return {"topic": topic, "via": None if via is None else NodeName(str(via))}
+
+
+def _assignment(data: Mapping[str, object], stage: Stage) -> tuple[tuple[int, ...], ...] | None:
+    if "replicas" not in data:
+        return None
+    for key in _COUNTS:
+        if key in data:
+            raise SpecError((key,), f"replicas say it all: {key} cannot stand beside it")
+    partitions = data["replicas"]
+    if not isinstance(partitions, list) or not partitions or not all(map(_is_list, partitions)):
+        raise SpecError(
+            ("replicas",), f"expected the brokers of each partition, [[1, 2]], found {partitions!r}"
+        )
+    return tuple(tuple(broker_of(one, stage) for one in replicas) for replicas in partitions)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and bool(value)
 
 
 def _count(value: object, key: str) -> int:
@@ -61,11 +84,14 @@ def _count(value: object, key: str) -> int:
 
 def _operand(step: CreateTopic) -> object:
     topic = step.topic
-    data: dict[str, object] = {
-        "name": topic.name,
-        "partitions": topic.partitions,
-        "replication_factor": topic.replication_factor,
-    }
+    data: dict[str, object] = {"name": topic.name}
+    if topic.assignment is None:
+        data |= {
+            "partitions": topic.partitions,
+            "replication_factor": topic.replication_factor,
+        }
+    else:
+        data["replicas"] = [list(replicas) for replicas in topic.assignment]
     if topic.settings:
         data["settings"] = dict(topic.settings)
     if step.via is not None:
@@ -86,6 +112,7 @@ VERBS = (
         own=_own,
         operand=_operand,
         do=_do,
+        follow=lambda step, course: course.create_topic(step.topic.name),
         ability=Administers,
     ),
 )

@@ -47,6 +47,10 @@ def client_verb(
     def perform(asked: C, director: Director) -> bool:
         return director.on_clients(asked, do, then)
 
+    def follow_begun(asked: C, course: PlayCourse) -> None:
+        course.require_clients(word)
+        follow(asked, course)
+
     return Verb(
         word=word,
         example=example,
@@ -54,7 +58,7 @@ def client_verb(
         parse=parse,
         data=lambda asked: {word: asked.clients.text},
         perform=perform,
-        follow=follow,
+        follow=follow_begun,
         why_not=lambda _step, there: there.why_no_clients,
         fault=bool(healed_by) or then is not None,
         healed_by=healed_by,

@@ -82,6 +82,9 @@ class Director(Protocol):
     ) -> bool:
         """Have the cluster do what an operator asks for; `one_by_one`: as several such steps."""
 
+    def start_clients(self, step: Any) -> bool:
+        """Start the clients of every workload."""
+
     def wait(self, step: Any) -> bool:
         """Let time pass."""
 

@@ -4,6 +4,7 @@ import pytest
 
 from clusters.kafka_conditions import (
     ActiveController,
+    Deleted,
     Fenced,
     Isr,
     IsrMember,
@@ -151,6 +152,12 @@ def test_what_the_wire_counted_is_compared_with_what_was_asked() -> None:
     assert not Seen(name="other").holds(now)
     assert Registered(node=B2).holds(now)
     assert not Registered(node=B1).holds(now)
+
+
+def test_a_topic_is_deleted_when_a_view_shows_none_of_that_name() -> None:
+    assert not Deleted(topic="t").holds(seen())
+    assert Deleted(topic="u").holds(seen())
+    assert not Deleted(topic="u").holds(seen(answered=False))
 
 
 def test_a_log_end_nobody_could_read_is_below_every_offset() -> None:

@@ -13,6 +13,7 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     ElectLeadersRequest,
     ListReassignmentsRequest,
     NewTopic,
@@ -76,6 +77,18 @@ class Administration:
             done=Error.TOPIC_ALREADY_EXISTS,
         )
         return f"created topic {topic.name}"
+
+    def delete_topic(self, name: str, *, via: int | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) to delete it; returns once it was granted."""
+        self._insist(
+            lambda correlation: DeleteTopicsRequest(correlation, ((name, -1),), _ATTEMPT_NS_MAX),
+            lambda answer: (answer.topics[0][2], ""),
+            what=f"delete topic {name}",
+            via=via,
+            end_ns=self._end_ns(within_s),
+            done=Error.UNKNOWN_TOPIC_OR_PARTITION,
+        )
+        return f"deleted topic {name}"
 
     def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
         """Give the key these replicas; returns once the reassignment is over."""

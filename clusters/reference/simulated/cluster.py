@@ -310,6 +310,11 @@ class SimulatedCluster:
         target = None if via is None else self.broker_id(via)
         return self._administration.create_topic(topic, via=target, within_s=within_s)
 
+    def delete_topic(self, name: str, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) to delete it; returns once it was granted."""
+        target = None if via is None else self.broker_id(via)
+        return self._administration.delete_topic(name, via=target, within_s=within_s)
+
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         """Make this broker the preferred replica and have it elected; returns once it leads."""
         return self._administration.move_leader(key, leader, within_s=within_s)

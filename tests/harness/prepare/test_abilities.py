@@ -79,7 +79,7 @@ REFUSED = {
     SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
 }
 """By kind of cluster, on this machine; everything else is performed."""
-NOT_TRIED = {"create_topic", "reassign", "await log_end"}
+NOT_TRIED = {"create_topic", "delete_topic", "reassign", "start_clients", "await log_end"}
 """Beside what a simulated cluster cannot do."""
 
 
@@ -88,6 +88,9 @@ class AbleCluster(PacketCluster):
 
     def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
         return self._say(f"create {topic.name} {via} {within_s}")
+
+    def delete_topic(self, name: str, *, via: NodeName | None, within_s: float) -> str:
+        return self._say(f"delete {name} {via} {within_s}")
 
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         return self._say(f"move {key} {leader} {within_s}")
@@ -290,7 +293,8 @@ def seen(b: Bench) -> tuple[object, ...]:
     assert isinstance(cluster, AbleCluster)
     of_wire = (sorted(b.wire.rules), sorted(b.wire.blocked), tuple(b.wire.calls))
     performed = yaml.safe_load(b.run.play_path.read_text()) or []
-    idle = len([step for step in performed if step.keys() & {"wait", "await", *OF_CLIENTS}])
+    known = {"wait", "await", "start_clients", *OF_CLIENTS}
+    idle = len([step for step in performed if step.keys() & known])
     return (*cluster.calls, sorted(cluster.dropped), sorted(cluster.rates), of_wire, idle)
 
 

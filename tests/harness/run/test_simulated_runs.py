@@ -65,6 +65,35 @@ def test_e03_an_epoch_that_is_not_taken_from_the_fetch_is_found_by_the_tape(
     assert ended.violated.isdisjoint({"stale-epoch-join", "epoch-check-bypassed"})
 
 
+RECREATED = """\
+name: recreated
+topics: [{name: t, replicas: [[1, 2, 3]]}]
+workload: {kind: produce-poll, producers: 1, consumers: 1, rate: 200, consume: assign}
+play:
+  - delete_topic: t
+  - await: {deleted: t}
+  - create_topic: {name: t, replicas: [[2, 3]]}
+  - await: recovered
+  - start_clients: all
+  - await: {acknowledged: 50}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_clients_that_begin_in_the_play_write_to_the_topic_that_is_there_then(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    path = tmp_path / "recreated.yaml"
+    path.write_text(RECREATED)
+    ended = fencepost("run", str(path), *SIMULATED, results=tmp_path)
+    # What had been written to the one that was deleted would be lost.
+    assert ended.said["validity"] == "valid"
+    assert ended.said["checks"]["lost-write"]["cases"] >= 50
+    types = sealed_table(ended.run, "metadata_log")["type"].to_pylist()
+    assert types.count("RemoveTopicRecord") == 1
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(

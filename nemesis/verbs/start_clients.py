@@ -1,0 +1,47 @@
+"""The clients begin here, and not before the play.
+
+- delete_topic: t                 # while no client has written to it
+- await: {deleted: t}
+- create_topic: {name: t}
+- start_clients: all
+"""
+
+from dataclasses import dataclass
+
+from history.failure import SpecError
+from nemesis.verbs.step import Step
+from nemesis.verbs.verb import Director, Verb
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "StartClients"]
+
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartClients(Step):
+    """Start the clients of every workload."""
+
+
+def _parse(written: Written) -> StartClients:
+    if written.operand != _ALL:
+        raise SpecError((), f"start_clients takes 'all', found {written.operand!r}")
+    return StartClients()
+
+
+def _perform(step: StartClients, director: Director) -> bool:
+    return director.start_clients(step)
+
+
+VERBS = (
+    Verb(
+        word="start_clients",
+        example=("start_clients: all",),
+        step=StartClients,
+        parse=_parse,
+        data=lambda _step: {"start_clients": _ALL},
+        perform=_perform,
+        follow=lambda _step, course: course.start_clients(),
+        why_not_tried=lambda _step: "the clients of a trial begin with it",
+    ),
+)
