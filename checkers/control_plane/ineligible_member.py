@@ -9,19 +9,29 @@ at once, the changes of the ISRs first; still a fenced member is only accused af
 for `GRACE_MS`: a broker whose session has ended may register before the controller gets to fence
 it, and then is a fenced member until it is unfenced.
 
+In the ZooKeeper generation a session ends without the controller, which learns of it by a watch and
+then takes the broker out of its ISRs. So a broker without a session is only accused, of joining or
+of staying, once `GRACE_MS` have passed in which no fault was in effect and the controller remained
+the same one.
+
 Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
+from checkers.control_plane.absences import calm
 from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition
 from checkers.proof import Proof
+from checkers.spans import Span, common
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
@@ -34,27 +44,60 @@ _Fenced = tuple[BrokerVersion, int, int]
 """The version that began it, from when and until when, in ms."""
 
 
-def ineligible_members(_: Tables, seen: View) -> Judged:
-    """Find joins and stays, by partition. Reads `metadata_log`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grace:
+    """The time that a controller has."""
+
+    facts: Facts
+    acting: Sequence[Span] | None
+    """When it could act. None: whatever ends a broker's session is its own act."""
+
+    def is_over(self, from_ms: int, until_ms: int) -> bool:
+        """Return whether it passed between these timestamps."""
+        if self.acting is None:
+            return until_ms - from_ms > GRACE_MS
+        from_ns, until_ns = self.facts.latest_ns(from_ms), self.facts.earliest_ns(until_ms)
+        spans = common([Span(from_ns=from_ns, until_ns=until_ns)], self.acting)
+        return any(span.length_ns > GRACE_MS * 1_000_000 for span in spans)
+
+
+def _grace(faults: pa.Table, seen: View) -> _Grace:
+    log, facts = seen.log, seen.facts
+    if not facts.on_zookeeper:
+        return _Grace(facts=facts, acting=None)
+    when = calm(log.records, seen.brokers, faults, facts, log_end_ms=log.end_timestamp_ms)
+    return _Grace(facts=facts, acting=when.faultless)
+
+
+def ineligible_members(tables: Tables, seen: View) -> Judged:
+    """Find joins and stays, by partition. Reads `metadata_log` and `faults`."""
     end_ms = seen.log.end_timestamp_ms
+    grace = _grace(tables["faults"], seen)
     fenced = {
         one.broker_id: list(_fenced(one, end_ms, seen.facts)) for one in seen.brokers.values()
     }
-    return by_partition(NAME, seen, lambda history: _judged(history, fenced, seen))
+    return by_partition(NAME, seen, lambda history: _judged(history, fenced, seen, grace))
 
 
 def _judged(
-    history: PartitionHistory, fenced: Mapping[int, Sequence[_Fenced]], seen: View
+    history: PartitionHistory, fenced: Mapping[int, Sequence[_Fenced]], seen: View, grace: _Grace
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
         if version.cause is Cause.CHANGED and not version.recovering:
             for broker_id in sorted(set(version.isr) - set(before.isr)):
                 joining = seen.broker_before(broker_id, version.metadata_offset)
                 if joining is not None or not seen.log.begins_with_snapshot:
-                    eligible = joining is not None and joining.eligible
+                    eligible = joining is not None and (
+                        joining.eligible or _is_fresh(joining, version, grace)
+                    )
                     yield None if eligible else _join(history, version, broker_id, joining)
     for broker in seen.brokers.values():
-        yield from _stays(history, broker, fenced[broker.broker_id], seen)
+        yield from _stays(history, broker, fenced[broker.broker_id], seen, grace)
+
+
+def _is_fresh(broker: BrokerVersion, version: PartitionVersion, grace: _Grace) -> bool:
+    """Return whether the controller may not have known yet that its session had ended."""
+    return grace.acting is not None and not grace.is_over(broker.timestamp_ms, version.timestamp_ms)
 
 
 def _join(
@@ -88,7 +131,11 @@ def _state(broker: BrokerVersion | None) -> str:
 
 
 def _stays(
-    history: PartitionHistory, broker: BrokerHistory, fenced: Sequence[_Fenced], seen: View
+    history: PartitionHistory,
+    broker: BrokerHistory,
+    fenced: Sequence[_Fenced],
+    seen: View,
+    grace: _Grace,
 ) -> Iterator[Proof | None]:
     """Yield times at which it was fenced and a member, and not the last one; often of no length."""
     end_ms = history.deleted_ms or seen.log.end_timestamp_ms
@@ -98,8 +145,9 @@ def _stays(
         for version, fenced_ms, unfenced_ms in map(fenced.__getitem__, range(place, len(fenced))):
             if fenced_ms > until_ms:
                 break
-            stayed_ms = min(until_ms, unfenced_ms) - max(from_ms, fenced_ms)
-            long = stayed_ms > GRACE_MS
+            both_ms = max(from_ms, fenced_ms), min(until_ms, unfenced_ms)
+            long = grace.is_over(*both_ms)
+            stayed_ms = both_ms[1] - both_ms[0]
             yield _stay(history, broker, version, first, stayed_ms) if long else None
 
 
@@ -168,7 +216,8 @@ CHECKS: Final = (
             rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
             "change, while the metadata log before it has its broker unregistered, fenced or in "
             "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
-            "not the last.",
+            "not the last. In the ZooKeeper generation both count only when 10 s have passed since "
+            "its session ended, without a fault and under one controller.",
             meaning="Writes wait for a broker that does not answer, or a broker that is out of "
             "office may be elected.",
             case="a replica that joined an ISR, or a member of one whose broker was fenced",
@@ -176,5 +225,6 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=ineligible_members,
+        tables=("metadata_log", "faults"),
     ),
 )

@@ -61,6 +61,7 @@ from checkers.metadata.view import View
 from checkers.proof import Proof
 from checkers.table_check import TableKernel
 from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
+from history.schema import FAULTS
 
 __all__ = [
     "FACTS",
@@ -145,9 +146,14 @@ def describes(text: str = "") -> pa.Table:
 
 
 def tables(log: str | pa.Table, frames: str = "", **others: pa.Table) -> dict[str, pa.Table]:
-    """The two tables that most checks are given, and what else is said."""
-    records = metadata_log(log) if isinstance(log, str) else log
-    return {"metadata_log": records, "wire": wire(frames), "describes": describes(), **others}
+    """The tables that most checks are given, and what else is said."""
+    return {
+        "metadata_log": metadata_log(log) if isinstance(log, str) else log,
+        "wire": wire(frames),
+        "describes": describes(),
+        "faults": FAULTS.empty_table(),
+        **others,
+    }
 
 
 def asked(kernel: TableKernel, given: Tables, facts: Facts) -> Judged:

@@ -1,8 +1,9 @@
 """C3, C9 and C13: who may be in an ISR, and what an ISR may be."""
 
 import pytest
-from metadata_logs import FACTS, asked, doubts, proofs, tables
+from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, proofs, tables
 from proving import assert_proof, only, source_of
+from replica_disks import faults
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
@@ -60,6 +61,33 @@ def test_a_snapshot_may_have_left_out_whom_it_does_not_name() -> None:
 
 def test_an_unclean_election_may_make_any_replica_the_leader() -> None:
     assert not members("10 fence 2\n11 change t-0 isr 3 leader 3 recovering")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "10 fence 2 at 1000\n99 noop at {until}",
+        """
+        7 change t-0 isr 1 at 700
+        10 fence 2 at 1000
+        20 change t-0 isr 1,2 at {until}
+        21 unfence 2 at {until}
+        99 noop at 90000
+        """,
+    ],
+    ids=["stays", "joins"],
+)
+def test_on_zookeeper_a_controller_gets_its_time_to_see_that_a_session_ended(log: str) -> None:
+    def accused(until: int, *broken: tuple[str, str, int]) -> bool:
+        told = metadata_log(**{"zookeeper-1": BEGIN + log.format(until=until)})
+        given = tables(told, faults=faults(*broken))
+        return bool(proofs(asked(ineligible_members, given, ON_ZOOKEEPER)).get("t-0"))
+
+    assert accused(15_000)
+    assert not accused(10_500)
+    # Something was broken in between: it had less than its time.
+    assert not accused(15_000, ("pause", "broker-1", 6000))
+    assert accused(30_000, ("pause", "broker-1", 6000))
 
 
 def test_a_fenced_member_stays_only_if_it_is_the_last() -> None:
