@@ -242,7 +242,8 @@ def end_of(intent: ZnodeIntent, result: Any) -> Row:
         return {"outcome": Outcome.OK if intent.f in _READS else Outcome.FAIL}
     except _REFUSALS:
         return {"outcome": Outcome.FAIL}
-    except (KazooException, TimeoutError) as error:
+    except (KazooException, TimeoutError, RuntimeError) as error:
+        # kazoo's RuntimeError: the server answered another request than the one that was next.
         of_a_write = outcome_of(_code(error), attempts_max=1, system=ErrorSystem.ZOOKEEPER)
         outcome = Outcome.FAIL if intent.f in _READS else of_a_write
         return {"outcome": outcome, "error": _name(error)}

@@ -50,6 +50,7 @@ class Answer:
         (ZnodeF.SET, ConnectionLoss(), {"outcome": "info", "error": "CONNECTIONLOSS"}),
         (ZnodeF.SET, SessionExpiredError(), {"outcome": "info", "error": "SESSIONEXPIRED"}),
         (ZnodeF.SET, ConnectionClosedError(), {"outcome": "info"}),
+        (ZnodeF.SET, RuntimeError("xids do not match"), {"outcome": "info"}),
         (ZnodeF.SYNC_READ, ConnectionLoss(), {"outcome": "fail", "error": "CONNECTIONLOSS"}),
     ],
 )
