@@ -6,6 +6,7 @@ before anything starts. What every cluster can do is `clusters.port.Cluster`.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from clusters.link_protocol import LinkProtocol
@@ -15,6 +16,7 @@ from history.clock import ClockSkew
 __all__ = [
     "DisturbsPackets",
     "Explains",
+    "KeepsFiles",
     "Kills",
     "LinkEnd",
     "Links",
@@ -267,6 +269,14 @@ class Explains(Protocol):
 
     def obituary(self, node: NodeName) -> str:
         """Return how the process of a node that is down ended, and its last words, in one line."""
+
+
+@runtime_checkable
+class KeepsFiles(Protocol):
+    """The ability to show the files of a node's data."""
+
+    def data_of(self, node: NodeName) -> Path:
+        """Return a directory of this machine with the present content of the node's data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ A condition is a pure question about one observation. What a system shows of its
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Protocol
 
 from clusters.port import NodeName, NodeState
@@ -16,6 +17,7 @@ __all__ = [
     "CONDITIONS",
     "Acknowledged",
     "AllRecovered",
+    "Changed",
     "Condition",
     "Down",
     "Held",
@@ -183,6 +185,24 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A file of the node's data was made, replaced or written since the await began."""
+
+    node: NodeName
+    file: str
+    """Its name in the data directory, with slashes: `version-2/currentEpoch`."""
+    rules: ClassVar[tuple[str, ...]] = ()
+
+    def holds(self, now: Observation) -> bool:  # noqa: ARG002 -- the port's
+        """Return False: no look shows files. Who awaits it watches the file itself."""
+        return False
+
+    def data(self) -> object:
+        """Return the condition as a play writes it."""
+        return {"changed": {str(self.node): self.file}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllRecovered:
     """Every node runs, and the system shows that it lacks nothing."""
 
@@ -232,10 +252,21 @@ def _of_frames(word: str, operand: object, _stage: Stage) -> Condition:
     return Held(name=name, count=count) if word == "held" else Seen(name=name, count=count)
 
 
+def _changed(_word: str, operand: object, stage: Stage) -> Condition:
+    if not isinstance(operand, dict) or len(operand) != 1:
+        raise SpecError((), f"expected a node and a file of its data, found {operand!r}")
+    node, file = next(iter(operand.items()))
+    path = PurePosixPath(str(file))
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise SpecError((), f"expected a file below the node's data directory, found {file!r}")
+    return Changed(node=node_of(node, stage), file=str(path))
+
+
 CONDITIONS: Final[Mapping[str, Parse]] = {
     "down": lambda _word, operand, stage: Down(node=node_of(operand, stage)),
     "acknowledged": lambda _word, operand, _stage: Acknowledged(count=count_of(operand)),
     "held": _of_frames,
     "seen": _of_frames,
+    "changed": _changed,
 }
 """The conditions of every system, by their words; `recovered` is added to them."""

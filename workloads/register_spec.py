@@ -57,6 +57,9 @@ class RegisterSpec:
     """The number of znodes. Client processes draw among all of them."""
     deleted_share: Annotated[float, Field(ge=0, le=1)] = 0.5
     """The share of keys that are deleted and created again; the others last."""
+    value_bytes: Annotated[int, Field(ge=1, le=900_000)] = 1
+    """The least size of a znode's data: the number that was written, and spaces behind it.
+    ZooKeeper takes 1 MiB a message by default."""
     session_timeout_ms: Annotated[int, Field(ge=400, le=120_000)] = 4000
     """The time after which ZooKeeper ends a session that it does not hear from. The servers bound
     it from 2 to 20 ticks."""

@@ -19,6 +19,7 @@ __all__ = ["reproduce", "track_record"]
     "--kafka",
     help="Releases, or a build (3.4.1,4.3.1,path:DIR). [default: those that the scenario names]",
 )
+@click.option("--release", help="Releases of another system under test than Kafka (3.9.1,3.9.5).")
 @click.option("--metadata-version", help="Start the clusters at this metadata.version (3.5-IV1).")
 @click.option(
     "--runs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="On each release."

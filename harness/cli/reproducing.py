@@ -10,14 +10,15 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from clusters.systems import KAFKA
+from clusters.systems import system_of
 from harness.cli.options import emit_json
 from harness.cli.running import host_words, options_from
 from harness.cli.tables import console, table_of
 from harness.cli.window_table import say_windows
 from harness.progress import terminal_progress
 from harness.scenario.expectation import tried_releases
-from harness.scenario.scenario import load_scenario
+from harness.scenario.laid_over import key_of_release
+from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
 from harness.series.rate import CONFIDENCE
@@ -47,17 +48,17 @@ _TONES: Final = {
 _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
-def reproduce(
-    scenario: str, kafka: str | None, runs: int, seed: int | None, as_json: bool, **flags: Any
-) -> int:
+def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags: Any) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows."""
-    # Releases are compared, so the default is Kafka.
-    flags["cluster"] = flags["cluster"] or str(KAFKA)
+    loaded = load_scenario(find_scenario(scenario), [])
+    key = key_of_release(system_of(loaded.cluster))
+    # Releases are compared, so the default is what has them.
+    flags["cluster"] = flags["cluster"] or system_of(loaded.cluster).makes[0].name
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
-    releases = _tried(scenario) if kafka is None else _listed(kafka)
-    subjects = [_subject(scenario, release, seeds, flags) for release in releases]
-    words = ["fencepost", "reproduce", scenario, "--kafka", ",".join(releases)]
+    releases = _listed(flags, key) or _tried(loaded)
+    subjects = [_subject(scenario, key, release, seeds, flags) for release in releases]
+    words = ["fencepost", "reproduce", scenario, f"--{key}", ",".join(releases)]
     words += ["--runs", str(runs), "--seed", str(first)]
     plan = planned(subjects, command=_command(words, flags))
     path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
@@ -92,7 +93,7 @@ def track_record(
 def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
     scenarios = (load_scenario(path, []) for path in library().values())
     commands = [
-        f"fencepost reproduce {scenario.name} --kafka {release} --runs 10"
+        f"fencepost reproduce {scenario.name} --{_key(scenario)} {release} --runs 10"
         for scenario, release in without_series(scenarios, recorded)
     ]
     if as_json:
@@ -102,23 +103,33 @@ def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
     return 1 if commands else 0
 
 
-def _listed(text: str) -> list[str]:
+def _key(scenario: Scenario) -> str:
+    return key_of_release(system_of(scenario.cluster))
+
+
+def _listed(flags: dict[str, Any], key: str) -> list[str]:
+    """Return the releases that the user names by the flag of the scenario's system, if any."""
+    for other in {"kafka", "release"} - {key}:
+        if flags[other] is not None:
+            raise UsageError(f"--{other}: the releases of this scenario's system are --{key}")
+    text = flags[key]
+    if text is None:
+        return []
     releases = [word.strip() for word in text.split(",")]
     if "" in releases or len(set(releases)) < len(releases):
-        raise UsageError(f"--kafka: expected different releases, as in 3.4.1,4.3.1; found {text!r}")
+        raise UsageError(f"--{key}: expected different releases, as in 3.4.1,4.3.1; found {text!r}")
     return releases
 
 
-def _tried(scenario: str) -> list[str]:
-    loaded = load_scenario(find_scenario(scenario), [])
-    return list(tried_releases(loaded.expect)) or [loaded.cluster.release]
+def _tried(scenario: Scenario) -> list[str]:
+    return list(tried_releases(scenario.expect)) or [scenario.cluster.release]
 
 
-def _subject(scenario: str, release: str, seeds: list[int], flags: dict[str, Any]) -> Subject:
+def _subject(
+    scenario: str, key: str, release: str, seeds: list[int], flags: dict[str, Any]
+) -> Subject:
     metadata_version = flags["metadata_version"]
-    overrides: list[tuple[tuple[str, ...], object, str]] = [
-        (("cluster", "kafka"), release, "--kafka")
-    ]
+    overrides: list[tuple[tuple[str, ...], object, str]] = [(("cluster", key), release, f"--{key}")]
     if metadata_version:
         overrides += [(("cluster", "metadata_version"), metadata_version, "--metadata-version")]
     return Subject(
@@ -130,7 +141,7 @@ def _subject(scenario: str, release: str, seeds: list[int], flags: dict[str, Any
                 flags,
                 seed=seed,
                 command=_command(
-                    ["fencepost", "run", scenario, "--kafka", release, "--seed", str(seed)], flags
+                    ["fencepost", "run", scenario, f"--{key}", release, "--seed", str(seed)], flags
                 ),
             )
             for seed in seeds

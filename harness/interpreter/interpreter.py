@@ -15,12 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from clusters.abilities import KeepsFiles
 from clusters.evolution import Follows
 from clusters.kafka_conditions import LogEnd, Registered
 from clusters.kafka_port import LogEnds, Role
 from clusters.observation import (
     Acknowledged,
     AllRecovered,
+    Changed,
     Condition,
     Held,
     Observation,
@@ -30,6 +32,7 @@ from clusters.observation import (
 from clusters.port import Cluster, NodeName, NodeState, role_name
 from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.file_watch import FileWatch
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
@@ -301,6 +304,8 @@ class Interpreter:
         return self._until(lambda now: node in whole_nodes(now), end_s)
 
     def _await(self, condition: Condition, end_s: float) -> bool:
+        if isinstance(condition, Changed):
+            return self._await_change(condition, end_s)
         is_counted = isinstance(condition, Acknowledged | Registered)
         before = self._asked(self.observer.latest(), condition) if is_counted else None
         if self.policy.demands_evidence and not isinstance(condition, Acknowledged | Held | Seen):
@@ -311,6 +316,16 @@ class Interpreter:
             return condition.holds(asked if before is None else since(asked, before))
 
         return self._until(reached, end_s)
+
+    def _await_change(self, condition: Changed, end_s: float) -> bool:
+        """Look at the file all the time between ticks: what follows may have to come at once."""
+        assert isinstance(self.cluster, KeepsFiles)
+        watch = FileWatch(self.cluster.data_of(condition.node) / condition.file)
+        while not watch.changes_within(self.policy.tick_s, self.time):
+            if self._now_s() >= end_s:
+                return False
+            self._look_around()
+        return True
 
     def _asked(self, now: Observation, condition: Condition) -> Observation:
         """Return the observation, with what is looked up for this condition alone."""
@@ -357,6 +372,9 @@ class Interpreter:
 
     def _tick(self) -> Observation:
         self.time.sleep(self.policy.tick_s)
+        return self._look_around()
+
+    def _look_around(self) -> Observation:
         now = self.observer.latest()
         if self.on_tick is not None:
             self.performer.settle(now)

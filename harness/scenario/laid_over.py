@@ -10,7 +10,7 @@ from clusters.system import System
 from clusters.systems import SYSTEMS
 from harness.scenario.yaml_file import Document
 
-__all__ = ["SYSTEM_KEY", "laid_over"]
+__all__ = ["SYSTEM_KEY", "key_of_release", "laid_over"]
 
 SYSTEM_KEY: Final = ("cluster", "system")
 
@@ -24,7 +24,7 @@ def laid_over(document: Document, name: str, flag: str) -> Document:
     system, found = SYSTEMS[name], document
     match document.data:
         case {"cluster": dict(cluster)} if cluster.get("system") != name:
-            release = _key_of_release(system)
+            release = key_of_release(system)
             kept = {key: cluster[key] for key in cluster if key != release}
             found = found.with_flag(("cluster",), _renamed(kept, system), flag)
     match document.data:
@@ -37,7 +37,8 @@ def laid_over(document: Document, name: str, flag: str) -> Document:
     return found.with_flag(SYSTEM_KEY, name, flag)
 
 
-def _key_of_release(system: System) -> str:
+def key_of_release(system: System) -> str:
+    """Return the key by which a scenario's cluster, and a flag, name a release of the system."""
     (release,) = (field for field in fields(system.spec) if field.name == "release")
     return str(release.metadata.get(KEY, release.name))
 

@@ -6,9 +6,10 @@
 
 from dataclasses import dataclass
 
+from clusters.abilities import KeepsFiles
 from clusters.kafka_conditions import LogEnd, Registered
 from clusters.kafka_port import LogEnds
-from clusters.observation import Acknowledged, Condition, Down
+from clusters.observation import Acknowledged, Changed, Condition, Down
 from nemesis.condition_words import parse_condition
 from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
@@ -51,13 +52,25 @@ def _follow(step: Await, course: PlayCourse) -> None:
 
 
 def _why_not(step: Await, there: Capabilities) -> str | None:
-    if isinstance(step.condition, Registered):
-        return there.why_no_wire
-    return there.lacks(LogEnds) if isinstance(step.condition, LogEnd) else None
+    match step.condition:
+        case Registered():
+            return there.why_no_wire
+        case LogEnd():
+            return there.lacks(LogEnds)
+        case Changed():
+            return there.why_not_here or there.lacks(KeepsFiles)
+        case _:
+            return None
 
 
 def _why_not_tried(step: Await) -> str | None:
-    return "a trial looks at no log ends" if isinstance(step.condition, LogEnd) else None
+    match step.condition:
+        case LogEnd():
+            return "a trial looks at no log ends"
+        case Changed():
+            return "a trial looks at no files"
+        case _:
+            return None
 
 
 VERBS = (

@@ -16,6 +16,7 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.observation import (
     Acknowledged,
     AllRecovered,
+    Changed,
     Condition,
     Down,
     Held,
@@ -127,6 +128,7 @@ def test_every_condition_written_down_is_read_back_the_same() -> None:
         Seen(name="reg", count=2),
         Registered(node=B2),
         LogEnd(key="t-0", node=B2, offset_min=100),
+        Changed(node=C1, file="version-2/currentEpoch"),
         AllRecovered(),
     ]
     for condition in conditions:
@@ -171,3 +173,19 @@ def test_a_broker_without_a_replica_can_never_be_awaited_in_the_isr() -> None:
     stage = replace(STAGE, broker_ids=(1, 2, 3), replicas={"t-0": (1, 2)})
     with pytest.raises(SpecError, match="broker 3 has no replica of t-0"):
         parse_condition({"isr": {"t-0": [1, 3]}}, stage=stage)
+
+
+@pytest.mark.parametrize(
+    ("operand", "why"),
+    [
+        ("broker-1", "expected a node and a file of its data"),
+        ({"broker-1": "a", "broker-2": "b"}, "expected a node and a file of its data"),
+        ({"broker-9": "a"}, "no such node: 'broker-9'"),
+        ({"broker-1": "/etc/passwd"}, "expected a file below the node's data directory"),
+        ({"broker-1": "../server.log"}, "expected a file below the node's data directory"),
+        ({"broker-1": "."}, "expected a file below the node's data directory"),
+    ],
+)
+def test_a_file_to_be_watched_is_one_of_the_nodes_data(operand: object, why: str) -> None:
+    with pytest.raises(SpecError, match=why):
+        parse_condition({"changed": operand}, stage=STAGE)

@@ -19,6 +19,8 @@ SPEC: TypeAdapter[RegisterSpec] = TypeAdapter(RegisterSpec)
         ({"deleted_share": 1.5}, "deleted_share"),
         ({"rate": 0}, "rate"),
         ({"session_timeout_ms": 10}, "session_timeout_ms"),
+        ({"value_bytes": 0}, "value_bytes"),
+        ({"value_bytes": 1 << 20}, "value_bytes"),
         ({"mix": {"create": 0}}, "create"),
         ({"mix": {"read": 0, "sync_read": 0}}, "sync_read"),
     ],

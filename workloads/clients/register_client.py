@@ -75,6 +75,7 @@ class _Client:
                 journal=journal,
                 clock=config.clock,
                 ended=self._ended_in(place),
+                value_bytes=spec.value_bytes,
             )
             for place in range(spec.sessions)
         ]

@@ -35,7 +35,7 @@ from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.generators.znodes import ZnodeF, ZnodeIntent
 
-__all__ = ["Ended", "ZnodeSession", "end_of"]
+__all__ = ["Ended", "ZnodeSession", "data_of", "end_of"]
 
 _READS: Final = frozenset((ZnodeF.READ, ZnodeF.SYNC_READ, ZnodeF.FINAL_READ))
 _REFUSALS: Final = (BadVersionError, NodeExistsError, NoNodeError)
@@ -62,6 +62,7 @@ class ZnodeSession:
         journal: EventJournal,
         clock: Clock,
         ended: Ended,
+        value_bytes: int = 1,
     ) -> None:
         self._servers = servers
         self._timeout_s = timeout_ms / 1000
@@ -72,6 +73,7 @@ class ZnodeSession:
         self._journal = journal
         self._clock = clock
         self._ended = ended
+        self._value_bytes = value_bytes
         self.failure: BaseException | None = None
         """The error of a callback: what came back could not be recorded."""
         self.open_count = 0
@@ -153,7 +155,7 @@ class ZnodeSession:
                 self.failure = error  # kazoo would only log it.
                 raise
 
-        _queue(client, intent, value).rawlink(guarded)
+        _queue(client, intent, data_of(value, size_min=self._value_bytes)).rawlink(guarded)
         return True
 
     def _new_client(self) -> KazooClient:
@@ -194,9 +196,9 @@ def _server(client: KazooClient) -> str:
     return f"{host}:{port}"
 
 
-def _queue(client: KazooClient, intent: ZnodeIntent, value: int) -> Any:
+def _queue(client: KazooClient, intent: ZnodeIntent, data: bytes) -> Any:
     """Queue what the operation asks for; return kazoo's promise of the answer."""
-    key, data = intent.key, b"%d" % value
+    key = intent.key
     match intent.f:
         case ZnodeF.CREATE:
             return client.create_async(key, data, include_data=True)
@@ -218,6 +220,11 @@ def _version(intent: ZnodeIntent) -> int:
     return -1 if intent.expected is None else intent.expected
 
 
+def data_of(value: int, *, size_min: int) -> bytes:
+    """Return the data of a znode with this value: digits, and spaces up to the least size."""
+    return (b"%d" % value).ljust(size_min)
+
+
 def end_of(intent: ZnodeIntent, result: Any) -> Row:
     """Return what an answer says of the operation."""
     try:
@@ -235,7 +242,8 @@ def end_of(intent: ZnodeIntent, result: Any) -> Row:
         return {"outcome": Outcome.OK if intent.f in _READS else Outcome.FAIL}
     except _REFUSALS:
         return {"outcome": Outcome.FAIL}
-    except (KazooException, TimeoutError) as error:
+    except (KazooException, TimeoutError, RuntimeError) as error:
+        # kazoo's RuntimeError: the server answered another request than the one that was next.
         of_a_write = outcome_of(_code(error), attempts_max=1, system=ErrorSystem.ZOOKEEPER)
         outcome = Outcome.FAIL if intent.f in _READS else of_a_write
         return {"outcome": outcome, "error": _name(error)}

@@ -111,6 +111,8 @@ def test_as_json_it_is_one_document(
         (["smoke", "--kafka", "4.3.1", "--seed", "x"], "'x' is not a valid integer"),
         (["smoke", "--kafka", "4.3.1,"], "--kafka: expected different releases"),
         (["smoke", "--kafka", "4.3.1, 4.3.1"], "--kafka: expected different releases"),
+        (["smoke", "--release", "4.3.1"], "the releases of this scenario's system are --kafka"),
+        (["zookeeper", "--kafka", "3.9.1"], "the releases of this scenario's system are --release"),
     ],
 )
 def test_wrong_use_is_one_line_and_stores_nothing(

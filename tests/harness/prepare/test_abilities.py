@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from interpreter_doubles import STAGE, Bench, FakeClients, PacketCluster, networ
 
 from clusters.kafka_conditions import LogEnd
 from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView, TopicSpec
+from clusters.observation import Changed
 from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
@@ -49,6 +51,7 @@ B = "broker-1"
 
 FORMS: tuple[tuple[str, ...], ...] = (
     ("await: {log_end: {t-0: {broker-1: 1}}}",),
+    ("await: {changed: {broker-1: meta.properties}}",),
     ("partition: {as: p, isolate: broker-1, by: packets}",),
     ("kill: broker-1", "heal: all"),
     ("partition: {as: p, isolate: broker-1}", "heal: p"),
@@ -72,14 +75,17 @@ PACKETS = {"partition by packets", "bandwidth"}
 KAFKAS = {"restart to", "wipe by tool", "finalise", "add", "remove", "skew", "unskew"}
 """What takes releases, Kafka's own tool or its quorum, or a JVM that is asked for its clock."""
 OF_CLIENTS = {"crash_client", "pause_client", "resume_client"}
-OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit"}
+OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit", "await changed"}
 REFUSED = {
     KAFKA: PACKETS,
     REFERENCE: PACKETS | KAFKAS,
     SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
 }
 """By kind of cluster, on this machine; everything else is performed."""
-NOT_TRIED = {"create_topic", "delete_topic", "reassign", "start_clients", "await log_end"}
+NOT_TRIED = {
+    *("create_topic", "delete_topic", "reassign", "start_clients"),
+    *("await log_end", "await changed"),
+}
 """Beside what a simulated cluster cannot do."""
 
 
@@ -104,6 +110,14 @@ class AbleCluster(PacketCluster):
     def log_end(self, node: NodeName, key: str) -> int | None:
         self._say(f"log end {node} {key}")
         return 1
+
+    directory = Path()
+
+    def data_of(self, node: NodeName) -> Path:
+        """A directory in which a file is written a moment later."""
+        self._say(f"data of {node}")
+        Timer(0.1, (self.directory / "meta.properties").write_text, ("",)).start()
+        return self.directory
 
     def _say(self, call: str) -> str:
         self.calls.append(call)
@@ -142,6 +156,8 @@ def named(step: Step) -> str:
             return "partition by packets"
         case Await(condition=LogEnd()):
             return "await log_end"
+        case Await(condition=Changed()):
+            return "await changed"
         case _:
             return step_word(step)
 
@@ -181,7 +197,7 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
         assert (why is not None) == (name in refused), (kind, why)
     assert all(why_not(step, there) != "" for there in THERES)
     over_ssh = why_not(step, There(cluster=KAFKA.driver.cluster, host=HostKind.SSH))
-    on_this_machine = {"skew", "throttle", "squeeze", "flip_bit"}
+    on_this_machine = {"skew", "throttle", "squeeze", "flip_bit", "await changed"}
     assert (over_ssh is not None) == (name in PACKETS | on_this_machine)
 
 
@@ -265,6 +281,7 @@ def able_bench(directory: Path) -> Iterator[Bench]:
     """What drives a run, on a cluster in memory that can do everything."""
     b = Bench(directory)
     b.cluster = AbleCluster()
+    b.cluster.directory = directory
     played = b.interpreter.played
     b.performer = Performer(b.cluster, journal=b.journal, played=played)
     b.network = network_of(b.cluster, b.wire, journal=b.journal, played=played)

@@ -16,7 +16,7 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import ZnodeStat
 
-from workloads.clients.znode_session import end_of
+from workloads.clients.znode_session import data_of, end_of
 from workloads.generators.znodes import ZnodeF, ZnodeIntent
 
 STAT = ZnodeStat(7, 9, 0, 0, 2, 0, 0, 0, 1, 0, 7)
@@ -50,6 +50,7 @@ class Answer:
         (ZnodeF.SET, ConnectionLoss(), {"outcome": "info", "error": "CONNECTIONLOSS"}),
         (ZnodeF.SET, SessionExpiredError(), {"outcome": "info", "error": "SESSIONEXPIRED"}),
         (ZnodeF.SET, ConnectionClosedError(), {"outcome": "info"}),
+        (ZnodeF.SET, RuntimeError("xids do not match"), {"outcome": "info"}),
         (ZnodeF.SYNC_READ, ConnectionLoss(), {"outcome": "fail", "error": "CONNECTIONLOSS"}),
     ],
 )
@@ -64,3 +65,11 @@ def test_an_answer_says_what_became_of_an_operation(
 def test_kazoo_tells_the_server_where_the_session_looks_for_it() -> None:
     client = KazooClient()
     assert client._connection._socket is None
+
+
+def test_large_data_is_read_back_as_the_value_that_was_written() -> None:
+    data = data_of(12, size_min=50_000)
+    assert len(data) == 50_000
+    read = end_of(ZnodeIntent(f=ZnodeF.READ, key="/k"), Answer((data, STAT)))
+    assert read["value"] == 12
+    assert data_of(12, size_min=1) == b"12"
