@@ -34,7 +34,7 @@ from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.file_watch import FileWatch
 from harness.interpreter.network import Network
-from harness.interpreter.observer import Looks, whole_nodes
+from harness.interpreter.observer import Looks, missing_in, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
 from harness.interpreter.window_book import WindowBook
@@ -61,8 +61,6 @@ __all__ = ["Interpreter"]
 
 _ROUNDED_S = 5.0
 """A margin above what the checks take off a stretch of time, as clocks differ."""
-_NAMED_MAX = 4
-"""The number of causes named in one message; the rest is counted."""
 
 
 def _unwritten_windows() -> WindowBook:
@@ -142,7 +140,7 @@ class Interpreter:
                     return
 
     def _rescue(self, nodes: Collection[NodeName], *, after_s: float) -> None:
-        missing = _missing(self.observer.latest())
+        missing = missing_in(self.observer.latest())
         self.shortfalls.append(f"not whole {after_s:g} s after a fault was healed: {missing}")
         for node in sorted(nodes):
             target = NamedNodes(nodes=(node,))
@@ -183,7 +181,7 @@ class Interpreter:
         self.windows.close()
         if not whole:
             self.shortfalls.append(
-                f"not whole {limit_s:g} s after healing: {_missing(self.observer.latest())}"
+                f"not whole {limit_s:g} s after healing: {missing_in(self.observer.latest())}"
             )
             # A replica whose broker came back late is stuck only once it had the whole limit.
             end_s = self._now_s() + limit_s + _ROUNDED_S
@@ -344,7 +342,7 @@ class Interpreter:
         if isinstance(step, Await) and isinstance(step.condition, Held | Seen):
             status = self.network.status().rules.get(step.condition.name)
             return f"the rule concerned {status.matched_count if status else 0} frames"
-        return _missing(self.observer.latest()) or "everything is whole"
+        return missing_in(self.observer.latest()) or "everything is whole"
 
     def _heal_all(self, end_s: float) -> bool:
         self.network.heal_all(now_s=self._now_s())
@@ -387,22 +385,3 @@ class Interpreter:
 
     def _now_s(self) -> float:
         return self.time.now_s() - self._begin_s
-
-
-def _missing(now: Observation) -> str:
-    """Say, in words, what keeps the cluster from being whole."""
-    if now.view is None:
-        return "no node that serves clients answers"
-    found: list[str] = [
-        f"{node} is {state}"
-        for node, state in now.states.items()
-        if state != "running" and node not in now.outsiders
-    ]
-    found += [
-        f"{node} takes no part or does not answer"
-        for node, member in now.broker_ids.items()
-        if member not in now.view.taking_part and node not in now.outsiders
-    ]
-    found += now.view.incomplete
-    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
-    return "; ".join(found[:_NAMED_MAX]) + more

@@ -17,11 +17,13 @@ from history.failure import HarnessError
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Looks", "Observer", "granted_count", "whole_nodes"]
+__all__ = ["Looks", "Observer", "granted_count", "missing_in", "whole_nodes"]
 
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5
 """The quorum is asked at every fifth look: describing it costs a connection of its own."""
+_NAMED_MAX = 4
+"""The number of causes named in one message; the rest is counted."""
 
 
 class Looks(Protocol):
@@ -153,3 +155,22 @@ def whole_nodes(now: Observation) -> frozenset[NodeName]:
         if state is NodeState.RUNNING
         and (node not in now.broker_ids or now.broker_ids[node] in well)
     )
+
+
+def missing_in(now: Observation) -> str:
+    """Return, in words, what keeps the cluster from being whole."""
+    if now.view is None:
+        return "no node that serves clients answers"
+    found: list[str] = [
+        f"{node} is {state}"
+        for node, state in now.states.items()
+        if state != "running" and node not in now.outsiders
+    ]
+    found += [
+        f"{node} takes no part or does not answer"
+        for node, member in now.broker_ids.items()
+        if member not in now.view.taking_part and node not in now.outsiders
+    ]
+    found += now.view.incomplete
+    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+    return "; ".join(found[:_NAMED_MAX]) + more

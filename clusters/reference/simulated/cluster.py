@@ -270,8 +270,7 @@ class SimulatedCluster:
         before = host.disk.batch_count
         if host.state is not HostState.DOWN:
             self.world.cut_power(host)
-        lost = before - host.disk.batch_count
-        return f"{lost} batches of {before} that it had written are lost"
+        return f"{before - host.disk.batch_count} batches of {before} that it had written are lost"
 
     def pause_node(self, node: NodeName) -> None:
         """Stop the process."""
@@ -307,13 +306,11 @@ class SimulatedCluster:
 
     def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
         """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
-        target = None if via is None else self.broker_id(via)
-        return self._administration.create_topic(topic, via=target, within_s=within_s)
+        return self._administration.create_topic(topic, via=self._target(via), within_s=within_s)
 
     def delete_topic(self, name: str, *, via: NodeName | None, within_s: float) -> str:
         """Ask `via` (None: the active controller) to delete it; returns once it was granted."""
-        target = None if via is None else self.broker_id(via)
-        return self._administration.delete_topic(name, via=target, within_s=within_s)
+        return self._administration.delete_topic(name, via=self._target(via), within_s=within_s)
 
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         """Make this broker the preferred replica and have it elected; returns once it leads."""
@@ -348,6 +345,9 @@ class SimulatedCluster:
 
     # What these are made of.
 
+    def _target(self, via: NodeName | None) -> int | None:
+        return None if via is None else self.broker_id(via)
+
     def _place(self, name: NodeName) -> Host:
         def built() -> Node:
             configuration = self._in_force.get(name, self.configurations[name])
@@ -376,10 +376,8 @@ class SimulatedCluster:
 
     def _running(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         running = [h.number for h in self._hosts.values() if h.state is HostState.RUNNING]
-        return (
-            tuple(number for number in running if number >= CONTROLLERS_FROM),
-            tuple(number for number in running if number < CONTROLLERS_FROM),
-        )
+        brokers = tuple(number for number in running if number < CONTROLLERS_FROM)
+        return tuple(number for number in running if number >= CONTROLLERS_FROM), brokers
 
     def _let_go(self, nodes: Sequence[NodeName], *, within_ns: int) -> bool:
         """Wait for the ends of these; kill those that are late. Whether none was."""
