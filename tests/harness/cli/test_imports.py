@@ -91,8 +91,8 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("run smoke --cluster kafka --kafka 2.8.0", "is too old to run without ZooKeeper", 955),
         ("run smoke --cluster kafka --kafka path:no", "expected an unpacked distribution", 955),
         # With a cluster's class, which says what can be done to it.
-        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1230),
-        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1230),
+        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1240),
+        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1240),
     ],
 )
 def test_a_refusal_imports_no_more_than_it_takes(
