@@ -106,7 +106,7 @@ def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: F
     )
     if mine is None or leaders is None or not absence.at_the_end:
         return Proof.of("")
-    if {mine["topic_id"], leaders["topic_id"]} != {history.topic_id}:
+    if not {mine["topic_id"], leaders["topic_id"]} <= {None, history.topic_id}:
         return Proof.of("")
     return Proof.of(
         "; on the disks its log ends at {log_end_offset}, and that of its leader at "

@@ -79,7 +79,8 @@ def _rows(history: PartitionHistory, tables: Tables) -> list[Mapping[str, Any]]:
 
 
 def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
-    return bool(row["key"] == history.key and row["topic_id"] == history.topic_id)
+    # Before 2.8 no disk states a topic id.
+    return row["key"] == history.key and row["topic_id"] in (None, history.topic_id)
 
 
 def _unread(history: PartitionHistory, tables: Tables, seen: View) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from metadata_logs import FACTS, asked, case_count, doubts, proofs, tables
 from proving import assert_proof
@@ -204,6 +205,16 @@ def test_an_eligible_leader_outside_the_isr_has_them_too() -> None:
     elr = LOG + "91 change t-0 isr none leader -1 elr 1"
     lines = "broker-1: 17@0 hw 1\nbroker-2: 17@0 18@1 hw 2"
     assert_proof(candidates(lines, elr)[0], "is in the {among} of {key}", among="ELR", key="t-0")
+
+
+def test_a_disk_without_topic_ids_has_the_partition_of_its_name() -> None:
+    of_old = disks("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1")
+    place = of_old["replicas"].schema.get_field_index("topic_id")
+    ids = pa.nulls(2, pa.string())
+    of_old["replicas"] = of_old["replicas"].set_column(place, "topic_id", ids)
+    judged = asked(unsafe_candidates, tables(LOG, **of_old, records=sends(SENDS)), FACTS)
+    assert len(proofs(judged)["t-0"]) == 1
+    assert not doubts(judged)
 
 
 def test_after_an_unclean_election_and_of_a_damaged_log_nothing_is_found() -> None:
