@@ -18,7 +18,8 @@ between, with the same timestamp; so does, in 3.4.1, the control record that beg
 it does not count.
 
 Where ZooKeeper has the metadata, the end of a broker's session is one transaction, and the
-controller moves its leaderships in later ones: that a fenced broker leads nothing is no rule there.
+controller, once it knows, moves its leaderships in later ones. That a fenced broker leads nothing,
+is not elected and in no first ISR is no rule there.
 
 The rules leave out, with reasons:
 
@@ -43,7 +44,9 @@ from typing import Final
 from checkers.control_plane.breach import Breach, Rule
 from checkers.control_plane.partition_rules import (
     CHANGE,
+    first_isr_serves,
     leader_registered,
+    new_leader_serves,
     new_partition,
     partition_exists,
 )
@@ -157,7 +160,7 @@ def _breaches(
     been there all the same.
     """
     for rule in _RULES.get(record.type, ()):
-        if not (on_zookeeper and rule is _leads_nothing):
+        if not (on_zookeeper and rule in _AT_ONCE):
             yield from rule(record, state)
     for rule in _ABSENCE.get(record.type, ()) if whole else ():
         yield from rule(record, state)
@@ -334,13 +337,16 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "UnfenceBrokerRecord": (_same_epoch,),
     "UnregisterBrokerRecord": (_same_epoch,),
     "TopicRecord": (_new_topic,),
-    "PartitionRecord": (new_partition,),
+    "PartitionRecord": (new_partition, first_isr_serves),
     "PartitionChangeRecord": CHANGE,
     "FeatureLevelRecord": (_level_moves,),
     "KRaftVersionRecord": (_quorum_level_grows,),
     "ProducerIdsRecord": (_same_epoch, _producer_ids_grow),
     "BeginTransactionRecord": (_not_nested,),
 }
+_AT_ONCE: Final = frozenset({_leads_nothing, first_isr_serves, new_leader_serves})
+"""What a controller can keep that ends the sessions of brokers itself. Where ZooKeeper ends them it
+learns of that later."""
 _ABSENCE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "BrokerRegistrationChangeRecord": (_registered,),
     "FenceBrokerRecord": (_registered,),

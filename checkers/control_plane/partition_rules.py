@@ -13,7 +13,14 @@ from checkers.control_plane.breach import Breach, Rule
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import Broker, MetadataState, PartitionAtOffset, applied
 
-__all__ = ["CHANGE", "leader_registered", "new_partition", "partition_exists"]
+__all__ = [
+    "CHANGE",
+    "first_isr_serves",
+    "leader_registered",
+    "new_leader_serves",
+    "new_partition",
+    "partition_exists",
+]
 
 _ELR: Final = "eligible.leader.replicas.version"
 _NO_LEADER: Final = -1
@@ -29,7 +36,7 @@ def partition_exists(record: MetadataRecord, state: MetadataState) -> Iterator[B
 
 
 def new_partition(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
-    """It is new, begins with epochs 0, and its first ISR is of brokers that serve."""
+    """It is new, and begins with epochs 0."""
     if state.migrated:
         return
     key = state.key_of(record)
@@ -44,6 +51,13 @@ def new_partition(record: MetadataRecord, state: MetadataState) -> Iterator[Brea
             values=dict(zip(("leader_epoch", "partition_epoch"), epochs, strict=True)),
             key=key,
         )
+
+
+def first_isr_serves(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """Check that the first ISR is of brokers that serve."""
+    if state.migrated or state.partition_of(record) is not None:
+        return
+    key = state.key_of(record)
     for member in record.isr or ():
         broker = state.brokers.get(member)
         if broker is not None and not broker.active:
@@ -83,24 +97,34 @@ def _of_change(
     return judged
 
 
+def _elected_serves(
+    _: MetadataRecord, state: MetadataState, before: PartitionAtOffset, after: PartitionAtOffset
+) -> Iterator[Breach]:
+    broker = state.brokers.get(after.leader)
+    if after.leader == before.leader or broker is None or broker.active:
+        return
+    words = "{leader} is elected the leader of {key}, and is {had_state}"
+    values = {"leader": after.leader}
+    yield Breach.of(before.key, words, values=values, key=before.key, had_state=_inactive(broker))
+
+
+new_leader_serves: Final = _of_change(_elected_serves)
+"""A broker that is elected serves."""
+
+
 def _elected(
     record: MetadataRecord,
     state: MetadataState,
     before: PartitionAtOffset,
     after: PartitionAtOffset,
 ) -> Iterator[Breach]:
-    """A new leader serves; and it comes from the ISR or ELR, unless it is said to be unclean.
+    """A new leader comes from the ISR or ELR, unless the election is said to be unclean.
 
     A change that completes a reassignment may elect a replica that it takes into the ISR itself.
     """
     if after.leader in (_NO_LEADER, before.leader):
         return
     key, leader = before.key, after.leader
-    broker = state.brokers.get(leader)
-    if broker is not None and not broker.active:
-        words = "{leader} is elected the leader of {key}, and is {had_state}"
-        values = {"leader": leader}
-        yield Breach.of(key, words, values=values, key=key, had_state=_inactive(broker))
     candidates = {*before.isr, *before.elr}
     level = state.level("metadata.version")
     recorded = level is not None and level >= _LEVEL_OF_RECOVERY
@@ -183,7 +207,8 @@ def _repeats(ids: tuple[int, ...]) -> bool:
     return len(set(ids)) != len(ids)
 
 
-CHANGE: Final[tuple[Rule, ...]] = tuple(
-    map(_of_change, (_elected, _recovery, _eligible_leaders, _reassigned))
+CHANGE: Final[tuple[Rule, ...]] = (
+    new_leader_serves,
+    *map(_of_change, (_elected, _recovery, _eligible_leaders, _reassigned)),
 )
 """The rules for a PartitionChangeRecord."""

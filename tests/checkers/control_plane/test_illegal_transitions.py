@@ -306,6 +306,14 @@ def test_a_snapshot_is_what_the_log_goes_on_from() -> None:
 def test_where_zookeeper_has_the_metadata_a_dead_broker_may_still_lead() -> None:
     dead = metadata_log(zookeeper_1=BEGIN + "10 fence 1\n11 change t-0 isr 2 leader 2")
     assert not never(asked(illegal_transitions, tables(dead), ON_ZOOKEEPER))
+    # Nor does its controller know at once.
+    for step in (
+        "11 change t-0 leader 2",
+        "11 topic u\n12 partition u-0 replicas 2 isr 2 leader 2",
+    ):
+        unknown = metadata_log(zookeeper_1=f"{BEGIN}10 fence 2\n{step}")
+        assert not never(asked(illegal_transitions, tables(unknown), ON_ZOOKEEPER))
+        assert steps(f"10 fence 2\n{step}")
     twice = metadata_log(zookeeper_1=BEGIN + "10 topic t as id-2")
     assert never(asked(illegal_transitions, tables(twice), ON_ZOOKEEPER))
 
