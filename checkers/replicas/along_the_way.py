@@ -12,7 +12,7 @@ against each other, and against where logs were seen to end in between (`replica
   log ended somewhere, has every record that had been acknowledged before (C10).
 - A broker that was in the ISR all through a send had that record when it was acknowledged
   (`replicas.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
-  taken off the partition.
+  taken off the partition: a version is without it, or has it being added.
 
 What cannot be judged so: whether two replicas held different records at one offset (D16), since
 nothing but a disk tells what a follower's log holds; a replica that lacked a record while it
@@ -194,7 +194,7 @@ def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
     ]
     versions = course.history.versions
     for place, version in enumerate(versions):
-        if broker_id not in version.replicas:
+        if broker_id not in version.replicas or broker_id in version.adding:
             after = versions[place + 1 :][:1]
             until_ns = course.facts.latest_ns(after[0].timestamp_ms) if after else FOREVER_NS
             from_ns = course.facts.earliest_ns(version.timestamp_ms)

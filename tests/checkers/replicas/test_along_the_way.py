@@ -202,6 +202,10 @@ def test_who_was_taken_off_the_partition_may_have_deleted_its_log() -> None:
         "40 change", "30 change t-0 replicas 2,3 isr 2\n35 change t-0 replicas 1,2\n40 change"
     )
     assert cut(SENDS, moved, FETCHED) == ([], 0)
+    # In the ZooKeeper generation no version is without it: it is only seen to be added again.
+    added = "30 change t-0 isr 2 removing 1\n35 change t-0 adding 1\n40 change"
+    assert cut(SENDS, LOG.replace("40 change", added), FETCHED) == ([], 0)
+    assert len(cut(SENDS, LOG.replace("40 change", added.replace("adding 1", "")), FETCHED)[0]) == 1
 
 
 def test_after_an_unclean_election_and_without_acks_all_records_may_be_gone() -> None:
