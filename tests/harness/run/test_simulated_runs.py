@@ -91,7 +91,7 @@ def test_clients_that_begin_in_the_play_write_to_the_topic_that_is_there_then(
     assert ended.said["validity"] == "valid"
     assert ended.said["checks"]["lost-write"]["cases"] >= 50
     types = sealed_table(ended.run, "metadata_log")["type"].to_pylist()
-    assert types.count("RemoveTopicRecord") == 1
+    assert "RemoveTopicRecord" in types
 
 
 @pytest.mark.spark
