@@ -34,7 +34,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "installed"
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 def test_compiled_worlds_are_those_of_plain_python(installed: Path) -> None:
     plain, compiled = _worlds(_ROOT), _worlds(installed)
@@ -48,7 +47,6 @@ def test_compiled_worlds_are_those_of_plain_python(installed: Path) -> None:
     assert not any(crash for *_, crash, _ in plain["worlds"].values())
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 def test_every_module_that_is_to_be_compiled_is(installed: Path) -> None:
     for name in compiled_modules(_ROOT):
