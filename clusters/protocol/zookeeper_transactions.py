@@ -138,7 +138,9 @@ class Transaction:
     changes: tuple[tuple[str, Change], ...]
     """The changes, each behind its type ("create2", "setData"); a multi has several."""
     digest: int
-    """Of header and body: equal transactions have equal digests."""
+    """Of header and body: equal transactions have equal digests. Of a multi that was refused the
+    header alone counts: a server that applies it before it logs it logs its other parts as errors,
+    too (`DataTree.processTxn` sets their types)."""
     tree_digest: int | None
     """The digest that the leader's tree had afterwards; None: not stated."""
 
@@ -162,6 +164,8 @@ def decoded_transaction(data: bytes) -> Transaction:
     else:
         changes = (_change(kind, jute, session),)
     body, rest = data[: jute.at], data[jute.at :]
+    if kind == _MULTI and any(isinstance(change, Refusal) for _, change in changes):
+        body = data[: _HEADER.size]
     if rest and len(rest) != _TREE_DIGEST.size:
         raise JuteError(f"transaction {zxid:#x} has {len(rest)} bytes behind its end")
     return Transaction(

@@ -115,6 +115,15 @@ def test_equal_transactions_have_equal_digests_whatever_their_trees() -> None:
     assert digest(5, b"x", 1) != digest(6, b"x", 1)
 
 
+def test_of_a_refused_multi_servers_may_log_other_parts() -> None:
+    def digest(*changes: tuple[str, Change]) -> int:
+        return decoded_transaction(entry(made(5, *changes))).digest
+
+    refusal = ("error", Refusal(error=-103))
+    assert digest(creation("/a"), refusal) == digest(("error", Refusal(error=0)), refusal)
+    assert digest(creation("/a"), creation("/b")) != digest(creation("/a"), creation("/c"))
+
+
 def test_logs_come_by_the_zxid_in_their_names(tmp_path: Path) -> None:
     for zxid in (16, 9, 1 << 32):
         write_log(tmp_path, made(zxid, creation("/a")))
