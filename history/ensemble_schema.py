@@ -35,7 +35,7 @@ SERVER_DISKS: Final = pa.schema(
         pa.field("accepted_epoch", pa.int64()),
         # The epoch of the last leader that it took over the state of.
         pa.field("current_epoch", pa.int64()),
-        # The newest snapshot that is whole; null: there is none.
+        # The newest whole snapshot; null without one.
         pa.field("snapshot_zxid", pa.int64()),
         # The end of what it would restore, from that snapshot and the logs after it.
         pa.field("last_zxid", pa.int64(), nullable=False),

@@ -166,7 +166,7 @@ class _Window:
         if self._chance(0.5):
             self._steps.append(Wait(for_s=self._draw.choice((0.5, 2.0, 4.0))))
         if self._chance(0.7):
-            self._lift("window")  # where nobody is elected, nobody comes back
+            self._lift("window")  # without an election no node comes back
         self._second_act()
         self._aftermath()
         return tuple(self._steps)
@@ -176,7 +176,7 @@ class _Window:
         if message in _OF_QUORUM:
             self._open_quorum(message)
         else:
-            # What is sent all the time needs nobody to leave.
+            # What is sent all the time takes no departure.
             often = "stay" in _WAYS_TO[message]
             self._open(message, ("stay",) if often else _WAYS_TO[message])
         self._steps.append(Wait(for_s=self._draw.choice((0.5, 2.0, 4.0))))

@@ -345,8 +345,8 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "BeginTransactionRecord": (_not_nested,),
 }
 _AT_ONCE: Final = frozenset({_leads_nothing, first_isr_serves, new_leader_serves})
-"""What a controller can keep that ends the sessions of brokers itself. Where ZooKeeper ends them it
-learns of that later."""
+"""Rules for a controller that ends the sessions of brokers itself. Where ZooKeeper ends them, the
+controller learns of that later."""
 _ABSENCE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "BrokerRegistrationChangeRecord": (_registered,),
     "FenceBrokerRecord": (_registered,),

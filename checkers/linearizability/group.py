@@ -1,6 +1,5 @@
 """The checks of open histories of objects, as a group of the checker."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +9,7 @@ from checkers.linearizability.model_files import Outline, outline
 from checkers.linearizability.sweep import Sweep
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.verdict import CheckResult, Validity
+from checkers.whole_operations import whole_operations
 from history.failure import HarnessError
 from history.models import Model
 from history.schema import RECORD_BUCKET_COUNT
@@ -56,7 +56,7 @@ NONLINEARIZABLE: Final = Entry(
 
 def _answer(question: Question) -> GroupAnswers:
     outlines, unreadable = _outlines(question)
-    assumed = _whole(outlines, unreadable)
+    assumed = whole_operations(WHOLE_HISTORY.name, outlines, unreadable)
     sweep = Sweep(
         session=question.session,
         model=Model(question.manifest.model),
@@ -95,17 +95,6 @@ def _outlines(question: Question) -> tuple[list[Outline], list[str]]:
         except HarnessError as error:
             unreadable.append(str(error))
     return found, unreadable
-
-
-def _whole(outlines: Sequence[Outline], unreadable: Sequence[str]) -> CheckResult:
-    count = sum(one.row_count for one in outlines)
-    first = min((one.first_index for one in outlines if one.first_index is not None), default=0)
-    last = max((one.last_index for one in outlines if one.last_index is not None), default=-1)
-    reason = "; ".join(unreadable)
-    if not reason and (first != 0 or last != count - 1):
-        reason = f"there are {count} operations, and their indices go from {first} to {last}"
-    validity = Validity.UNKNOWN if reason else Validity.VALID
-    return CheckResult(check=WHOLE_HISTORY.name, validity=validity, case_count=count, reason=reason)
 
 
 def _counted(result: CheckResult) -> CheckResult:

@@ -15,6 +15,7 @@ from checkers.rows import OPEN_NS
 from checkers.runner.tables import load_faults
 from checkers.runner.tasks import TaskResult
 from checkers.verdict import CheckResult, Validity
+from checkers.whole_operations import whole_operations
 from checkers.znodes import linearizable, lost_writes, sessions, stale_reads, zxids
 from checkers.znodes.files import TABLE, FileWork, Tally, over_all
 from checkers.znodes.stale_reads import Disturbance
@@ -156,7 +157,7 @@ def _answer(question: Question) -> GroupAnswers:
     read = [one.content for one in answers if one.content is not None]
     tallies = [one.tally for one in read]
     unreadable = _failures(answers)
-    whole = _whole(tallies, unreadable)
+    whole = whole_operations(WHOLE.name, tallies, unreadable)
     rows = [row for one in read for row in one.rows]
     rows += [row for one in of_all for row in one.content or ()]
     findings = findings_table([row | {"path": TABLE} for row in rows])
@@ -194,17 +195,6 @@ def _broken(faults: pa.Table) -> tuple[Disturbance, ...]:
         )
         for row in faults.to_pylist()
     )
-
-
-def _whole(tallies: Sequence[Tally], unreadable: Sequence[str]) -> CheckResult:
-    count = sum(one.row_count for one in tallies)
-    first = min((one.first_index for one in tallies if one.first_index is not None), default=0)
-    last = max((one.last_index for one in tallies if one.last_index is not None), default=-1)
-    reason = "; ".join(unreadable)
-    if not reason and (first != 0 or last != count - 1):
-        reason = f"there are {count} operations, and their indices go from {first} to {last}"
-    validity = Validity.UNKNOWN if reason else Validity.VALID
-    return CheckResult(check=WHOLE.name, validity=validity, case_count=count, reason=reason)
 
 
 def _evidence(manifest: Manifest, faults: pa.Table, tallies: Sequence[Tally]) -> CheckResult:

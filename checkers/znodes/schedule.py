@@ -22,8 +22,8 @@ has a maker that was called by its latest moment (`makers`).
 operations whose values no read found. They can explain a refusal and nothing else: of a create, an
 unseen life; of an expected version, a later version or another life. So a refusal that such an
 operation was called in time for is not held against anybody: it is left out. Where every crashed
-change was seen to take effect, or there is none, the answer is exact; else it may be too mild,
-never too hard.
+change was seen to take effect, and where no change crashed, the answer is exact; else it may be too
+mild, never too hard.
 
 **Price.** A sort, and a binary search a state and sweep; sweeps end when nothing changes, after
 two or three of them in histories of real time. Memory is that of the operations.

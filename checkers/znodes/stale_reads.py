@@ -8,8 +8,8 @@ ZooKeeper does not promise this without exception. Its documentation says of a `
 that it is "not currently a quorum operation" (ZOOKEEPER-1675): a leader that was deposed and does
 not know it yet may answer. So a stale sync read is allowed while a fault is in effect that can part
 a leader from its followers, and for `DEPOSED_NS` after it, until which a leader that was cut off,
-stopped or held back learns that it is none. Where nothing was broken, there is one leader, and a
-stale sync read breaks the promise.
+stopped or held back learns that it no longer leads. Where nothing was broken, one server leads, and
+a stale sync read breaks the promise.
 
 On a znode whose writes fit no order, which is found elsewhere, moments mean nothing, and no read is
 judged.

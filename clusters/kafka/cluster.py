@@ -196,7 +196,7 @@ class _Upgrades:
     finalised when every node knows it. What became of the versions under test is kept, with its
     time.
 
-    `prepared`: the release that every node starts on, with all others that the run may come to.
+    `prepared`: the release that every node starts on, and the others that the run may use.
     """
 
     def __init__(

@@ -23,13 +23,18 @@ Rows of one transaction share its zxid, the controller epoch behind it, and its 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from clusters.port import NodeName
 from clusters.protocol.zookeeper_transactions import (
+    Change,
+    Check,
     CloseSession,
     Create,
     Delete,
+    OpenSession,
+    Refusal,
+    SetAcl,
     SetData,
     Transaction,
 )
@@ -91,7 +96,7 @@ class MetadataChanges:
             snapshot=False,
         )
 
-    def _by(self, change: object, transaction: Transaction) -> Iterator[_Row]:
+    def _by(self, change: Change, transaction: Transaction) -> Iterator[_Row]:
         match change:
             case Create():
                 if change.ephemeral_owner:
@@ -105,8 +110,10 @@ class MetadataChanges:
                 session = transaction.session
                 for path in sorted(p for p, owner in self._owners.items() if owner == session):
                     yield from self._gone(path)
-            case _:
+            case Check() | OpenSession() | Refusal() | SetAcl():
                 pass
+            case _:
+                assert_never(change)
 
     def _stated(
         self, path: str, data: bytes | None, *, version: int = 0, czxid: int | None = None

@@ -98,9 +98,9 @@ def _transactions(home: Path, *, first: int | None) -> Iterator[Transaction]:
 
 
 def _first_without_gap(home: Path) -> int | None:
-    """Return the zxid from which on the logs have every transaction; None if there is none.
+    """Return the zxid from which on the logs have every transaction; None for empty logs.
 
-    They are looked through up to any damage: who reads them says it.
+    The logs are looked through up to any damage, which their reader reports.
     """
     first = last = None
     with suppress(StoredError):

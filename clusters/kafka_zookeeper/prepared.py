@@ -19,7 +19,7 @@ class KafkaZooKeeperPrepared:
     release: Release
     ensemble: ZooKeeperPrepared
     class_archive: Path | None = None
-    """The archive of classes of a broker. None: there is none, and starts are slower."""
+    """The archive of classes of a broker; None if none was made: starts are slower."""
 
     level = None
 

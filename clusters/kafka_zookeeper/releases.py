@@ -11,12 +11,12 @@ from clusters.provision.releases import version_numbers
 
 __all__ = ["KNOWN_RELEASES", "fetch_release", "is_here"]
 
-KNOWN_RELEASES: Final = ("2.1.1", "2.2.2", "2.8.2", "3.4.1", "3.9.2")
+KNOWN_RELEASES: Final = ("2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
 """Releases that were run; any other between the first and the last may be asked for."""
 
 _OWN_CLIENT: Final = (2, 4)
 """Releases before bring a client of ZooKeeper's (3.4) that finds no server on Java 14 and later;
-and there is none of them for a newer Scala than 2.12."""
+their jars are for Scala 2.12 at most."""
 _CLIENT: Final = Coordinates(
     organisation="org.apache.zookeeper", name="zookeeper", revision="3.6.4"
 )

@@ -62,8 +62,8 @@ class KafkaZooKeeperView:
     @property
     def incomplete(self) -> Sequence[str]:
         """Defects of partitions, no controller, defects of the ensemble."""
-        nobody = [] if self.controller is not None else ["no broker is the active controller"]
-        return [*self.kafka.incomplete, *nobody, *self.ensemble.incomplete]
+        lacking = [] if self.controller is not None else ["no broker is the active controller"]
+        return [*self.kafka.incomplete, *lacking, *self.ensemble.incomplete]
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:

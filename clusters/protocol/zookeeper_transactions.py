@@ -151,7 +151,7 @@ class Transaction:
 
 
 def decoded_transaction(data: bytes) -> Transaction:
-    """Return the transaction of a log's entry. Raises JuteError if it is none that is known."""
+    """Return the transaction of a log's entry. Raises JuteError for an unknown one."""
     jute = JuteReader(data)
     jute.skip(_HEADER.size)
     session, cxid, zxid, time_ms, kind = _HEADER.unpack_from(data)

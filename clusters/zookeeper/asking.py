@@ -73,7 +73,7 @@ def is_answered_on(
     """Return a `clusters.processes.networks.IsAnswered` for servers with these client ports.
 
     On a client port `srvr` is asked. What is not the protocol of an election ends the connection to
-    an election port, in good order, and that is an answer: nobody else would end it so.
+    an election port, in good order, which only a server would do: that is an answer.
     """
 
     def is_answered(

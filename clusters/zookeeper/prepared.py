@@ -25,7 +25,7 @@ class ZooKeeperPrepared:
     java: Java
     release: Release
     class_archive: Path | None = None
-    """The archive of its classes. None: there is none, and starts are slower."""
+    """The archive of its classes; None if none was made: starts are slower."""
 
     level = None
 

@@ -19,7 +19,7 @@ class DiskHoldings:
     """The content of a data directory."""
 
     last_zxid: int
-    """The last whole transaction in its logs; 0: there is none."""
+    """The last whole transaction in its logs; 0 for empty logs."""
     epochs: tuple[int, int]
     """The accepted and the current epoch; -1: not stated."""
 

@@ -51,7 +51,7 @@ class EnsembleView:
 
     @property
     def taking_part(self) -> frozenset[int]:
-        """The leader and those that follow; nobody without a leader."""
+        """The leader and its followers; empty without a leader."""
         leader = self.leader
         if leader is None:
             return frozenset()
@@ -92,7 +92,7 @@ class EnsembleView:
 
     @property
     def applied(self) -> int:
-        """Return the leader's last transaction, 0 if there is none that a follower could have."""
+        """Return the leader's last transaction, 0 if no follower could have it."""
         leader = self.leader
         zxid = 0 if leader is None else self.zxid(leader)
         return zxid if zxid & _COUNTER else 0

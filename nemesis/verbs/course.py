@@ -138,7 +138,7 @@ class PlayCourse:
         self.topics.add(name)
 
     def delete_topic(self, name: str, *, word: str) -> None:
-        """Follow its deletion; raise SpecError if there is none, or if clients write to it."""
+        """Follow its deletion; raise SpecError for an unknown topic or one of the clients."""
         if name not in self.topics:
             there = did_you_mean(name, self.topics) if self.topics else "there is none at this step"
             raise SpecError((word,), f"no such topic: {name!r}; {there}")

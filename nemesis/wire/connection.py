@@ -88,7 +88,7 @@ class End:
 
     @property
     def full(self) -> bool:
-        """Return whether so much waits for it that its sender should not be read."""
+        """Return whether the backlog is too large to read more from its sender."""
         return self.backlog_bytes >= _BACKLOG_BYTES_MAX
 
     @property

@@ -36,7 +36,7 @@ _SEAL: Final = struct.Struct(">qi1s")
 
 
 def newest_tree(home: Path, *, before: int = NEVER) -> Tree | None:
-    """Return the tree of the newest whole snapshot in a `version-2` directory; None: there is none.
+    """Return the tree of the newest whole snapshot in a `version-2` directory, or None.
 
     `before`: of a lower zxid than this one. Raises OSError if one cannot be read.
     """

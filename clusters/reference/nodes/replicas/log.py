@@ -103,9 +103,9 @@ class PartitionLog:
 
 
 def flush(log: PartitionLog, count: int, every: int, effects: Effects) -> None:
-    """Count the appended records, and sync every so many (log.flush.interval.messages).
+    """Count the appended records, and sync after `every` of them.
 
-    No client waits for durability.
+    That is log.flush.interval.messages. No client waits for durability.
     """
     log.unsynced += count
     if log.unsynced >= every:
