@@ -31,7 +31,7 @@ from clusters.kafka.admin_requests import (
 )
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.observation import ask_metadata
-from clusters.kafka.spoken import NEWEST, Spoken
+from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
@@ -259,7 +259,7 @@ def _asked(address: Address, write: Write, *, timeout_s: float) -> Answered:
 def _seen(partition: MetadataResponsePartition) -> _Seen:
     return _Seen(
         leader=int(partition.leader_id),
-        leader_epoch=int(partition.leader_epoch),
+        leader_epoch=leader_epoch_of(partition),
         replicas=tuple(map(int, partition.replica_nodes)),
         isr=tuple(map(int, partition.isr_nodes)),
     )

@@ -117,7 +117,7 @@ def _partition_items(topic: MetadataResponseTopic) -> Iterator[Item]:
             "partition": int(partition.partition_index),
             "error": error_name(partition.error_code),
             "leader": int(partition.leader_id),
-            "leader_epoch": int(partition.leader_epoch),
+            "leader_epoch": getattr(partition, "leader_epoch", None),  # from 2.1 on
             "isr": [int(broker_id) for broker_id in partition.isr_nodes],
             "replicas": [int(broker_id) for broker_id in partition.replica_nodes],
         }

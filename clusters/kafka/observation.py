@@ -23,7 +23,7 @@ from kio.static.primitive import i32
 
 from clusters.kafka.admin_requests import topic_id_text
 from clusters.kafka.asking import ask
-from clusters.kafka.spoken import NEWEST, Spoken
+from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
@@ -77,7 +77,7 @@ def best_of(answers: Mapping[int, MetadataResponse]) -> MetadataResponse:
         answer = answers[broker_id]
         brokers = _brokers(answer)
         epochs = sum(
-            partition.leader_epoch for topic in answer.topics for partition in topic.partitions
+            leader_epoch_of(shown) for topic in answer.topics for shown in topic.partitions
         )
         return (broker_id in brokers, epochs, shared[brokers], -broker_id)
 

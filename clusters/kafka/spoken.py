@@ -1,11 +1,11 @@
 """The versions of requests that brokers of a release understand.
 
 The newest that the harness knows do for every release from 3.1 on: topics have ids there. Those of
-2.1 do for all releases.
+2.0 would do for all releases; from 2.1 on brokers show leader epochs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -13,23 +13,25 @@ from kio.schema.create_topics.v3 import request as plain_creation
 from kio.schema.create_topics.v3 import response as plain_created
 from kio.schema.create_topics.v7 import request as creation
 from kio.schema.create_topics.v7 import response as created
-from kio.schema.delete_topics.v3.request import DeleteTopicsRequest as PlainDeletion
-from kio.schema.delete_topics.v3.response import DeleteTopicsResponse as PlainDeleted
+from kio.schema.delete_topics.v2.request import DeleteTopicsRequest as PlainDeletion
+from kio.schema.delete_topics.v2.response import DeleteTopicsResponse as PlainDeleted
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
-from kio.schema.metadata.v7.request import MetadataRequest as PlainRequest
-from kio.schema.metadata.v7.request import MetadataRequestTopic as PlainTopic
-from kio.schema.metadata.v7.response import MetadataResponse as PlainResponse
-from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.metadata.v6 import request as oldest_asked
+from kio.schema.metadata.v6 import response as oldest_shown
+from kio.schema.metadata.v7 import request as plain_asked
+from kio.schema.metadata.v7 import response as plain_shown
+from kio.schema.metadata.v12 import request as asked
+from kio.schema.metadata.v12 import response as shown
 from kio.schema.types import TopicName
 from kio.static.primitive import i32Timedelta
 
 from clusters.provision.releases import version_numbers
 
-__all__ = ["NEWEST", "OLDEST", "Spoken", "spoken_by"]
+__all__ = ["NEWEST", "Spoken", "leader_epoch_of", "spoken_by"]
 
 _TOPIC_IDS: Final = (3, 1)
+_LEADER_EPOCHS: Final = (2, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class Spoken:
     """Of its answer."""
     deleted: type[Any]
     """The answer to a request that deletes topics."""
+    asked: ModuleType
+    """Of a request for metadata."""
     metadata: type[Any]
     """The answer that metadata comes in."""
     has_topic_ids: bool
@@ -56,20 +60,14 @@ class Spoken:
 
     def asking_metadata(self, names: Sequence[str] | None) -> Any:
         """Return the request for the metadata of these topics; None: of all."""
-        if not self.has_topic_ids:
-            topics = None if names is None else [PlainTopic(name=TopicName(one)) for one in names]
-            return PlainRequest(
-                topics=None if topics is None else tuple(topics), allow_auto_topic_creation=False
-            )
-        asked = (
-            None
-            if names is None
-            else [MetadataRequestTopic(topic_id=None, name=TopicName(one)) for one in names]
-        )
-        return MetadataRequest(
-            topics=None if asked is None else tuple(asked),
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
+        of_topic = {"topic_id": None} if self.has_topic_ids else {}
+        of_request = {"include_topic_authorized_operations": False} if self.has_topic_ids else {}
+        topics = None
+        if names is not None:
+            topic = self.asked.MetadataRequestTopic
+            topics = tuple(topic(name=TopicName(one), **of_topic) for one in names)
+        return self.asked.MetadataRequest(
+            topics=topics, allow_auto_topic_creation=False, **of_request
         )
 
 
@@ -77,18 +75,29 @@ NEWEST: Final = Spoken(
     creation=creation,
     created=created,
     deleted=DeleteTopicsResponse,
-    metadata=MetadataResponse,
+    asked=asked,
+    metadata=shown.MetadataResponse,
     has_topic_ids=True,
 )
-OLDEST: Final = Spoken(
+WITHOUT_IDS: Final = Spoken(
     creation=plain_creation,
     created=plain_created,
     deleted=PlainDeleted,
-    metadata=PlainResponse,
+    asked=plain_asked,
+    metadata=plain_shown.MetadataResponse,
     has_topic_ids=False,
 )
+OLDEST: Final = replace(WITHOUT_IDS, asked=oldest_asked, metadata=oldest_shown.MetadataResponse)
 
 
 def spoken_by(version: str) -> Spoken:
     """Return the versions that brokers of a release understand."""
-    return NEWEST if version_numbers(version) >= _TOPIC_IDS else OLDEST
+    numbers = version_numbers(version)
+    if numbers >= _TOPIC_IDS:
+        return NEWEST
+    return WITHOUT_IDS if numbers >= _LEADER_EPOCHS else OLDEST
+
+
+def leader_epoch_of(partition: Any) -> int:
+    """Return the leader epoch in which a broker shows a partition; before 2.1 that is -1."""
+    return int(getattr(partition, "leader_epoch", -1))

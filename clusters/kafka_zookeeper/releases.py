@@ -1,4 +1,4 @@
-"""The jars of a Kafka of the ZooKeeper generation, from 2.1 to 3.9."""
+"""The jars of a Kafka of the ZooKeeper generation, from 2.0 to 3.9."""
 
 from functools import partial
 from typing import Final
@@ -11,7 +11,7 @@ from clusters.provision.releases import version_numbers
 
 __all__ = ["KNOWN_RELEASES", "fetch_release", "is_here"]
 
-KNOWN_RELEASES: Final = ("2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
+KNOWN_RELEASES: Final = ("2.0.0", "2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
 """Releases that were run; any other between the first and the last may be asked for."""
 
 _OWN_CLIENT: Final = (2, 4)
@@ -35,7 +35,7 @@ def _beside(name: str) -> tuple[Coordinates, ...]:
 _LINE: Final = ReleaseLine(
     title="Kafka",
     known=KNOWN_RELEASES,
-    oldest=(2, 1),
+    oldest=(2, 0),
     too_old="to be asked what its brokers hold",
     end=(4, 0),
     too_new="to run on ZooKeeper",

@@ -31,7 +31,7 @@ class KafkaZooKeeperSpec(BrokersSpec):
 
     zookeepers: int = 1
     release: str = field(default="3.9.2", metadata={KEY: "kafka"})
-    """A release of Apache Kafka from 2.1 to 3.9, or `path:DIR` of a build of the user's own."""
+    """A release of Apache Kafka from 2.0 to 3.9, or `path:DIR` of a build of the user's own."""
     zookeeper: str = "3.9.5"
     """The release of Apache ZooKeeper."""
     zookeeper_settings: Mapping[str, str] = field(default_factory=dict)
