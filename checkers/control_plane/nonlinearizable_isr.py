@@ -20,6 +20,10 @@ cover (it may end before the answer) is not compared.
 A version in which a replica joins under an unchanged leader was made by a request: the controller
 adds no replica on its own.
 
+A controller on ZooKeeper grants what is so already, whatever epoch is expected
+(`KafkaController.processAlterPartition`): a request that arrives twice is answered twice by the
+epoch that it made. Such requests are reads there.
+
 The cases are the AlterPartitions, since they are what an ISR is changed by. Describes and the
 controller's own changes only bear witness: without a tape they could still contradict each other,
 but nothing would be judged of how leader and controller agree.
@@ -46,9 +50,12 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
     NO_REQUESTS,
     Requests,
+    Wish,
     made,
     proposals,
+    repeated_wishes,
     requests_by_partition,
+    wish,
 )
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
@@ -104,12 +111,13 @@ def _proofs(
     reads: Sequence[_Row],
     seen: View,
 ) -> Iterator[Proof]:
-    yield from _made_twice(history, requests)
+    repeated = repeated_wishes(requests, seen.facts)
+    yield from _made_twice(history, requests, repeated)
     yield from _not_in_the_log(history, requests, seen)
     yield from _never_was(history, reads, seen)
     told = [
         *_appended(history, seen.facts),
-        *_asked(history, requests, until_ns=_until_ns(seen)),
+        *_asked(history, requests, repeated, until_ns=_until_ns(seen)),
         *_described(history, reads),
     ]
     found = contradiction(
@@ -145,10 +153,12 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
         )
 
 
-def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> Iterator[_Told]:
+def _asked(
+    history: PartitionHistory, requests: Requests, repeated: frozenset[Wish], *, until_ns: int
+) -> Iterator[_Told]:
     places = history.by_epoch()
     for rpc in requests:
-        operation = _operation(rpc, places, until_ns=until_ns)
+        operation = _operation(rpc, places, until_ns=until_ns, is_repeated=wish(rpc) in repeated)
         if operation is not None and rpc.reached_ns is not None:
             yield _Told(operation=operation, clause=partial(_asked_clause, rpc, operation))
 
@@ -169,16 +179,20 @@ def _asked_clause(rpc: Rpc, operation: RegisterOperation) -> Proof:
     )
 
 
-def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> RegisterOperation | None:
+def _operation(
+    rpc: Rpc, places: Mapping[int, int], *, until_ns: int, is_repeated: bool = False
+) -> RegisterOperation | None:
     """Return what this request says of the register; None if it says nothing.
 
     A refusal after the end of the log may be due to a version that the log does not have.
+    `is_repeated`: another request may have made the version.
     """
     expected, epoch = rpc.of("partition_epoch"), rpc.answered("partition_epoch")
     returned = rpc.returned_ns
     end = NEVER if returned is None else returned
     if rpc.ok and epoch in places:
-        kind = OperationKind.READ if made(rpc) is None else OperationKind.SWAP
+        changes = made(rpc) is not None and not is_repeated
+        kind = OperationKind.SWAP if changes else OperationKind.READ
         # What the leader was never told is no read of its.
         if kind is OperationKind.READ and returned is None:
             return None
@@ -257,7 +271,9 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
             )
 
 
-def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof]:
+def _made_twice(
+    history: PartitionHistory, requests: Requests, repeated: frozenset[Wish]
+) -> Iterator[Proof]:
     """Find two compare-and-sets that say they made the same version."""
     by_epoch: dict[int, list[Rpc]] = {}
     for rpc in requests:
@@ -265,7 +281,8 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
         if epoch is not None:
             by_epoch.setdefault(epoch, []).append(rpc)
     for epoch, makers in by_epoch.items():
-        if len(makers) > 1:
+        first = {wish(rpc) for rpc in makers if rpc.of("partition_epoch") == epoch - 1} & repeated
+        if len(first) + sum(wish(rpc) not in repeated for rpc in makers) > 1:
             frames = [Proof.of("{frame}", frames={"frame": rpc.frame}) for rpc in makers]
             yield Proof.of(
                 "partition epoch {epoch} of {key} was the answer to {makers_count} "

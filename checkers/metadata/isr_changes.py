@@ -5,16 +5,33 @@ version for certain if it was answered without an error by that version's epoch.
 answer no client saw may have made a version or not.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
+from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
 
-__all__ = ["NO_REQUESTS", "Proposals", "Requests", "made", "proposals", "requests_by_partition"]
+__all__ = [
+    "NO_REQUESTS",
+    "Proposals",
+    "Requests",
+    "Wish",
+    "made",
+    "proposals",
+    "repeated_wishes",
+    "requests_by_partition",
+    "wish",
+]
+
+Wish = tuple[Any, ...]
+"""The sender of an AlterPartition, its epochs, and the ISR that it asks for."""
+_EXPECTED: Final = 3
+"""The place of the partition epoch in it."""
 
 _DEFINITE: Final = (
     "INVALID_UPDATE_VERSION",
@@ -108,3 +125,22 @@ def made(rpc: Rpc) -> int | None:
     epoch = rpc.answered("partition_epoch")
     expected = rpc.of("partition_epoch")
     return epoch if epoch is not None and expected is not None and epoch > expected else None
+
+
+def wish(rpc: Rpc) -> Wish:
+    """Return what an AlterPartition asks for: who asks, what it expects, and the ISR."""
+    asked = tuple(rpc.of(column) for column in ("broker_epoch", "leader_epoch", "partition_epoch"))
+    return (rpc.source, *asked, tuple(rpc.of("isr") or ()))
+
+
+def repeated_wishes(requests: Requests, facts: Facts) -> frozenset[Wish]:
+    """Return the wishes that were granted though they may have been fulfilled already.
+
+    They were granted more than once, or by a later epoch than the one after the expected one.
+    """
+    if not facts.on_zookeeper:
+        return frozenset()
+    granted = Counter((wish(rpc), made(rpc)) for rpc in requests if made(rpc) is not None)
+    return frozenset(
+        one for (one, epoch), count in granted.items() if count > 1 or epoch != one[_EXPECTED] + 1
+    )

@@ -1,6 +1,17 @@
 """C1: the ISR as a versioned register."""
 
-from metadata_logs import FACTS, asked, describes, doubts, facts, never, proofs, tables
+from metadata_logs import (
+    FACTS,
+    ON_ZOOKEEPER,
+    asked,
+    describes,
+    doubts,
+    facts,
+    metadata_log,
+    never,
+    proofs,
+    tables,
+)
 from proving import assert_proof
 
 from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
@@ -96,6 +107,20 @@ def test_one_version_is_made_once() -> None:
     proof = found(SHRINK, twice)["t-0"][0]
     named = {"epoch": 1, "key": "t-0", "makers_count": 2, "frame": 0, "frame_2": 10}
     assert_proof(proof, "was the answer to {makers_count}", **named)
+
+
+def test_on_zookeeper_a_request_that_arrives_twice_is_granted_twice() -> None:
+    def told(*lines: str) -> dict[str, list[Proof]]:
+        log = metadata_log(zookeeper_1=LOG)
+        return proofs(asked(nonlinearizable_isrs, tables(log, "\n".join(lines)), ON_ZOOKEEPER))
+
+    again = "at {0}000 broker-1 on 9 alter t-0 expecting 0 isr 1 -> ok {1} at {0}010"
+    assert not told(SHRINK, EXPAND, again.format(1, 1))
+    # The ISR is so again.
+    assert not told(SHRINK, EXPAND, again.format(4, 3))
+    assert told(SHRINK, EXPAND, again.format(4, 1))
+    another = again.format(1, 1).replace("isr 1 ", "isr 1,2 ")
+    assert_proof(told(SHRINK, another)["t-0"][0], "was the answer to", epoch=1)
 
 
 def test_an_acknowledged_change_stands_in_the_log_as_it_was_acknowledged() -> None:
