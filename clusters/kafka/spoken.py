@@ -79,7 +79,7 @@ NEWEST: Final = Spoken(
     metadata=shown.MetadataResponse,
     has_topic_ids=True,
 )
-WITHOUT_IDS: Final = Spoken(
+_WITHOUT_IDS: Final = Spoken(
     creation=plain_creation,
     created=plain_created,
     deleted=PlainDeleted,
@@ -87,7 +87,7 @@ WITHOUT_IDS: Final = Spoken(
     metadata=plain_shown.MetadataResponse,
     has_topic_ids=False,
 )
-OLDEST: Final = replace(WITHOUT_IDS, asked=oldest_asked, metadata=oldest_shown.MetadataResponse)
+_OLDEST: Final = replace(_WITHOUT_IDS, asked=oldest_asked, metadata=oldest_shown.MetadataResponse)
 
 
 def spoken_by(version: str) -> Spoken:
@@ -95,7 +95,7 @@ def spoken_by(version: str) -> Spoken:
     numbers = version_numbers(version)
     if numbers >= _TOPIC_IDS:
         return NEWEST
-    return WITHOUT_IDS if numbers >= _LEADER_EPOCHS else OLDEST
+    return _WITHOUT_IDS if numbers >= _LEADER_EPOCHS else _OLDEST
 
 
 def leader_epoch_of(partition: Any) -> int:

@@ -72,7 +72,7 @@ def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path, cluster: str, messa
     [
         ("4.0.0", "too new to run on ZooKeeper"),
         ("4.3.1", "too new to run on ZooKeeper"),
-        ("2.0.1", "too old"),
+        ("1.1.1", "too old"),
         ("newest", "is not a release of Kafka"),
     ],
 )
