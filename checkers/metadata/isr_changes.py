@@ -8,7 +8,7 @@ answer no client saw may have made a version or not.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -28,11 +28,6 @@ __all__ = [
     "wish",
 ]
 
-Wish = tuple[Any, ...]
-"""The sender of an AlterPartition, its epochs, and the ISR that it asks for."""
-_EXPECTED: Final = 3
-"""The place of the partition epoch in it."""
-
 _DEFINITE: Final = (
     "INVALID_UPDATE_VERSION",
     "INELIGIBLE_REPLICA",
@@ -42,6 +37,18 @@ _DEFINITE: Final = (
 """The partition was looked at, and not changed. Other errors may come after the change: a
 controller that loses its office answers NOT_CONTROLLER to what its successor may yet commit, and
 old versions answer FENCED_LEADER_EPOCH to a change that elected a leader."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The content of an AlterPartition for one partition."""
+
+    source: str
+    broker_epoch: int
+    leader_epoch: int
+    expected: int
+    """The partition epoch that it names."""
+    isr: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +135,14 @@ def made(rpc: Rpc) -> int | None:
 
 
 def wish(rpc: Rpc) -> Wish:
-    """Return what an AlterPartition asks for: who asks, what it expects, and the ISR."""
-    asked = tuple(rpc.of(column) for column in ("broker_epoch", "leader_epoch", "partition_epoch"))
-    return (rpc.source, *asked, tuple(rpc.of("isr") or ()))
+    """Return the content of an AlterPartition for one partition."""
+    return Wish(
+        source=rpc.source,
+        broker_epoch=rpc.of("broker_epoch"),
+        leader_epoch=rpc.of("leader_epoch"),
+        expected=rpc.of("partition_epoch"),
+        isr=tuple(rpc.of("isr") or ()),
+    )
 
 
 def repeated_wishes(requests: Requests, facts: Facts) -> frozenset[Wish]:
@@ -142,5 +154,5 @@ def repeated_wishes(requests: Requests, facts: Facts) -> frozenset[Wish]:
         return frozenset()
     granted = Counter((wish(rpc), made(rpc)) for rpc in requests if made(rpc) is not None)
     return frozenset(
-        one for (one, epoch), count in granted.items() if count > 1 or epoch != one[_EXPECTED] + 1
+        one for (one, epoch), count in granted.items() if count > 1 or epoch != one.expected + 1
     )
