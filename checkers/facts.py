@@ -19,7 +19,6 @@ Tables = Mapping[str, pa.Table]
 Judged = Iterable[tuple[str, Found]]
 """The findings of a check by key: a topic-partition or another subject, such as "broker-2"."""
 
-_VOTING: Final = frozenset({CONTROLLER, ZOOKEEPER})
 _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
 _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
@@ -46,7 +45,7 @@ class Facts:
     keys: tuple[str, ...] = ()
     """The keys of the run; a cluster has others of its own."""
     skews: tuple[ClockSkew, ...] = ()
-    """The skews of those that vote, whose clocks give the timestamps of the metadata log."""
+    """The skews of nodes whose clocks may give the metadata log its times: of all but brokers."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -97,13 +96,23 @@ class Facts:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """The nodes that vote on metadata: controllers or, where ZooKeeper has it, its servers."""
-        return tuple(node for node in self.node_ids if role_of(node) in _VOTING)
+        """The nodes that vote on metadata: controllers or, where there are none, ZooKeeper's."""
+        voting = ZOOKEEPER if self.on_zookeeper else CONTROLLER
+        return tuple(node for node in self.node_ids if role_of(node) == voting)
 
     @property
     def on_zookeeper(self) -> bool:
-        """True if ZooKeeper has the metadata."""
-        return any(role_of(node) == ZOOKEEPER for node in self.node_ids)
+        """True if ZooKeeper has the metadata, and no controllers of Kafka's own do."""
+        return ZOOKEEPER in self._roles and CONTROLLER not in self._roles
+
+    @property
+    def migrating(self) -> bool:
+        """True if controllers have the metadata and brokers still start from ZooKeeper."""
+        return {ZOOKEEPER, CONTROLLER} <= self._roles
+
+    @property
+    def _roles(self) -> frozenset[str]:
+        return frozenset(role_of(node) for node in self.node_ids)
 
     @property
     def brokers(self) -> tuple[str, ...]:
@@ -130,7 +139,7 @@ def facts_of(manifest: Manifest) -> Facts:
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
-        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) in _VOTING),
+        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) != BROKER),
     )
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from clusters.kafka_conditions import CONDITIONS
+from clusters.kafka_migrating.system import SYSTEM as KAFKA_MIGRATING
 from clusters.kafka_port import KafkaSpec
 from clusters.kafka_targets import TARGETS, first_view
 from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ZOOKEEPER
@@ -62,6 +63,7 @@ SYSTEMS: Final[dict[str, System]] = {
         ),
         ZOOKEEPER,
         KAFKA_ZOOKEEPER,
+        KAFKA_MIGRATING,
     )
 }
 """The systems by the name in `cluster: {system: NAME}`; the first one need not be named."""

@@ -185,13 +185,15 @@ def hosts_file(source: KafkaNode, *, nodes: tuple[KafkaNode, ...], route: Route 
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
 
 
-def links_between(nodes: tuple[KafkaNode, ...]) -> tuple[LinkEnd, ...]:
-    """Return who dials whom, on which port: nodes the controllers, brokers each other, clients."""
+def links_between(
+    nodes: tuple[KafkaNode, ...], *, dial_brokers: Sequence[Role] = (Role.BROKER,)
+) -> tuple[LinkEnd, ...]:
+    """Return who dials whom, on which port: nodes the controllers, some the brokers, clients."""
     dialled = {
         Role.CONTROLLER: (Listener.CONTROLLER, [node.name for node in nodes]),
         Role.BROKER: (
             Listener.REPLICATION,
-            [node.name for node in nodes if node.role is Role.BROKER],
+            [node.name for node in nodes if node.role in dial_brokers],
         ),
     }
     between = [

@@ -26,7 +26,7 @@ from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.port import NodeName
 from clusters.processes.hardships import WrongClocks
-from clusters.processes.node import ProcessNode
+from clusters.processes.node import ProcessNode, Software
 from clusters.protocol.talking import Address
 from clusters.witness.witness import WitnessReport, write_replicas
 from clusters.zookeeper.asking import is_answered_on
@@ -64,7 +64,6 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
         route: Route = direct,
     ) -> None:
         self._prepared = prepared
-        software = BrokerSoftware(prepared=prepared, options=spec.java_options)
 
         def ensemble(ports: ReservedPorts) -> Mapping[NodeName, ProcessNode]:
             base = None if port_base is None else port_base + 2 * spec.brokers
@@ -83,7 +82,7 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
             host=host,
             directory=directory,
             clock=clock,
-            software=lambda nodes: {node.name: software for node in nodes},
+            software=self._equip,
             port_base=port_base,
             route=route,
             is_answered=self._answers_on,
@@ -116,23 +115,18 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
         }
 
     @property
-    def node_ids(self) -> Mapping[NodeName, int]:
+    def view_ids(self) -> Mapping[NodeName, int]:
         """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
         return self._spec.view_ids
 
-    @property
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """The ids of all nodes."""
-        return self._spec.view_ids
-
     def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node: n for `broker-n`; of `zookeeper-n`, 2000 + n."""
-        return self._spec.view_ids[node]
+        """Kafka's id of this node; of `zookeeper-n`, 2000 + n."""
+        own = self._listed.get(node)
+        return self._spec.view_ids[node] if own is None else own.node_id
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Return links: brokers and servers among themselves, brokers to servers, clients."""
-        brokers = self._names(Role.BROKER)
-        return (*super().links(), *self._ensemble.links(clients=brokers))
+        """Return links: Kafka's nodes and servers among themselves, those to these, clients."""
+        return (*super().links(), *self._ensemble.links(clients=tuple(self._listed)))
 
     def stop(self) -> None:
         """Stop every node, brokers first."""
@@ -207,6 +201,10 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
         # It reads the same logs, and finds the same damages.
         write_server_disks(servers, raw)
         return report
+
+    def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
+        software = BrokerSoftware(prepared=self._prepared, options=self._spec.java_options)
+        return {node.name: software for node in nodes}
 
     def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:  # noqa: ARG002 -- brokers find each other by their znodes
         return properties(

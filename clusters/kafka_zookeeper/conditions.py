@@ -67,7 +67,8 @@ def _of_ensemble(word: str, operand: object, stage: Stage) -> Condition:
 
 
 def _active(_word: str, operand: object, stage: Stage) -> Condition:
-    return ActiveController(node=node_of(operand, stage, role=Role.BROKER))
+    nodes = tuple(node for node in stage.nodes if role_name(node) != Role.ZOOKEEPER)
+    return ActiveController(node=node_of(operand, replace(stage, nodes=nodes)))
 
 
 CONDITIONS: Final[Mapping[str, Parse]] = {

@@ -9,7 +9,7 @@ from clusters.kafka.configuration import KafkaNode, broker_defaults, broker_list
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
 
-__all__ = ["SESSION_TIMEOUT_MS", "properties", "session_timeout_ms"]
+__all__ = ["SESSION_TIMEOUT_MS", "found_servers", "properties", "session_timeout_ms"]
 
 _SESSION: Final = "zookeeper.session.timeout.ms"
 SESSION_TIMEOUT_MS: Final = 3000
@@ -41,8 +41,13 @@ def properties(
         **broker_listeners(node, route=route),
         "broker.id": str(node.node_id),
         "log.dirs": str(data),
-        "zookeeper.connect": ",".join(f"{one.host}:{one.client_port}" for one in servers),
+        **found_servers(servers),
     }
+
+
+def found_servers(servers: Iterable[EnsembleServer]) -> dict[str, str]:
+    """Return the setting by which a node of Kafka's finds the ensemble."""
+    return {"zookeeper.connect": ",".join(f"{one.host}:{one.client_port}" for one in servers)}
 
 
 def session_timeout_ms(spec: KafkaZooKeeperSpec) -> int:

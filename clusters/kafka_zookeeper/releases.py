@@ -9,7 +9,7 @@ from clusters.provision.maven import Coordinates
 from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import version_numbers
 
-__all__ = ["KNOWN_RELEASES", "fetch_release", "is_here"]
+__all__ = ["KNOWN_RELEASES", "LINE", "fetch_release", "is_here"]
 
 KNOWN_RELEASES: Final = ("2.0.0", "2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
 """Releases that were run; any other between the first and the last may be asked for."""
@@ -32,7 +32,7 @@ def _beside(name: str) -> tuple[Coordinates, ...]:
     return (LOGGING, _CLIENT) if version_numbers(name) < _OWN_CLIENT else (LOGGING,)
 
 
-_LINE: Final = ReleaseLine(
+LINE: Final = ReleaseLine(
     title="Kafka",
     known=KNOWN_RELEASES,
     oldest=(2, 0),
@@ -44,7 +44,7 @@ _LINE: Final = ReleaseLine(
     other_way="path:DIR for a build",
 )
 
-fetch_release: Final = partial(releases.fetch_release, line=_LINE)
+fetch_release: Final = partial(releases.fetch_release, line=LINE)
 """Return the release of this name, as `clusters.kafka.releases` does."""
-is_here: Final = partial(releases.is_here_of, _LINE)
+is_here: Final = partial(releases.is_here_of, LINE)
 """Return whether nothing has to be fetched for a release."""

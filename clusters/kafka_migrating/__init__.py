@@ -1,0 +1,1 @@
+"""A cluster of Apache Kafka that migrates from ZooKeeper to KRaft."""

@@ -1,0 +1,17 @@
+"""The releases of Kafka that can be between ZooKeeper and KRaft: 3.5 to 3.9."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from clusters.kafka import releases
+from clusters.kafka_zookeeper.releases import LINE
+
+__all__ = ["is_here"]
+
+_LINE: Final = replace(
+    LINE, known=("3.6.0", "3.9.2"), oldest=(3, 5), too_old="to migrate as 3.5 does"
+)
+
+is_here: Final = partial(releases.is_here_of, _LINE)
+"""Return whether nothing has to be fetched for a release."""
