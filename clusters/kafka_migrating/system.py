@@ -32,7 +32,7 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
     controller_settings: Mapping[str, str] = field(default_factory=dict)
 
     roles: ClassVar[tuple[NodeRole, ...]] = (
-        NodeRole(name=Role.ZOOKEEPER),
+        NodeRole(name=Role.ZOOKEEPER, decides=True),
         NodeRole(name=Role.CONTROLLER, decides=True),
         NodeRole(name=Role.BROKER, serves_clients=True),
     )

@@ -89,3 +89,19 @@ def test_only_the_clocks_of_controllers_stamp_the_metadata_log() -> None:
 def _fields(one: ClockSkew) -> dict[str, Any]:
     names = ("node", "from_ns", "until_ns", "ahead_min_ns", "ahead_max_ns")
     return {name: getattr(one, name) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "voting", "on_zookeeper", "migrating"),
+    [
+        ("controller-1 broker-1", ("controller-1",), False, False),
+        ("zookeeper-1 broker-1", ("zookeeper-1",), True, False),
+        ("zookeeper-1 controller-1 broker-1", ("controller-1",), False, True),
+    ],
+)
+def test_who_votes_on_metadata(
+    nodes: str, voting: tuple[str, ...], *, on_zookeeper: bool, migrating: bool
+) -> None:
+    facts = Facts(node_ids={name: number for number, name in enumerate(nodes.split())})
+    assert facts.controllers == voting
+    assert (facts.on_zookeeper, facts.migrating) == (on_zookeeper, migrating)

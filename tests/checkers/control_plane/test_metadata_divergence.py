@@ -1,10 +1,13 @@
 """C7: what counts as different metadata, and what may legally differ."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 from metadata_logs import asked, facts, metadata_log, proofs, wire
 from proving import assert_proof
 
 from checkers.control_plane.metadata_divergence import metadata_divergences
+from checkers.facts import Facts
 from checkers.proof import Proof
 from history.cluster_schema import METADATA_OFFSETS, METADATA_WRITES
 
@@ -34,6 +37,7 @@ def differ(
     offsets: pa.Table | None = None,
     writes: pa.Table | None = None,
     frames: str = "",
+    of: Facts = THREE,
 ) -> list[Proof]:
     given = {
         "metadata_log": log,
@@ -41,7 +45,7 @@ def differ(
         "metadata_offsets": applied() if offsets is None else offsets,
         "metadata_writes": METADATA_WRITES.empty_table() if writes is None else writes,
     }
-    return proofs(asked(metadata_divergences, given, THREE)).get("metadata", [])
+    return proofs(asked(metadata_divergences, given, of)).get("metadata", [])
 
 
 def same(text: str, **others: str) -> pa.Table:
@@ -98,6 +102,13 @@ def test_what_a_broker_had_applied_is_gone() -> None:
     assert not differ(same(GOOD, **LOST), applied((20200, "broker-2", 6)))
     assert not differ(same(GOOD, **LOST), applied((20050, "broker-2", 6)))  # clocks may differ
     assert not differ(same(GOOD, **LOST), applied((9812, "broker-2", 4)))
+
+
+def test_a_broker_that_migrates_counts_batches_where_others_state_an_offset() -> None:
+    migrating = replace(THREE, node_ids={**THREE.node_ids, "zookeeper-1": 2001})
+    claim = applied((9812, "broker-2", 6))
+    assert not differ(same(GOOD, **LOST), claim, of=migrating)
+    assert differ(same(GOOD, broker_1="0 leader 1000\n5 topic u\n6 noop"), of=migrating)
 
 
 def test_the_quorums_log_goes_on_in_time_and_ends_below_what_was_applied() -> None:
