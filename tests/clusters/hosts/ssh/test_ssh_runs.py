@@ -42,8 +42,10 @@ def _fencepost(*arguments: str) -> "subprocess.CompletedProcess[str]":
 def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
     machines: tuple[Sshd, ...], inventory: Path, tmp_path: Path
 ) -> None:
+    # Of two kinds of software; the next test has Kafka alone.
     ended = _fencepost(
         *("run", "smoke", "--time-limit", "8s", "--seed", "4", "--json"),
+        *("--system", "kafka-zookeeper"),
         *("--host", "ssh", "--inventory", str(inventory), "--results", str(tmp_path)),
     )
     assert ended.returncode == 0, ended.stderr
