@@ -4,7 +4,8 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 (`history.cluster_schema.LOG_FINDINGS`).
 
 - *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault"), and
-  ended the process or left it useless. No schedule of kills, pauses and cut links may bring that
+  ended the process or left it useless; or ZooKeeper's found that its tree is not the one that a
+  transaction was made for ("Digests are not matching"). No schedule of kills, pauses and cut links may bring that
   about. It is allowed where the run itself changed the disk of this node or of a controller (wiped
   it, put an old copy in its place): the metadata logs may contradict each other then. Nor can a
   node go on whose disk the run filled up, or let fail.
@@ -17,7 +18,8 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 
 A process that ended without a word is a shortfall of the run (as-planned).
 
-Source: `org.apache.kafka.server.fault.FaultHandler`; the HotSpot VM's messages.
+Source: `org.apache.kafka.server.fault.FaultHandler`;
+`org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -138,11 +140,14 @@ CHECKS: Final = (
             id="G5",
             name=FATAL,
             title="A node met what its own code holds impossible",
-            rule='No line of a node\'s log says "Encountered fatal fault".',
-            meaning="The node is gone or useless until somebody looks, and may be so after each "
-            "restart.",
+            rule='No line of a node\'s log says "Encountered fatal fault" (Kafka) or "Digests are '
+            'not matching" (ZooKeeper).',
+            meaning="A node of Kafka is gone or useless until somebody looks, and may be so after "
+            "each restart. A server of ZooKeeper has another tree than the transactions that it "
+            "applied were made for.",
             case="a node whose log was looked through",
-            source="Kafka, `org.apache.kafka.server.fault.FaultHandler`",
+            source="Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper, "
+            "`org.apache.zookeeper.server.DataTree.compareDigest`",
             strength=Strength.ALLOWED_IF,
             allowed_if="the run changed the disk of this node or of a controller (wiped it, or "
             "put an old copy in its place), or let this node's disk fill up, fail or stall",
