@@ -33,6 +33,10 @@ class SystemState(Protocol):
     def active_controller(self) -> NodeName | None:
         """The node that leads the others; None if none does."""
 
+    @property
+    def down(self) -> frozenset[NodeName]:
+        """The nodes without a process by now; the view may show them yet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTarget:

@@ -74,6 +74,8 @@ class Scene:
     view: Any
     """The `clusters.port.View` of the system; None: no node showed anything."""
     active_controller: NodeName | None
+    down: frozenset[NodeName] = frozenset()
+    """The nodes without a process by now; the view may show them yet."""
 
     @property
     def serving(self) -> list[NodeName]:

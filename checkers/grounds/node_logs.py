@@ -5,10 +5,10 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 
 - *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault"), and
   ended the process or left it useless; or ZooKeeper's found that its tree is not the one that a
-  transaction was made for ("Digests are not matching"). No schedule of kills, pauses and cut links may bring that
-  about. It is allowed where the run itself changed the disk of this node or of a controller (wiped
-  it, put an old copy in its place): the metadata logs may contradict each other then. Nor can a
-  node go on whose disk the run filled up, or let fail.
+  transaction was made for ("Digests are not matching"). No schedule of kills, pauses and cut links
+  may bring that about. It is allowed where the run itself changed the disk of this node or of a
+  controller (wiped it, put an old copy in its place): the metadata logs may contradict each other
+  then. Nor can a node go on whose disk the run filled up, or let fail.
 - *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
   are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
   formatted: neither may bring that about. Every other change of its disk may.

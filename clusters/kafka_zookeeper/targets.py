@@ -21,6 +21,7 @@ class _Ensemble:
     broker_ids: Mapping[NodeName, int]
     view: Any
     active_controller: NodeName | None
+    down: frozenset[NodeName]
 
 
 def _in_ensemble(target: DescribedTarget) -> DescribedTarget:
@@ -31,6 +32,7 @@ def _in_ensemble(target: DescribedTarget) -> DescribedTarget:
             broker_ids={node: node_number(node) for node in servers},
             view=None if view is None else view.ensemble,
             active_controller=now.active_controller,
+            down=now.down,
         )
         return target.find(ensemble, key, draw)
 

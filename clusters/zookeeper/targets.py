@@ -19,10 +19,12 @@ def _leader(now: SystemState, _key: str, _draw: random.Random) -> NodeName:
 
 def _follower(now: SystemState, _key: str, draw: random.Random) -> NodeName:
     shown: EnsembleView | None = now.view
-    followers = [] if shown is None else sorted(shown.taking_part - {shown.leader})
+    nodes = _nodes(now)
+    taking_part = [] if shown is None else sorted(shown.taking_part - {shown.leader})
+    followers = [nodes[number] for number in taking_part if nodes[number] not in now.down]
     if not followers:
         raise NotNowError("no server says that it follows")
-    return _nodes(now)[draw.choice(followers)]
+    return draw.choice(followers)
 
 
 def _nodes(now: SystemState) -> dict[int, NodeName]:

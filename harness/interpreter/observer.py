@@ -106,11 +106,14 @@ class Observer:
     def scene(self) -> Scene:
         """Return the scene, by the latest look, against which targets are resolved."""
         view, controller = self._latest
+        cluster = self._cluster
+        down = (node for node in cluster.nodes if cluster.state(node) is NodeState.DOWN)
         return Scene(
             nodes=members_of(self._cluster),
             broker_ids=self._ids,
             view=view,
             active_controller=controller,
+            down=frozenset(down),
         )
 
     def impaired(self) -> frozenset[NodeName]:

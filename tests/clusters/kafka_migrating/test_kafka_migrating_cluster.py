@@ -51,7 +51,12 @@ def test_a_controller_of_kafkas_own_leads_and_the_znodes_have_what_it_decides(
 
 def test_controllers_dial_brokers_and_all_of_them_servers(cluster: KafkaMigratingCluster) -> None:
     ways = {(link.source, link.target) for link in cluster.links()}
-    assert {(CONTROLLER, FIRST), (FIRST, CONTROLLER), (CONTROLLER, SERVER), (SECOND, SERVER)} <= ways
+    assert {
+        (CONTROLLER, FIRST),
+        (FIRST, CONTROLLER),
+        (CONTROLLER, SERVER),
+        (SECOND, SERVER),
+    } <= ways
 
 
 def test_the_metadata_log_is_the_controllers(

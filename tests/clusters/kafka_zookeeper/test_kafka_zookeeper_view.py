@@ -16,6 +16,7 @@ from clusters.stage import Stage
 from clusters.targets import NotNowError
 from clusters.zookeeper.view import EnsembleView, ServerState
 from harness.interpreter.observer import whole_nodes
+from nemesis.targets import Scene
 
 SPEC = KafkaZooKeeperSpec(zookeepers=3)
 IDS = SPEC.view_ids
@@ -42,6 +43,10 @@ def observed(
         acknowledged_count=0,
         registrations={NodeName("broker-2"): registered},
     )
+
+
+def scene(view: KafkaZooKeeperView | None) -> Scene:
+    return Scene(nodes=SPEC.nodes, broker_ids=IDS, view=view, active_controller=None)
 
 
 def holds(word: str, operand: object, now: Observation) -> bool:
@@ -121,8 +126,10 @@ def test_the_active_controller_is_a_broker() -> None:
 def test_servers_are_described_by_what_they_are_to_the_ensemble() -> None:
     leader, follower = ENSEMBLE_TARGETS
     assert (leader.words, follower.words) == ("ensemble leader", "ensemble follower")
-    now, draw = observed(replace(WHOLE, ensemble=SPLIT)), random.Random(1)
+    now, draw = scene(replace(WHOLE, ensemble=SPLIT)), random.Random(1)
     assert leader.find(now, "", draw) == "zookeeper-1"
     assert follower.find(now, "", draw) == "zookeeper-2"
     with pytest.raises(NotNowError):
-        leader.find(observed(None), "", draw)
+        leader.find(scene(None), "", draw)
+    with pytest.raises(NotNowError):
+        follower.find(replace(now, down=frozenset(SPEC.nodes[:3])), "", draw)

@@ -1,6 +1,7 @@
 """Who leads, who follows and who lags, as the servers themselves say; what plays ask of it."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -194,6 +195,15 @@ def test_the_leader_and_a_follower_can_be_named_by_what_they_are() -> None:
     drawn = {resolve(follower, scene(WHOLE), random.Random(seed)) for seed in range(30)}
     assert drawn == {(NODES[0],), (NODES[2],)}
     assert [target_data(one) for one in (leader, follower)] == ["leader", "follower"]
+
+
+def test_a_server_that_was_killed_since_the_last_look_is_no_follower() -> None:
+    follower = parse_target("follower", STAGE)
+    killed = replace(scene(WHOLE), down=frozenset(NODES[:1]))
+    drawn = {resolve(follower, killed, random.Random(seed)) for seed in range(30)}
+    assert drawn == {(NODES[2],)}
+    with pytest.raises(NotNowError, match="no server says that it follows"):
+        resolve(follower, replace(killed, down=frozenset(NODES)), random.Random(1))
 
 
 @pytest.mark.parametrize("words", ["leader", "follower"])
