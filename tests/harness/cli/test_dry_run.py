@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.kafka_port import KafkaSpec
 from clusters.system import Make
 from clusters.systems import MAKES, SYSTEMS
 from harness.cli.main import main
@@ -161,6 +162,8 @@ def test_every_scenario_that_can_be_run_has_a_plan(make: Make, tmp_path: Path) -
 
 
 def _laid_over(make: Make) -> list[tuple[tuple[str, ...], object, str]]:
-    """Lay scenarios over the make's system, if its roles stand for those of Kafka's."""
+    """Lay scenarios over the make's system, if it has Kafka's roles or others stand for them."""
     system = next(one for one in SYSTEMS.values() if make in one.makes)
-    return [(SYSTEM_KEY, system.name, "--system")] if system.stands_for else []
+    has = {*(role.name for role in system.spec.roles), *system.stands_for}
+    lays = system.name != "kafka" and {role.name for role in KafkaSpec.roles} <= has
+    return [(SYSTEM_KEY, system.name, "--system")] if lays else []
