@@ -7,6 +7,7 @@ cuts off from the rest, or else the nodes that it is about: they count against t
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Final
 
 from clusters.port import NodeName, role_name
@@ -57,12 +58,19 @@ def _candidates(scene: Scene) -> Sequence[Callable[[random.Random], Cut]]:
         found.append(lambda _draw: Shaped(shape=Shape.BRIDGE, among=_only(serving)))
     if len(serving) >= _RING_MIN:
         found.append(lambda _draw: Shaped(shape=Shape.MAJORITY_RING, among=_only(serving)))
-    if len(deciding) > 1:
-        found += [
-            lambda draw: Isolate(party=_party(draw.choice(deciding))),
-            lambda _draw: Shaped(shape=Shape.ONE, among=_only(deciding)),
-        ]
+    for _, peers in groupby(deciding, key=role_name):
+        found += _among_peers(list(peers))
     return found
+
+
+def _among_peers(deciding: Sequence[NodeName]) -> list[Callable[[random.Random], Cut]]:
+    """Return the cuts of one from the others; none if there are no others of its role."""
+    if len(deciding) == 1:
+        return []
+    return [
+        lambda draw: Isolate(party=_party(draw.choice(deciding))),
+        lambda _draw: Shaped(shape=Shape.ONE, among=_only(deciding)),
+    ]
 
 
 def _only(nodes: Sequence[NodeName]) -> str:

@@ -118,3 +118,13 @@ def test_a_drawn_partition_cuts_something_and_names_whom_it_takes_away(
     assert lost
     assert set(lost) < set(nodes)
     assert drawn_cut(scene(nodes), random.Random(seed)) == (cut, lost)
+
+
+def test_a_drawn_cut_is_among_nodes_of_one_role() -> None:
+    nodes = (NodeName("zookeeper-1"), *(NodeName(f"controller-{n}") for n in (1, 2, 3)))
+    among = Scene(
+        nodes=(*nodes, NodeName("broker-1")), broker_ids={}, view=None, active_controller=None
+    )
+    drawn = [drawn_cut(among, random.Random(seed)) for seed in range(100)]
+    assert all(cut.flows and lost for cut, lost in drawn)
+    assert any(set(lost) <= set(nodes[1:]) for _, lost in drawn)
