@@ -28,6 +28,7 @@ __all__ = [
     "Role",
     "TopicSpec",
     "keys_of",
+    "note_controllers",
     "of_kafka",
     "refuse_unplaceable",
     "role_of",
@@ -168,8 +169,7 @@ class KafkaSpec(BrokersSpec):
     def check(self) -> None:
         """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
         mistakes = Mistakes()
-        if self.controllers not in (1, 3):
-            mistakes.note(("controllers",), f"1 or 3 controllers, found {self.controllers}")
+        note_controllers(self.controllers, mistakes)
         self.note_brokers(mistakes)
         spare_max = max(0, _BROKERS_MAX - self.brokers)
         for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
@@ -179,6 +179,12 @@ class KafkaSpec(BrokersSpec):
             found = "the voters of a static quorum are fixed: dynamic"
             mistakes.note(("spare_controllers",), found)
         mistakes.refuse()
+
+
+def note_controllers(count: int, mistakes: Mistakes) -> None:
+    """Note a count of controllers that cannot be."""
+    if count not in (1, 3):
+        mistakes.note(("controllers",), f"1 or 3 controllers, found {count}")
 
 
 def keys_of(topics: Iterable[TopicSpec]) -> tuple[str, ...]:

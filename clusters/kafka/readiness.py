@@ -10,12 +10,13 @@ from typing import Final
 from clusters.hosts.place import LOG
 from clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
 from clusters.kafka.spoken import NEWEST, Spoken
+from clusters.kafka_port import Role, role_of
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
 from clusters.protocol.talking import Address
 from history.failure import HarnessError
 
-__all__ = ["await_brokers", "await_first_voters", "listed"]
+__all__ = ["await_brokers", "await_first_voters", "await_migrated", "listed"]
 
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 10 s; on a machine that does much else, several times that."""
@@ -68,6 +69,24 @@ def await_brokers(
             raise HarnessError(
                 f"brokers {sorted(wanted)} were not all unfenced {_START_TIMEOUT_S:.0f} s "
                 f"after the start; shown by {listed(shown)}; logs: {_logs(nodes)}"
+            )
+        time.sleep(_POLL_S)
+
+
+def await_migrated(
+    nodes: Mapping[NodeName, ProcessNode], active: Callable[[], NodeName | None]
+) -> None:
+    """Wait until a controller of Kafka's own is the active one, as `active` tells.
+
+    Raises HarnessError if a node dies, or after two minutes.
+    """
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while (now := active()) is None or role_of(now) is not Role.CONTROLLER:
+        _raise_if_dead(nodes)
+        if time.monotonic() > deadline:
+            raise HarnessError(
+                f"no controller of Kafka's own was active {_START_TIMEOUT_S:.0f} s after the "
+                f"start (the active one: {now}); logs: {_logs(nodes)}"
             )
         time.sleep(_POLL_S)
 

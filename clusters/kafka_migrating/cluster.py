@@ -1,20 +1,17 @@
 """A cluster between ZooKeeper and KRaft, as processes: an ensemble, controllers and brokers."""
 
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from kazoo.client import KazooClient
 
-from clusters.abilities import LinkEnd, Route, direct
-from clusters.hosts.place import Host
+from clusters.abilities import LinkEnd
 from clusters.kafka.configuration import KafkaNode, Listener, links_between
 from clusters.kafka.configuration import properties as kraft_properties
 from clusters.kafka.formatting import new_id
-from clusters.kafka.metadata_watch import MetadataWatch
+from clusters.kafka.readiness import await_migrated
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka_migrating.prepared import KafkaMigratingPrepared
 from clusters.kafka_migrating.system import KafkaMigratingSpec
@@ -26,14 +23,10 @@ from clusters.processes.node import ProcessNode, Software
 from clusters.witness.definitions import definitions_of
 from clusters.witness.witness import WitnessReport, write_witness
 from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.watch import EnsembleWatch
-from history.clock import Clock
-from history.failure import HarnessError
 
 __all__ = ["KafkaMigratingCluster"]
 
 _TIMEOUT_S: Final = 120.0
-_POLL_S: Final = 0.05
 _MIGRATES: Final = {"zookeeper.metadata.migration.enable": "true"}
 _OF_QUORUM: Final = ("controller.quorum.voters", "controller.listener.names")
 _TELLS_BROKERS: Final = {"inter.broker.listener.name": Listener.REPLICATION}
@@ -43,34 +36,12 @@ class KafkaMigratingCluster(KafkaZooKeeperCluster):
     """`clusters.kafka_port.BrokerCluster` whose controllers lead and write to ZooKeeper, too."""
 
     _spec: KafkaMigratingSpec
-
-    def __init__(
-        self,
-        spec: KafkaMigratingSpec,
-        *,
-        prepared: KafkaMigratingPrepared,
-        host: Host,
-        directory: Path,
-        clock: Clock,
-        port_base: int | None = None,
-        route: Route = direct,
-    ) -> None:
-        self._of_controllers = prepared.controllers
-        self._cluster_id = new_id()
-        super().__init__(
-            spec,
-            prepared=prepared.brokers,
-            host=host,
-            directory=directory,
-            clock=clock,
-            port_base=port_base,
-            route=route,
-        )
+    _prepared: KafkaMigratingPrepared
 
     @property
     def versions(self) -> Mapping[str, str]:
         """Return the versions under test: those of a cluster on ZooKeeper, metadata version."""
-        level = self._of_controllers.bootstrap.metadata_version
+        level = self._prepared.controllers.bootstrap.metadata_version
         return {**super().versions, "metadata_version": level}
 
     def links(self) -> tuple[LinkEnd, ...]:
@@ -81,41 +52,24 @@ class KafkaMigratingCluster(KafkaZooKeeperCluster):
             *self._ensemble.links(clients=tuple(self._listed)),
         )
 
-    @contextmanager
-    def watch(self, raw: Path, *, topics: Sequence[str]) -> Iterator[None]:
-        """Record in `raw`, while entered, what brokers, controllers and servers show."""
-        shown = MetadataWatch(
-            raw,
-            clock=self._clock,
-            topics=topics,
-            brokers={name: self._address(name) for name in self._names(Role.BROKER)},
-            controllers=lambda: self._running(Role.CONTROLLER),
-            node_of=self.node_of,
-            spoken=self._spoken,
-        )
-        servers = EnsembleWatch(
-            raw, clock=self._clock, running=lambda: self._running(Role.ZOOKEEPER)
-        )
-        with shown, servers:
-            yield
-
     def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
         """Record in `raw` what the disks hold: the controllers' metadata logs are the truth."""
         self._write_node_tables(raw)
         report = write_witness(
             {name: self.data_of(name) for name in self._listed},
             topics=topics,
-            definitions=definitions_of(self._of_controllers.release.jars),
+            definitions=definitions_of(self._prepared.controllers.release.jars),
             raw=raw,
         )
         write_server_disks({name: self.data_of(name) for name in self._names(Role.ZOOKEEPER)}, raw)
         return report
 
     def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
+        self._cluster_id = new_id()
         controllers = {
             node.name: KafkaSoftware(
                 node=node,
-                prepared=self._of_controllers,
+                prepared=self._prepared.controllers,
                 cluster_id=self._cluster_id,
                 options=self._spec.java_options,
             )
@@ -147,7 +101,7 @@ class KafkaMigratingCluster(KafkaZooKeeperCluster):
         if role == Role.ZOOKEEPER:
             self._name_cluster()
         else:
-            self._await_migrated()
+            await_migrated(self._nodes, self.leader_now)
 
     def _name_cluster(self) -> None:
         """Write the id that the controllers were formatted for; else a broker makes one up."""
@@ -160,20 +114,3 @@ class KafkaMigratingCluster(KafkaZooKeeperCluster):
         finally:
             client.stop()
             client.close()
-
-    def _await_migrated(self) -> None:
-        """Wait until a controller of Kafka's own is the active one.
-
-        Raises HarnessError if a node dies, or after two minutes.
-        """
-        deadline = time.monotonic() + _TIMEOUT_S
-        while (leader := self.leader_now()) is None or role_of(leader) is not Role.CONTROLLER:
-            dead = [node for node in self._nodes.values() if node.process.exit_code is not None]
-            if dead:
-                raise HarnessError("; ".join(node.obituary() for node in dead))
-            if time.monotonic() > deadline:
-                raise HarnessError(
-                    f"{leader or 'nobody'} is the active controller {_TIMEOUT_S:.0f} s after "
-                    "the start: the metadata did not migrate"
-                )
-            time.sleep(_POLL_S)

@@ -5,18 +5,14 @@ metadata is written to both: what the migration guide calls the hybrid mode.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.kafka_targets import TARGETS
-from clusters.kafka_zookeeper.conditions import CONDITIONS
+from clusters.kafka_port import KafkaSpec, Role, note_controllers
+from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.kafka_zookeeper.targets import ENSEMBLE_TARGETS
-from clusters.kafka_zookeeper.view import first_view
-from clusters.link_protocol import LinkProtocol
-from clusters.port import KEY, NodeName, NodeRole, role_name
-from clusters.system import Make, System
+from clusters.port import KEY, NodeRole
+from clusters.system import Make
 from history.failure import Mistakes
 
 __all__ = ["KAFKA_MIGRATING", "SYSTEM", "KafkaMigratingSpec"]
@@ -47,12 +43,6 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
         }
 
     @property
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
-        every = KafkaZooKeeperSpec.view_ids.__get__(self)
-        return {node: shown for node, shown in every.items() if role_name(node) != Role.CONTROLLER}
-
-    @property
     def kraft(self) -> KafkaSpec:
         """The cluster that it is to become."""
         return KafkaSpec(
@@ -65,13 +55,10 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
             java_options=self.java_options,
         )
 
-    def check(self) -> None:
-        """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
-        KafkaZooKeeperSpec.check(self)
-        mistakes = Mistakes()
-        if self.controllers not in (1, 3):
-            mistakes.note(("controllers",), f"1 or 3 controllers, found {self.controllers}")
-        mistakes.refuse()
+    def note_mistakes(self, mistakes: Mistakes) -> None:
+        """Note what cannot be, with the paths of the keys."""
+        KafkaZooKeeperSpec.note_mistakes(self, mistakes)
+        note_controllers(self.controllers, mistakes)
 
 
 KAFKA_MIGRATING: Final = Make(
@@ -82,20 +69,12 @@ KAFKA_MIGRATING: Final = Make(
 )
 """A release of Apache Kafka and one of Apache ZooKeeper, as processes."""
 
-SYSTEM: Final = System(
+SYSTEM: Final = replace(
+    KAFKA_ON_ZOOKEEPER,
     name="kafka-migrating",
     spec=KafkaMigratingSpec,
     makes=(KAFKA_MIGRATING,),
-    conditions=CONDITIONS,
-    first_view=first_view,
-    targets=(*TARGETS, *ENSEMBLE_TARGETS),
-    drawn_targets=("one broker", "leader", "active controller", "one zookeeper"),
-    tables=(
-        *("describes", "metadata_offsets", "quorum_claims"),
-        *("metadata_log", "replicas", "replica_records"),
-        *("ensemble", "server_disks", "transaction_log", "znodes"),
-        *("node_settings", "log_findings"),
-    ),
-    protocols=frozenset(LinkProtocol) - {LinkProtocol.BYTES},
+    tables=(*KAFKA_ON_ZOOKEEPER.tables, "metadata_offsets", "quorum_claims"),
     led_by=Role.CONTROLLER,
+    stands_for={},
 )

@@ -180,10 +180,16 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
 
     @contextmanager
     def watch(self, raw: Path, *, topics: Sequence[str]) -> Iterator[None]:
-        """Record in `raw`, while entered, what brokers show, and what servers say of themselves."""
-        brokers = {name: self._address(name) for name in self._names(Role.BROKER)}
+        """Record in `raw`, while entered, what brokers, controllers and servers show."""
+        has_controllers = bool(self._names(Role.CONTROLLER))
         shown = MetadataWatch(
-            raw, clock=self._clock, topics=topics, brokers=brokers, spoken=self._spoken
+            raw,
+            clock=self._clock,
+            topics=topics,
+            brokers={name: self._address(name) for name in self._names(Role.BROKER)},
+            controllers=(lambda: self._running(Role.CONTROLLER)) if has_controllers else None,
+            node_of=self.node_of,
+            spoken=self._spoken,
         )
         servers = EnsembleWatch(
             raw, clock=self._clock, running=lambda: self._running(Role.ZOOKEEPER)

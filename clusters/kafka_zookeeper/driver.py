@@ -32,7 +32,7 @@ _TRAINED: Final = KafkaZooKeeperSpec(brokers=1, java_options=(TRAINING_OPTION,))
 class KafkaZooKeeperDriver:
     """`clusters.system.Driver`."""
 
-    cluster = KafkaZooKeeperCluster
+    cluster: type[KafkaZooKeeperCluster] = KafkaZooKeeperCluster
 
     def prepare(
         self, spec: KafkaZooKeeperSpec, wanted: Wanted, say: Callable[[str], None]
@@ -61,7 +61,7 @@ class KafkaZooKeeperDriver:
     ) -> KafkaZooKeeperCluster:
         """The cluster, with nothing of it running yet."""
         assert not rules_off, "refused before"
-        return KafkaZooKeeperCluster(
+        return self.cluster(
             spec,
             prepared=prepared,
             host=host,

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from clusters.kafka_port import BrokersSpec, Role
+from clusters.kafka_port import BrokersSpec, Role, role_of
 from clusters.kafka_targets import TARGETS
 from clusters.kafka_zookeeper.conditions import CONDITIONS
 from clusters.kafka_zookeeper.targets import ENSEMBLE_TARGETS
 from clusters.kafka_zookeeper.view import SERVER_ID_BASE, first_view
 from clusters.link_protocol import LinkProtocol
-from clusters.port import KEY, NodeName, NodeRole, node_number, role_name
+from clusters.port import KEY, NodeName, NodeRole, node_number
 from clusters.system import Make, System
 from clusters.zookeeper.system import SIZES, ZooKeeperSpec, refuse_reserved
 from history.failure import Mistakes
@@ -51,9 +51,11 @@ class KafkaZooKeeperSpec(BrokersSpec):
     @property
     def view_ids(self) -> Mapping[NodeName, int]:
         """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
+        bases = {Role.ZOOKEEPER: SERVER_ID_BASE, Role.BROKER: 0}
         return {
-            node: node_number(node) + (SERVER_ID_BASE if role_name(node) == Role.ZOOKEEPER else 0)
+            node: node_number(node) + bases[role]
             for node in self.nodes
+            if (role := role_of(node)) in bases
         }
 
     @property
@@ -69,12 +71,16 @@ class KafkaZooKeeperSpec(BrokersSpec):
     def check(self) -> None:
         """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
         mistakes = Mistakes()
+        self.note_mistakes(mistakes)
+        mistakes.refuse()
+
+    def note_mistakes(self, mistakes: Mistakes) -> None:
+        """Note what cannot be, with the paths of the keys."""
         if self.zookeepers not in SIZES:
             mistakes.note(("zookeepers",), f"1, 3 or 5 servers, found {self.zookeepers}")
         self.note_brokers(mistakes)
         with mistakes.below("zookeeper_settings"):
             refuse_reserved(self.zookeeper_settings)
-        mistakes.refuse()
 
 
 KAFKA_ZOOKEEPER: Final = Make(
