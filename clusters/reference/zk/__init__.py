@@ -1,0 +1,1 @@
+"""The ZooKeeper generation of the reference cluster: brokers, of which one is the controller."""

@@ -1,0 +1,1 @@
+"""The controller of the ZooKeeper generation: elected among the brokers, over ZooKeeper."""
