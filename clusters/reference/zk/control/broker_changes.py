@@ -65,12 +65,12 @@ class BrokerChanges:
             known = image.brokers.get(broker_id)
             if known is None:
                 return []
+            parts.channels.close(broker_id)  # There is nobody to be told what follows.
             unregistered = UnregisterBrokerRecord(broker_id, known.broker_epoch)
             return [*departed(parts.context.view(), broker_id), unregistered]
 
         def finish(now: int, effects: Effects) -> None:
             parts.states.gone(broker_id)
-            parts.channels.close(broker_id)
             self._brokers_changed(now, effects)
 
         parts.decide(now, records, effects, finish=finish)
@@ -87,6 +87,7 @@ class BrokerChanges:
                 leaves = known.in_controlled_shutdown
                 one = registration(info, incarnation, fenced=known.fenced, leaves=leaves)
                 return Plan(units(parts.context, [one]), parts.states.state_of(broker_id))
+            parts.channels.close(broker_id)
             state = parts.states.first_state(info)
             elections = [] if known is None else departed(parts.context.view(), broker_id)
             one = registration(info, incarnation, fenced=self._is_left_out(state))
@@ -186,9 +187,7 @@ class BrokerChanges:
         """A registration begins: an inactive one is told nothing before it asks."""
         parts = self._parts
         self.announce(broker_id, effects)
-        if parts.context.image.brokers[broker_id].fenced:
-            parts.channels.close(broker_id)
-        else:
+        if not parts.context.image.brokers[broker_id].fenced:
             parts.channels.open(broker_id)
             parts.decide(now, lambda: leaderless(parts.context.view()), effects)
             self._begin_partitions(now, effects)

@@ -20,7 +20,8 @@ from clusters.reference.zk.control.active import ActiveController
 from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.election import Election
-from clusters.reference.zk.control.requests import DECIDED, refuse
+from clusters.reference.zk.control.refusals import refuse
+from clusters.reference.zk.control.requests import DECIDED
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     IsrChangeRequest,

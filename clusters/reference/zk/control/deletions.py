@@ -19,7 +19,7 @@ from clusters.reference.nodes.messages.control import DeleteTopicsRequest, Delet
 from clusters.reference.nodes.records import RemoveTopicRecord
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_children
-from clusters.reference.zk.control.requests import refuse
+from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.control.work import Job, Plan
 from clusters.reference.zk.control.writes import unit
 from clusters.reference.zk.znodes import DELETE_TOPICS, deletion_path

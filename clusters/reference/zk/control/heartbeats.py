@@ -14,6 +14,7 @@ from clusters.node_port.effects import SEND, Effects
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.control.broker_changes import BrokerChanges
 from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.control.registrations import Registrations
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,
@@ -79,8 +80,7 @@ class Heartbeats:
     def abandon(self, effects: Effects) -> None:
         """Another broker is the controller: its word counts."""
         for source, request in self._held.values():
-            answer = _answer(request, ControlledState.INITIAL, Error.NOT_CONTROLLER)
-            effects.append((SEND, source, answer))
+            refuse(source, request, Error.NOT_CONTROLLER, effects)
         self._held.clear()
 
     def silenced(self, now: int, effects: Effects) -> None:

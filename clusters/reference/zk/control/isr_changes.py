@@ -18,15 +18,10 @@ from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.rules import ZkRules
 
-__all__ = ["isrs_changed", "refused_isr_changes"]
+__all__ = ["isrs_changed"]
 
 _Known = Callable[[int], int]
 """The highest incarnation id known of a broker."""
-
-
-def refused_isr_changes(request: IsrChangeRequest, error: Error, words: str) -> IsrChangeResponse:
-    """Return the answer to a request of which no partition was looked at."""
-    return IsrChangeResponse(request.correlation, error, words, ())
 
 
 def isrs_changed(
@@ -37,7 +32,8 @@ def isrs_changed(
     # Rule isr_change_of_old_incarnation_refused.
     if request.incarnation_id != known and rules.isr_change_of_old_incarnation_refused:
         words = f"registered incarnation_id={known} request incarnation_id={request.incarnation_id}"
-        return Decision(response=refused_isr_changes(request, Error.INVALID_INCARNATION_ID, words))
+        error = Error.INVALID_INCARNATION_ID
+        return Decision(response=IsrChangeResponse(request.correlation, error, words, ()))
     records: dict[tuple[int, int], MetadataRecord] = {}
     results: list[tuple[int, str | None]] = []
     for topic, asked in request.topics:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import CLOSE, SEND, Effects
+from clusters.node_port.effects import SEND, Effects
 from clusters.reference.nodes.control import moves, settings, topics
 from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import UNCLEAN
@@ -18,14 +18,15 @@ from clusters.reference.nodes.messages.control import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
 )
-from clusters.reference.zk.control.isr_changes import isrs_changed, refused_isr_changes
+from clusters.reference.zk.control.isr_changes import isrs_changed
 from clusters.reference.zk.control.leaders import in_new_epoch, leaderless
 from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.control.work import Job, Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.messages import IsrChangeRequest
 
-__all__ = ["DECIDED", "Requests", "refuse"]
+__all__ = ["DECIDED", "Requests"]
 
 _ISR_CHANGE: Final = IsrChangeRequest.kind
 _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
@@ -37,16 +38,6 @@ _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
 }
 DECIDED: Final = frozenset({_ISR_CHANGE, ListReassignmentsRequest.kind, *_DECISIONS})
 """The kinds that `Requests` takes."""
-
-
-def refuse(source: int, request: Any, error: Error | None, effects: Effects) -> None:
-    """Answer a request that was not decided; None: it may have been, so its connection closes."""
-    if error is None:
-        effects.append((CLOSE, source))
-    elif request.kind == _ISR_CHANGE:
-        effects.append((SEND, source, refused_isr_changes(request, error, error.name)))
-    else:
-        effects.append((SEND, source, refused(request, error, -1)))
 
 
 class Requests:
