@@ -12,6 +12,8 @@
     7 change t-0 isr 1 [leader 1] [replicas 1,2] [elr 2] [last-elr 2] [recovering] [recovered]
     8 noop / 9 begin / 10 abort / 11 end / 12 delete t / 13 clear-elr t
     8 to-delete t                       in the ZooKeeper generation, where the topic goes later
+    8 runs-on 1 h1 / 9 session-ends 1   there, too: host h1 registered broker 1; that is over
+    8 keeps h1 1 / 9 forgets h1         there, too: the id that ZooKeeper keeps for host h1
     14 feature kraft.version 1
     15 producer-ids 1000 for 2 [epoch-is 3]
     16 config t min.insync.replicas 2   of all topics: `config - min.insync.replicas 2`
@@ -49,7 +51,7 @@ unless a session epoch is said.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -238,6 +240,14 @@ _BROKER_VERBS = {
     "stopping": ("BrokerRegistrationChangeRecord", {"in_controlled_shutdown": True}),
     "unregister": ("UnregisterBrokerRecord", {}),
 }
+_ID = ("broker_id", int)
+_HOST = ("name", str)
+_HOST_VERBS: dict[str, tuple[str, tuple[tuple[str, Callable[[str], Any]], ...]]] = {
+    "runs-on": ("BrokerInfoRecord", (_ID, _HOST)),
+    "session-ends": ("FenceBrokerRecord", (_ID,)),
+    "keeps": ("BrokerHostRecord", (_HOST, _ID)),
+    "forgets": ("RemoveBrokerHostRecord", (_HOST,)),
+}
 _BARE_VERBS = {
     "noop": "NoOpRecord",
     "begin": "BeginTransactionRecord",
@@ -265,6 +275,12 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
     subject, *rest = arguments
     if verb == "leader":
         return {"type": "LeaderChangeMessage", "leader": int(subject)}
+    if verb in _HOST_VERBS:
+        kind, names_of = _HOST_VERBS[verb]
+        return {
+            "type": kind,
+            **{name: of(word) for (name, of), word in zip(names_of, arguments, strict=True)},
+        }
     if verb in _BROKER_VERBS:
         kind, columns = _BROKER_VERBS[verb]
         return {"type": kind, "broker_id": int(subject), **columns, **_told_epoch(rest)}

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pytest
-from ensemble_disks import disk, disks, logged, stored
+from ensemble_disks import Row, disk, disks, logged, stored
 from histories import history
 from metadata_logs import (
     FACTS,
+    ON_ZOOKEEPER,
     asked,
     case_count,
     describes,
@@ -21,6 +22,7 @@ from metadata_logs import (
 )
 
 from checkers.catalogue import TABLE_CHECKS, entry_of
+from checkers.control_plane.deposed_controller_write import deposed_controller_writes
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.fencing import fenced_too_early, fenced_too_late
@@ -38,9 +40,11 @@ from checkers.control_plane.unfetched_epoch import unfetched_epochs
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
 from checkers.life_cycle.duplicate_id import duplicate_ids
+from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
 from checkers.life_cycle.refused_but_running import refused_but_running
 from checkers.life_cycle.served_while_fenced import served_while_fenced
+from checkers.life_cycle.shared_registration import shared_registrations
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
 from checkers.visibility.early_level import early_offers
@@ -56,6 +60,7 @@ from history.cluster_schema import (
     NODE_SETTINGS,
     QUORUM_CLAIMS,
 )
+from history.schema import FAULTS
 
 THREE = facts(controllers=3)
 MS = 1_000_000
@@ -113,6 +118,32 @@ EMPTY = {
 
 def given(log: str | pa.Table, frames: str = "", **others: pa.Table) -> Tables:
     return tables(log, frames, **{**EMPTY, **others})
+
+
+TAKEN = metadata_log(zookeeper_1="1 register 1 unfenced\n2 register 1 unfenced\n3 topic t")
+OFFICES = {
+    "metadata_log": metadata_log(
+        zookeeper_1="1 leader 1\n2 leader 2\n3 topic t\n4 partition t-0 replicas 1,2 isr 1,2 "
+        "leader 1\n5 change t-0 isr 2 leader 2"
+    )
+}
+
+
+def sessions_of(*sessions: int) -> list[Row]:
+    """Transactions 1, 2, … of these sessions."""
+    return [
+        logged("zookeeper-1", zxid, "setData", "/z", session=session)
+        for zxid, session in enumerate(sessions, 1)
+    ]
+
+
+def hosts(log: str) -> Tables:
+    told = {"node": "broker-1", "name": "host.name", "value": "h1"}
+    return {
+        "metadata_log": metadata_log(zookeeper_1=log),
+        "node_settings": rows_of(NODE_SETTINGS, told),
+        "faults": FAULTS.empty_table(),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -453,6 +484,48 @@ CHECKS = (
         good=given(TOO_SMALL.format(2, "1,2"), records=sent(3000), metadata_offsets=KNOWN),
         good_count=1,
         nothing=given(TOO_SMALL.format(2, "1"), records=sent(3000)),
+    ),
+    Check(
+        kernel=deposed_controller_writes,
+        facts=ON_ZOOKEEPER,
+        bad={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 71))},
+        bad_count=1,
+        good={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 72))},
+        good_count=1,
+        nothing={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 99))},
+    ),
+    Check(
+        kernel=shared_registrations,
+        facts=ON_ZOOKEEPER,
+        bad={"metadata_log": TAKEN, **disks(*sessions_of(71, 72, 71))},
+        bad_count=1,
+        good={"metadata_log": TAKEN, **disks(*sessions_of(71, 72, 72))},
+        good_count=1,
+        nothing={"metadata_log": TAKEN, **disks(*sessions_of(71, 71, 71))},
+    ),
+    *(
+        Check(
+            kernel=kernel,
+            facts=ON_ZOOKEEPER,
+            bad=hosts(bad),
+            bad_count=1,
+            good=hosts(good),
+            good_count=1,
+            nothing=hosts("1 topic t"),
+        )
+        for kernel, bad, good in (
+            (wrong_ids, "1 keeps h1 1\n2 runs-on 2 h1", "1 keeps h1 1\n2 runs-on 1 h1"),
+            (
+                wrong_mappings,
+                "1 runs-on 2 h1\n2 noop at 11000\n3 topic t at 11001",
+                "1 runs-on 2 h1\n2 keeps h1 2\n3 topic t at 11001",
+            ),
+            (
+                host_garbage,
+                "1 runs-on 2 h1\n2 keeps g 2\n3 topic t at 90000",
+                "1 runs-on 2 h1\n2 keeps g 2\n3 forgets g at 30000",
+            ),
+        )
     ),
 )
 
