@@ -37,6 +37,8 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
+    at 3000 broker-2 beats epoch 33 -> ok at 3001                     MetadataHeartbeat
+    at 3000 broker-1 changes t-0 isr 1,2 leader-epoch 3 under 4 -> ok at 3005          IsrChange
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
 `describes` takes describes; they are numbered by line, and times are in ms:
@@ -352,6 +354,8 @@ _APIS = {
     "alter": ("AlterPartition", 56),
     "register": ("BrokerRegistration", 62),
     "heartbeat": ("BrokerHeartbeat", 63),
+    "beats": ("MetadataHeartbeat", 10057),
+    "changes": ("IsrChange", 10058),
     "fetch": ("Fetch", 1),
     "fetches": ("Fetch", 1),
     "begin-epoch": ("BeginQuorumEpoch", 53),
@@ -426,6 +430,8 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     broker = int(found["source"].rpartition("-")[2])
     if found["verb"] == "alter":
         return _alter(words, answered, broker)
+    if found["verb"] == "changes":
+        return _change(words, broker)
     if found["verb"] == "fetches":
         return _fetches(words, broker), {}, {}
     told = dict(zip(words[::2], words[1::2], strict=True))
@@ -435,6 +441,8 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     if found["verb"] == "register":
         asked["incarnation_id"] = told.get("incarnation", f"{broker}-{found['at']}")
         answer["broker_epoch"] = int(answered[0]) if answered else -1
+    elif found["verb"] == "beats":
+        asked["broker_epoch"] = int(told["epoch"])
     elif found["verb"] == "heartbeat":
         asked |= {"broker_epoch": int(told["epoch"]), "fetch_offset": int(told.get("offset", -1))}
         asked |= _wishes(told.get("asking"))
@@ -474,6 +482,13 @@ def _fetches(words: list[str], broker: int) -> Row:
 
 def _wishes(word: str | None) -> Row:
     return {"fenced": word == "fenced", "shutting_down": word == "leave"}
+
+
+def _change(words: list[str], broker: int) -> tuple[Row, Row, Row]:
+    """An IsrChange names topics, and is answered by an error alone."""
+    asked, _, items = _alter([*words, "expecting", "0"], [], broker)
+    items |= {"topic": words[0].rpartition("-")[0], "topic_id": None}
+    return asked | {"partition_epoch": None} | items, items, items
 
 
 def _alter(words: list[str], answered: list[str], broker: int) -> tuple[Row, Row, Row]:
