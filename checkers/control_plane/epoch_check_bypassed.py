@@ -16,7 +16,7 @@ offset. An answer without a new version is not judged: the offset at which it wa
 An IsrChange names no partition epoch. One that alone can have made a version (its ISR, at a time
 between when it was passed on and when it was answered) has to agree in the same way; its sender's
 incarnation id stands for the broker epoch (INVALID_INCARNATION_ID), another sender than the leader
-and another leader epoch are answered NOT_LEADER_FOR_PARTITION.
+and another leader epoch are answered NOT_LEADER_OR_FOLLOWER.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
@@ -47,7 +47,7 @@ NAME: Final = "epoch-check-bypassed"
 _UNCHECKED: Final = -1
 _STALE: Final = "STALE_BROKER_EPOCH"
 _OLD: Final = "INVALID_INCARNATION_ID"
-_NOT_LEADER: Final = "NOT_LEADER_FOR_PARTITION"
+_NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
 _INELIGIBLE: Final = "INELIGIBLE_REPLICA"
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
+from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted
 from checkers.proof import Proof
@@ -31,7 +32,6 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "shared_identities"]
 
 NAME: Final = "shared-identity"
-_METADATA_HEARTBEAT: Final = "MetadataHeartbeat"
 
 
 def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
@@ -45,16 +45,14 @@ def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # 
 
 def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
     answered = _answered(wire)
-    for heartbeat in rpcs(wire, "BrokerHeartbeat", _METADATA_HEARTBEAT):
+    for heartbeat in rpcs(wire, "BrokerHeartbeat", METADATA_HEARTBEAT):
         if heartbeat.response is None:
             continue
         broker_id = heartbeat.of("broker_id")
         # One that was held on its way reached the controller when it was let go.
         reached_ns, old = heartbeat.reached_ns or heartbeat.asked_ns, heartbeat.of("broker_epoch")
         for answered_ns, epoch, registration in answered.get(broker_id, ()):
-            same = (
-                registration.api != _METADATA_HEARTBEAT or registration.target == heartbeat.target
-            )
+            same = registration.api != METADATA_HEARTBEAT or registration.target == heartbeat.target
             if same and answered_ns < reached_ns and epoch > old:
                 yield broker_id, _proof(heartbeat, registration) if heartbeat.ok else None
                 break
@@ -66,7 +64,7 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
     And, where brokers register in ZooKeeper, each heartbeat, with the one that it named.
     """
     found: dict[int, list[tuple[int, int, Rpc]]] = {}
-    for rpc in rpcs(wire, _METADATA_HEARTBEAT):
+    for rpc in rpcs(wire, METADATA_HEARTBEAT):
         if rpc.ok and rpc.answered_ns is not None:
             told = (rpc.answered_ns, rpc.of("broker_epoch"), rpc)
             found.setdefault(rpc.of("broker_id"), []).append(told)
@@ -79,7 +77,7 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
     old = heartbeat.of("broker_epoch")
-    registered = registration.api != _METADATA_HEARTBEAT
+    registered = registration.api != METADATA_HEARTBEAT
     new = registration.answered("broker_epoch") if registered else registration.of("broker_epoch")
     did = "registered that broker with" if registered else "answered one with"
     return Proof.of(

@@ -7,7 +7,7 @@ it has one.
 | znode | row |
 |---|---|
 | `/brokers/ids/N` made | RegisterBrokerRecord, UnfenceBrokerRecord; the zxid is its broker epoch |
-| its content | BrokerInfoRecord, unknown to KRaft: the host that it runs on |
+| its content | BrokerInfoRecord, unknown to KRaft: its host, and the version of the content |
 | `/brokers/ids/N` gone | FenceBrokerRecord: its session has ended |
 | `/brokers/topics/T` made, gone | TopicRecord, RemoveTopicRecord; its content has the replicas |
 | `/admin/delete_topics/T` made | TopicDeletionRecord, unknown to KRaft: the deletion is decided |
@@ -176,8 +176,13 @@ class MetadataChanges:
             }
             yield {"type": "UnfenceBrokerRecord", "fenced": False, **registered}
         if "host" in content:
-            told = {"broker_id": broker_id, "name": content["host"], "detail": json.dumps(content)}
-            yield {"type": "BrokerInfoRecord", **told}
+            yield {
+                "type": "BrokerInfoRecord",
+                "broker_id": broker_id,
+                "name": content["host"],
+                "value": str(content.get("version")),
+                "detail": json.dumps(content),
+            }
 
     def _elected(self, data: bytes | None) -> Iterator[_Row]:
         self._controller_epoch = int(data or b"-1")

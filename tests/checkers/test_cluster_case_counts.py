@@ -28,6 +28,7 @@ from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.fencing import fenced_too_early, fenced_too_late
 from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
 from checkers.control_plane.illegal_transition import illegal_transitions
+from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.control_plane.ineligible_member import ineligible_members
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
 from checkers.control_plane.metadata_divergence import metadata_divergences
@@ -35,10 +36,15 @@ from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
 from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from checkers.control_plane.stale_request_accepted import stale_requests_accepted
 from checkers.control_plane.two_leaders import two_leaders
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
+from checkers.life_cycle.controller_heartbeats import (
+    refused_incarnations,
+    timeouts_out_of_order,
+)
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
@@ -127,6 +133,17 @@ OFFICES = {
         "leader 1\n5 change t-0 isr 2 leader 2"
     )
 }
+
+
+TELLS = "at 9000 broker-2 to broker-1 tells epoch 1 for 1 -> {} at 9010"
+BEATS = "at 9000 broker-1 to broker-2 beats epoch 2 -> {} at 9010"
+HEARD = "at 300 broker-1 to broker-2 beats epoch 1 -> ok at 303"
+
+
+def side_by_side(broker_side: int) -> Tables:
+    told = {"controller.heartbeat.timeout.ms": 2000, "broker.heartbeat.timeout.ms": broker_side}
+    rows = ({"node": "broker-1", "name": name, "value": str(one)} for name, one in told.items())
+    return {"node_settings": rows_of(NODE_SETTINGS, *rows)}
 
 
 def sessions_of(*sessions: int) -> list[Row]:
@@ -502,6 +519,41 @@ CHECKS = (
         good={"metadata_log": TAKEN, **disks(*sessions_of(71, 72, 72))},
         good_count=1,
         nothing={"metadata_log": TAKEN, **disks(*sessions_of(71, 71, 71))},
+    ),
+    Check(
+        kernel=stale_requests_accepted,
+        facts=ON_ZOOKEEPER,
+        bad=given(TAKEN, TELLS.format("ok")),
+        bad_count=1,
+        good=given(TAKEN, TELLS.format("STALE_BROKER_EPOCH")),
+        good_count=1,
+        nothing=given(TAKEN, BEATS.format("ok")),
+    ),
+    Check(
+        kernel=refused_incarnations,
+        facts=ON_ZOOKEEPER,
+        bad=given(TAKEN, BEATS.format("INVALID_INCARNATION_ID")),
+        bad_count=1,
+        good=given(TAKEN, BEATS.format("ok")),
+        good_count=1,
+        nothing=given(TAKEN, TELLS.format("ok")),
+    ),
+    Check(
+        kernel=timeouts_out_of_order,
+        bad=side_by_side(2000),
+        bad_count=1,
+        good=side_by_side(2001),
+        good_count=1,
+        nothing=given(""),
+    ),
+    Check(
+        kernel=inactive_leaders,
+        facts=ON_ZOOKEEPER,
+        bad={**OFFICES, **side_by_side(2001), "wire": wire(HEARD.replace("broker-1", "broker-3"))},
+        bad_count=2,
+        good={**OFFICES, **side_by_side(2001), "wire": wire(HEARD)},
+        good_count=2,
+        nothing={**OFFICES, "node_settings": SETTINGS, "wire": wire(HEARD)},
     ),
     *(
         Check(

@@ -213,11 +213,11 @@ def test_a_request_out_of_date_was_not_refused(
     ("change", "rule", "refusal"),
     [
         ("broker-1 changes t-0 isr 1,2 under 9", "its sender", "INVALID_INCARNATION_ID"),
-        ("broker-2 changes t-0 isr 1,2 under 3", "led since", "NOT_LEADER_FOR_PARTITION"),
+        ("broker-2 changes t-0 isr 1,2 under 3", "led since", "NOT_LEADER_OR_FOLLOWER"),
         (
             "broker-1 changes t-0 isr 1,2 leader-epoch 4 under 1",
             "named leader epoch",
-            "NOT_LEADER_FOR_PARTITION",
+            "NOT_LEADER_OR_FOLLOWER",
         ),
         ("broker-1 changes t-0 isr 1:1,2:2 under 1", "named broker 2", "INELIGIBLE_REPLICA"),
     ],
