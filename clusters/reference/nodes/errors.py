@@ -54,6 +54,8 @@ class Error(IntEnum):
     INCONSISTENT_CLUSTER_ID = 104
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+    INVALID_INCARNATION_ID = 1000
+    """Of the draft "Controller heartbeats", which has no code for it: beyond Kafka's."""
     UNKNOWN_SERVER_ERROR = -1
 
 

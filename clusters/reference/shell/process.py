@@ -39,7 +39,7 @@ from clusters.node_port.effects import (
 )
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.reference.codec.api import Door
-from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.controller import ControllerNode
@@ -140,7 +140,7 @@ class _Process:
 
     def _build_connections(self) -> None:
         codec = Codec(
-            voters=self._configuration.voters,
+            apis=kraft_apis(self._configuration.voters),
             image=self._image,
             wall_offset_ns=time.time_ns() - time.monotonic_ns(),
         )
