@@ -53,19 +53,32 @@ class ZooKeeper:
         self._servers = tuple(servers)
         self._told = told
         self._session: _Session | None = None
+        self._read: dict[int, asyncio.Future[bytes | None]] = {}
+        """The reads of the shell itself, by their correlations, which are no node's."""
+        self._correlations = itertools.count(-1, -1)
 
     def send(self, message: OpenSession | ZkRequest | CloseSession) -> None:
         """Take what the node says to the ensemble. A session is opened once the last has ended."""
         match message:
             case OpenSession():
                 assert self._session is None or self._session.is_over
-                self._session = _Session(self._servers, message.timeout_ms, told=self._told)
+                self._session = _Session(self._servers, message.timeout_ms, told=self._tell)
             case ZkRequest() if self._session is None or self._session.is_over:
                 self._refuse(message)
             case ZkRequest():
                 self._session.ask(message)
             case CloseSession():
                 self.close()
+
+    async def data(self, path: str) -> bytes | None:
+        """Read a znode in the node's session, for the shell; None: it is not there, or not read."""
+        correlation = next(self._correlations)
+        done = self._read[correlation] = asyncio.get_running_loop().create_future()
+        self.send(ZkRequest(correlation, (GetData(path),)))
+        try:
+            return await done
+        finally:
+            del self._read[correlation]
 
     def look(self) -> None:
         """Keep the session alive, and give up a connection that is silent; call often."""
@@ -80,7 +93,14 @@ class ZooKeeper:
 
     def _refuse(self, request: ZkRequest) -> None:
         response = _without_answer(request, ZkError.SESSION_EXPIRED)
-        asyncio.get_running_loop().call_soon(self._told, response)
+        asyncio.get_running_loop().call_soon(self._tell, response)
+
+    def _tell(self, message: Any) -> None:
+        if isinstance(message, ZkResponse) and (done := self._read.get(message.correlation)):
+            if not done.done():
+                done.set_result(None if message.error else message.outcomes[0].data)
+        else:
+            self._told(message)
 
 
 class _Session(asyncio.Protocol):
