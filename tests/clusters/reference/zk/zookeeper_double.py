@@ -89,9 +89,9 @@ class ZookeeperDouble:
 
     # Reading and writing from outside.
 
-    def write(self, *operations: Operation) -> list[Outcome]:
-        """Write without a session; a failure is an AssertionError."""
-        error, outcomes = self._carry_out(operations, Session(0))
+    def write(self, *operations: Operation, session: Session | None = None) -> list[Outcome]:
+        """Write, also without a session; a failure is an AssertionError."""
+        error, outcomes = self._carry_out(operations, session or Session(0))
         assert error == 0, (error, operations)
         return outcomes
 
