@@ -10,11 +10,14 @@ __all__ = [
     "ACKNOWLEDGED_METADATA",
     "ACTIVE",
     "APPENDED_METADATA",
+    "BROKER_CONTROLLED_STATE",
     "BROKER_STATE",
     "COMMITTED_METADATA",
+    "CONTROLLER_ELECTED",
     "FOLLOWS",
     "HIGH_WATERMARK",
     "LEADS",
+    "PARTITION_DECIDED",
     "QUORUM_LEADER",
     "READ_BEGAN",
     "READ_METADATA",
@@ -50,6 +53,16 @@ HIGH_WATERMARK: Final = "high-watermark"
 """(partition key, leader epoch, offset): a leader's, after it moved."""
 TRUNCATED: Final = "truncated"
 """(partition key, offset, old end offset): a follower cut its log."""
+CONTROLLER_ELECTED: Final = "controller-elected"
+"""(controller epoch,): this broker has made /controller, and raised /controller_epoch to it."""
+BROKER_CONTROLLED_STATE: Final = "broker-controlled-state"
+"""(broker id, incarnation id, ControlledState): the controller keeps it in this state now."""
+PARTITION_DECIDED: Final = "partition-decided"
+"""(partition key, controller epoch, partition epoch, leader, leader epoch, ISR, incarnations).
+
+The controller has written this state. The incarnation of each member of the ISR is as the
+controller knows it; -1: it knows none.
+"""
 TOLD_LOWEST: Final = "told-lowest"
 """(broker id, offset): the controller told a broker this lowest acknowledged offset."""
 VISIBLE: Final = "visible"

@@ -44,10 +44,14 @@ from clusters.reference.nodes.records import (
     PartitionRecord,
     RemoveTopicRecord,
 )
+from clusters.reference.nodes.replicas.proposals import Proposals
 from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.rules import Rules
+from clusters.reference.nodes.serving.forwarding import Forwarding
 from clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
+from clusters.reference.nodes.serving.producer_ids import ControllerBlocks, ProducerIds
 from clusters.reference.nodes.serving.server import Server
+from clusters.reference.nodes.serving.visibility import Visibility
 from clusters.reference.nodes.situation import Situation
 from clusters.reference.nodes.states import BrokerState
 
@@ -91,6 +95,7 @@ class BrokerNode:
         "_follow",
         "_is_over",
         "_produce",
+        "_proposals",
         "_replayer",
         "_responses",
         "_serves_anyway",
@@ -101,6 +106,7 @@ class BrokerNode:
         "replicas",
         "server",
         "situation",
+        "visibility",
     )
 
     def __init__(
@@ -109,8 +115,17 @@ class BrokerNode:
         self.situation = Situation(configuration, rules)
         self.alarm: Alarm = self.situation.alarm
         self.observer = QuorumObserver(configuration, rules, self.alarm)
-        self.replicas = Replicas(self.situation)
-        self.server = Server(self.situation, self.replicas, codec or CommitValues())
+        self._proposals = Proposals(self.situation)
+        self.replicas = Replicas(self.situation, self._proposals)
+        self.visibility = Visibility(self.situation)
+        self.server = Server(
+            self.situation,
+            self.replicas,
+            codec or CommitValues(),
+            visibility=self.visibility,
+            forwarding=Forwarding(self.situation),
+            producer_ids=ProducerIds(self.situation, ControllerBlocks(self.situation)),
+        )
         self.life = LifeCycle(self.situation, self)
         # Rule fenced_serves_nobody.
         self._serves_anyway = not rules.fenced_serves_nobody
@@ -124,7 +139,7 @@ class BrokerNode:
         self._responses: Mapping[int, Any] = {
             control.BrokerRegistrationResponse.kind: self.life.registered,
             control.BrokerHeartbeatResponse.kind: self.life.heard,
-            control.AlterPartitionResponse.kind: self.replicas.proposals.answered,
+            control.AlterPartitionResponse.kind: self._proposals.answered,
         }
 
     @property
@@ -135,7 +150,7 @@ class BrokerNode:
     @property
     def visible(self) -> MetadataImage:
         """The metadata that clients see."""
-        return self.server.visibility.image
+        return self.visibility.image
 
     def fetched_epoch(self, key: PartitionKey, follower: int) -> int:
         """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
@@ -178,8 +193,9 @@ class BrokerNode:
 
     def told_lowest(self, offset: int, effects: Effects) -> None:
         """The controller named the lowest acknowledged offset."""
-        self.server.told_lowest(offset, effects)
-        self.life.is_behind = self.server.visibility.is_behind
+        if self.visibility.told_lowest(offset, effects):
+            self.server.shown(effects)
+        self.life.is_behind = self.visibility.is_behind
 
     def _finish(self, kind: int, message: Any, effects: Effects) -> None:
         if kind == SYNCED and message[0] == _BROKER:
@@ -261,7 +277,7 @@ class BrokerNode:
         elif kind in _OF_LIFE:
             self.life.unreachable(now, request)
         elif kind == control.AlterPartitionRequest.kind:
-            self.replicas.proposals.unreachable(now, request)
+            self._proposals.unreachable(now, request)
         elif kind + 1 in _OF_QUORUM:
             self.observer.handle(now, source, UNREACHABLE, request, effects)
             self._observed(now, effects)
@@ -290,8 +306,9 @@ class BrokerNode:
         self.replicas.applied(now, keys, whole=replayer.rebuilt, effects=effects)
         if snapshot is not None or any(isinstance(one, ConfigRecord) for _, _, one in records):
             self.replicas.configured()
-        self.server.applied(snapshot, records, effects)
-        self.life.is_behind = self.server.visibility.is_behind
+        self.visibility.applied(snapshot, records, effects)
+        self.server.shown(effects)
+        self.life.is_behind = self.visibility.is_behind
         self.life.applied(now, effects)
         self._snapshot(effects)
 

@@ -17,6 +17,7 @@ class Error(IntEnum):
     NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     BROKER_NOT_AVAILABLE = 8
+    STALE_CONTROLLER_EPOCH = 11
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
@@ -54,6 +55,8 @@ class Error(IntEnum):
     INCONSISTENT_CLUSTER_ID = 104
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+    INVALID_INCARNATION_ID = 1_000
+    """Of the draft "Controller heartbeats" alone; it is none of Kafka's."""
     UNKNOWN_SERVER_ERROR = -1
 
 

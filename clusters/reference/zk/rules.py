@@ -89,6 +89,12 @@ class ZkRules(Rules):
         "Clients are sent to a broker that may not serve them.",
         "inactive-in-metadata",
     )
+    active_once_told: bool = protocol_rule(
+        "controller heartbeats, beyond the draft",
+        "An inactive broker is active again once it has taken the state that it missed.",
+        "A broker serves again while it still shows what it did when it was fenced.",
+        "stale-read-after-write, lost-write",
+    )
     controller_ends_silence: bool = protocol_rule(
         _Z,
         "A broker is inactive once no heartbeat came for the controller-side time-out.",

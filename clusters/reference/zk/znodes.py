@@ -6,7 +6,7 @@ for `/brokers/hosts/H`, which is of the draft on broker ids by host name (H02).
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,21 +16,32 @@ __all__ = [
     "BROKER_IDS",
     "BROKER_SEQUENCE",
     "CONFIG_CHANGES",
+    "CONFIG_CHANGE_PREFIX",
     "CONTROLLER",
     "CONTROLLER_EPOCH",
     "DELETE_TOPICS",
     "HOSTS",
     "ISR_CHANGES",
+    "ISR_CHANGE_PREFIX",
     "PERMANENT",
     "PRODUCER_IDS",
     "REASSIGNMENT",
     "TOPICS",
     "BrokerInfo",
     "PartitionStateInfo",
+    "ProducerIdBlock",
     "TopicInfo",
     "broker_path",
     "config_path",
+    "decoded_config_change",
+    "decoded_host",
+    "decoded_isr_change",
+    "decoded_settings",
     "deletion_path",
+    "encoded_config_change",
+    "encoded_host",
+    "encoded_isr_change",
+    "encoded_settings",
     "host_path",
     "partition_path",
     "partitions_path",
@@ -48,7 +59,11 @@ TOPICS: Final = "/brokers/topics"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 REASSIGNMENT: Final = "/admin/reassign_partitions"
 ISR_CHANGES: Final = "/isr_change_notification"
+ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGES}/isr_change_"
+"""Sequential znodes below it tell the controller which states their leaders have written."""
 CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
+"""Sequential znodes below it tell brokers whose settings are new."""
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 PERMANENT: Final = (
     "/brokers",
@@ -220,6 +235,71 @@ class PartitionStateInfo:
             tuple(content["isr"]),
             bool(content.get("leader_recovery_state", 0)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
+    """The block of producer ids that was given away last; `end` is its last id."""
+
+    broker_id: int
+    start: int
+    end: int
+
+    def encoded(self) -> bytes:
+        """Return the content of its znode."""
+        block = {"block_start": str(self.start), "block_end": str(self.end)}
+        return _json({"version": 1, "broker": self.broker_id, **block})
+
+    @classmethod
+    def decoded(cls, data: bytes) -> "ProducerIdBlock":
+        """Read the content of its znode, which is empty at first."""
+        if not data:
+            return cls(-1, -1, -1)
+        content = json.loads(data)
+        return cls(int(content["broker"]), int(content["block_start"]), int(content["block_end"]))
+
+
+def encoded_host(broker_id: int) -> bytes:
+    """Return the content of a host's znode: the id that it was given last (H02)."""
+    return _json({"version": 0, "broker.id": broker_id})
+
+
+def decoded_host(data: bytes) -> int:
+    """Read the broker id of a host's znode, of this version or a later one, which has more keys."""
+    return int(json.loads(data)["broker.id"])
+
+
+def encoded_settings(settings: Mapping[str, str]) -> bytes:
+    """Return the content of a znode of settings."""
+    return _json({"version": 1, "config": dict(sorted(settings.items()))})
+
+
+def decoded_settings(data: bytes) -> dict[str, str]:
+    """Read the content of a znode of settings."""
+    return {name: str(value) for name, value in json.loads(data)["config"].items()}
+
+
+def encoded_config_change(kind: str, name: str) -> bytes:
+    """Return the content of a notification that settings are new, e.g. of ("topics", "t")."""
+    return _json({"version": 2, "entity_path": f"{kind}/{name}"})
+
+
+def decoded_config_change(data: bytes) -> tuple[str, str]:
+    """Read whose settings are new."""
+    kind, _, name = json.loads(data)["entity_path"].partition("/")
+    return kind, name
+
+
+def encoded_isr_change(partitions: Iterable[tuple[str, int]]) -> bytes:
+    """Return the content of a notification that leaders have written these states."""
+    found = [{"topic": topic, "partition": partition} for topic, partition in partitions]
+    return _json({"version": 1, "partitions": found})
+
+
+def decoded_isr_change(data: bytes) -> tuple[tuple[str, int], ...]:
+    """Read which states leaders have written."""
+    found = json.loads(data)["partitions"]
+    return tuple((one["topic"], int(one["partition"])) for one in found)
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

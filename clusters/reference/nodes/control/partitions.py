@@ -10,9 +10,20 @@ from collections.abc import Iterator
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.elections import NOBODY, Electorate, elect
 from clusters.reference.nodes.image import PartitionImage, Registration
-from clusters.reference.nodes.records import BrokerRegistrationChangeRecord, MetadataRecord
+from clusters.reference.nodes.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
 
-__all__ = ["elections_of_leaderless", "fencing", "leads_something", "leaving", "unfencing"]
+__all__ = [
+    "elections_of_leaderless",
+    "elections_without",
+    "fencing",
+    "leads_something",
+    "leaving",
+    "unfencing",
+]
 
 
 def fencing(view: DecisionView, registration: Registration) -> tuple[MetadataRecord, ...]:
@@ -22,7 +33,7 @@ def fencing(view: DecisionView, registration: Registration) -> tuple[MetadataRec
     # Rule fenced_leaves_isr.
     leaves_isr = view.rules.fenced_leaves_isr
     return (
-        *_without(view, electorate, leaves_isr=leaves_isr),
+        *elections_without(view, electorate, leaves_isr=leaves_isr),
         BrokerRegistrationChangeRecord(broker_id, registration.broker_epoch, fenced=True),
     )
 
@@ -32,7 +43,7 @@ def leaving(view: DecisionView, registration: Registration) -> tuple[MetadataRec
     broker_id = registration.broker_id
     electorate = Electorate(view=view, down=broker_id, leaving=True)
     return (
-        *_without(view, electorate, leaves_isr=True),
+        *elections_without(view, electorate, leaves_isr=True),
         BrokerRegistrationChangeRecord(
             broker_id, registration.broker_epoch, in_controlled_shutdown=True
         ),
@@ -50,7 +61,7 @@ def unfencing(view: DecisionView, registration: Registration) -> tuple[MetadataR
     )
 
 
-def elections_of_leaderless(electorate: Electorate) -> Iterator[MetadataRecord]:
+def elections_of_leaderless(electorate: Electorate) -> Iterator[PartitionChangeRecord]:
     """Yield an election for each partition without a leader that some broker may lead."""
     for key, old in electorate.view.image.partitions.items():
         if old.leader == NOBODY:
@@ -61,14 +72,10 @@ def elections_of_leaderless(electorate: Electorate) -> Iterator[MetadataRecord]:
                 yield record
 
 
-def leads_something(view: DecisionView, broker_id: int) -> bool:
-    """Return whether it leads a partition."""
-    return any(one.leader == broker_id for one in view.image.partitions.values())
-
-
-def _without(
+def elections_without(
     view: DecisionView, electorate: Electorate, *, leaves_isr: bool
-) -> Iterator[MetadataRecord]:
+) -> Iterator[PartitionChangeRecord]:
+    """Yield the changes by which the electorate's `down` leads nothing, and leaves the ISRs."""
     broker_id = electorate.down
     for key, old in view.image.partitions.items():
         if broker_id in old.isr or broker_id == old.leader:
@@ -76,6 +83,11 @@ def _without(
             record = elect(view, key, old, electorate.elected(key, old, isr))
             if record is not None:
                 yield record
+
+
+def leads_something(view: DecisionView, broker_id: int) -> bool:
+    """Return whether it leads a partition."""
+    return any(one.leader == broker_id for one in view.image.partitions.values())
 
 
 def _isr_without(view: DecisionView, old: PartitionImage, broker_id: int) -> tuple[int, ...]:

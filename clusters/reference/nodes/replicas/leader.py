@@ -278,8 +278,11 @@ def _is_eligible(remote: Remote, situation: Situation) -> bool:
     known = situation.image.brokers.get(remote.broker_id)
     if known is None or known.fenced or known.in_controlled_shutdown:
         return False
+    # In the ZooKeeper generation only the controller knows it (-1), and compares it.
     return (
-        situation.level < LEVEL_EPOCHS or _proposed_epoch(remote, situation) == known.broker_epoch
+        situation.level < LEVEL_EPOCHS
+        or known.broker_epoch < 0
+        or _proposed_epoch(remote, situation) == known.broker_epoch
     )
 
 

@@ -4,7 +4,7 @@ A request whose answer did not come may still arrive: it is sent again word for 
 included, so that nothing is decided which was not proposed. Only an answer ends it.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import PartitionKey
@@ -18,7 +18,7 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Proposals"]
+__all__ = ["IsrProposals", "Proposals"]
 
 _NONE: Final = int(Error.NONE)
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
@@ -38,8 +38,18 @@ _VERSION: Final = 2
 _VERSION_WITH_EPOCHS: Final = 3
 
 
+class IsrProposals(Protocol):
+    """The way by which a broker has ISRs decided: at most one proposal for each partition."""
+
+    def propose(self, now: int, leader: Leader, isr: tuple[int, ...], effects: Effects) -> None:
+        """Ask for this ISR, unless an earlier proposal of the partition is not answered yet."""
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at what is due."""
+
+
 class Proposals:
-    """A broker's: at most one for each partition."""
+    """A broker's, by AlterPartition."""
 
     __slots__ = (
         "_asked",

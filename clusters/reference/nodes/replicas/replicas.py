@@ -15,7 +15,7 @@ from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.replicas.log import PartitionLog
 from clusters.reference.nodes.replicas.producers import ProducerStates
-from clusters.reference.nodes.replicas.proposals import Proposals
+from clusters.reference.nodes.replicas.proposals import IsrProposals
 from clusters.reference.nodes.replicas.waiting import ParkedFetches
 from clusters.reference.nodes.situation import Situation
 
@@ -27,10 +27,12 @@ _NOBODY: Final = (-1, -1)
 class Replica:
     """A partition's replica on this broker's disk."""
 
-    __slots__ = ("log", "producers", "role")
+    __slots__ = ("log", "producers", "role", "topic")
 
-    def __init__(self, log: PartitionLog) -> None:
+    def __init__(self, log: PartitionLog, topic: str) -> None:
         self.log = log
+        self.topic = topic
+        """The topic's name."""
         self.producers = ProducerStates()
         self.role = _NOBODY
         """(leader id, leader epoch) that it leads or follows under."""
@@ -52,13 +54,13 @@ class Replicas:
         "proposals",
     )
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, proposals: IsrProposals) -> None:
         self._situation = situation
         self.hosted: dict[PartitionKey, Replica] = {}
         self.leaders: dict[PartitionKey, Leader] = {}
         self.fetches = ParkedFetches(self.leaders, situation.alarm)
         self.fetchers = Fetchers(situation)
-        self.proposals = Proposals(situation)
+        self.proposals = proposals
         self._may_have_roles = False
         self._checkpoint: tuple[tuple[PartitionKey, int], ...] = ()
         self._checkpoint_due_ns = 0
@@ -70,7 +72,8 @@ class Replicas:
         marks = dict(self._checkpoint)
         for key, batches in contents.logs.items():
             if not isinstance(key, str):
-                self.hosted[key] = Replica(PartitionLog(key, batches, marks.get(key, 0)))
+                log = PartitionLog(key, batches, marks.get(key, 0))
+                self.hosted[key] = Replica(log, contents.topics.get(key, ""))
 
     def applied(
         self, now: int, keys: Iterable[PartitionKey], *, whole: bool, effects: Effects
@@ -84,13 +87,14 @@ class Replicas:
             return
         image = self._situation.image
         for key in (*image.partitions, *self.hosted) if whole else keys:
-            self._take_role(now, key, image.partitions.get(key), effects)
+            topic = image.names.get(key[0], "")
+            self.take_role(now, key, topic, image.partitions.get(key), effects)
         self.fetchers.send(now, effects)
 
     def configured(self) -> None:
         """Settings have changed."""
         for key, leader in self.leaders.items():
-            leader.min_isr = self._min_isr(key)
+            leader.min_isr = self._situation.min_insync_replicas(self.hosted[key].topic)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at what is due."""
@@ -114,14 +118,24 @@ class Replicas:
         """The names of all logs, to be made durable."""
         return tuple(self.hosted)
 
-    def _take_role(
-        self, now: int, key: PartitionKey, partition: PartitionImage | None, effects: Effects
+    def take_role(
+        self,
+        now: int,
+        key: PartitionKey,
+        topic: str,
+        partition: PartitionImage | None,
+        effects: Effects,
     ) -> None:
+        """Lead or follow as the partition is now; without a replica here, remove the log.
+
+        `fetchers.send` begins to follow.
+        """
         situation = self._situation
         if partition is None or situation.node_id not in partition.replicas:
-            self._remove(key, effects)
+            self.remove(key, effects)
             return
-        replica = self.hosted.get(key) or self._create(key, effects)
+        replica = self.hosted.get(key) or self._create(key, topic, effects)
+        replica.topic = topic
         role = (partition.leader, partition.leader_epoch)
         if role == replica.role:
             leader = self.leaders.get(key)
@@ -129,7 +143,7 @@ class Replicas:
                 leader.commit(partition)
                 leader.advance(now, effects)
             return
-        self._leave_role(key, replica, effects)
+        self.leave_role(key, effects)
         replica.role = role
         if partition.leader == situation.node_id:
             self._lead(now, replica, partition, effects)
@@ -141,7 +155,7 @@ class Replicas:
     ) -> None:
         log = replica.log
         leader = Leader(log, replica.producers, self._situation, self.fetches)
-        leader.min_isr = self._min_isr(log.key)
+        leader.min_isr = self._situation.min_insync_replicas(replica.topic)
         leader.begin(now, partition)
         self.leaders[log.key] = leader
         effects.append((NOTE, LEADS, log.key, partition.leader_epoch, log.end))
@@ -158,22 +172,18 @@ class Replicas:
             effects=effects,
         )
 
-    def _leave_role(self, key: PartitionKey, replica: Replica, effects: Effects) -> None:
-        replica.role = _NOBODY
+    def leave_role(self, key: PartitionKey, effects: Effects) -> None:
+        """Lead or follow no more in this partition, whose log stays."""
+        self.hosted[key].role = _NOBODY
         self.fetchers.unfollow(key)
         leader = self.leaders.pop(key, None)
         if leader is not None:
             leader.end(effects)
 
-    def _create(self, key: PartitionKey, effects: Effects) -> Replica:
-        effects.append((CREATE, key, self._situation.image.names.get(key[0], "")))
-        replica = self.hosted[key] = Replica(PartitionLog(key, (), 0))
-        return replica
-
-    def _remove(self, key: PartitionKey, effects: Effects) -> None:
-        replica = self.hosted.get(key)
-        if replica is not None:
-            self._leave_role(key, replica, effects)
+    def remove(self, key: PartitionKey, effects: Effects) -> None:
+        """Lead and follow no more in this partition, and remove its log, if there is one."""
+        if key in self.hosted:
+            self.leave_role(key, effects)
             del self.hosted[key]
             effects.append((DELETE, key))
 
@@ -182,7 +192,7 @@ class Replicas:
         partitions, node_id = self._situation.image.partitions, self._situation.node_id
         for key in tuple(self.hosted):
             if key not in partitions or node_id not in partitions[key].replicas:
-                self._remove(key, effects)
+                self.remove(key, effects)
 
     def _shrink(self, now: int, effects: Effects) -> None:
         """Propose ISRs without those that lag; as often as Kafka looks for them."""
@@ -192,6 +202,7 @@ class Replicas:
             if isr is not None:
                 self.proposals.propose(now, leader, isr, effects)
 
-    def _min_isr(self, key: PartitionKey) -> int:
-        situation = self._situation
-        return situation.min_insync_replicas(situation.image.names.get(key[0], ""))
+    def _create(self, key: PartitionKey, topic: str, effects: Effects) -> Replica:
+        effects.append((CREATE, key, topic))
+        replica = self.hosted[key] = Replica(PartitionLog(key, (), 0), topic)
+        return replica

@@ -6,14 +6,14 @@ request that is lost may have been decided, so its client hears nothing: its con
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import CLOSE, SEND, Effects
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages import control
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["FORWARDED", "Forwarding"]
+__all__ = ["FORWARDED", "ForController", "Forwarding"]
 
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _REQUESTS_MAX: Final = 1_000
@@ -69,8 +69,30 @@ class _Forwarded:
         self.not_before_ns = 0
 
 
+class ForController(Protocol):
+    """The way of clients' requests that the controller alone decides."""
+
+    def forward(self, now: int, source: int | None, request: Any, effects: Effects) -> None:
+        """Take a client's request; source None: the broker itself asks."""
+
+    def answered(self, now: int, response: Any, effects: Effects) -> None:
+        """The controller answered a request that was sent to it."""
+
+    def unreachable(self, request: Any, effects: Effects) -> None:
+        """A request that was sent to the controller came back."""
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Send what waits for a controller; give up what waited for too long."""
+
+    def finish(self) -> frozenset[int]:
+        """Clients are to connect anew: those that wait here, once they are answered."""
+
+    def close(self, effects: Effects) -> None:
+        """Answer no client any more."""
+
+
 class Forwarding:
-    """The requests that a broker has passed on."""
+    """The requests that a broker has passed on to another node."""
 
     __slots__ = ("_correlation", "_situation", "_under_way")
 

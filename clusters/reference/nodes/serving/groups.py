@@ -24,7 +24,7 @@ from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTo
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.replicas.waiting import PendingProduce
-from clusters.reference.nodes.serving.forwarding import Forwarding
+from clusters.reference.nodes.serving.forwarding import ForController
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.situation import Situation
 
@@ -92,7 +92,7 @@ class Groups:
         situation: Situation,
         replicas: Replicas,
         producing: Producing,
-        forwarding: Forwarding,
+        forwarding: ForController,
         codec: CommitCodec,
     ) -> None:
         self._situation = situation

@@ -1,7 +1,7 @@
-"""InitProducerId: ids out of a block that the controller gave this broker."""
+"""InitProducerId: ids out of a block that this broker was given."""
 
 from collections import deque
-from typing import Final
+from typing import Final, Protocol
 
 from clusters.node_port.effects import CLOSE, SEND, Effects
 from clusters.reference.nodes.errors import Error
@@ -12,10 +12,41 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.messages.data import InitProducerIdRequest, InitProducerIdResponse
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["ProducerIds"]
+__all__ = ["ControllerBlocks", "ProducerIdBlocks", "ProducerIds"]
 
 _REQUESTS_MAX: Final = 1_000
 """The most requests that wait for a block; the connection of one more is closed."""
+
+
+class ProducerIdBlocks(Protocol):
+    """The source of blocks; its answer goes to `ProducerIds.allocated`."""
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Return whether it can be asked at present."""
+
+    def ask(self, correlation: int, effects: Effects) -> None:
+        """Ask for a block."""
+
+
+class ControllerBlocks:
+    """Blocks that the active controller allocates."""
+
+    __slots__ = ("_situation",)
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Return whether a controller is known."""
+        return self._situation.controller_id >= 0
+
+    def ask(self, correlation: int, effects: Effects) -> None:
+        """Send the request for a block."""
+        situation = self._situation
+        request = AllocateProducerIdsRequest(correlation, situation.node_id, situation.broker_epoch)
+        effects.append((SEND, situation.controller_id, request))
 
 
 class ProducerIds:
@@ -23,6 +54,7 @@ class ProducerIds:
 
     __slots__ = (
         "_asked",
+        "_blocks",
         "_correlation",
         "_end",
         "_next",
@@ -32,8 +64,9 @@ class ProducerIds:
         "_waiting",
     )
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, blocks: ProducerIdBlocks) -> None:
         self._situation = situation
+        self._blocks = blocks
         self._next = 0
         self._end = 0
         self._waiting: deque[tuple[int, int, int]] = deque()
@@ -60,7 +93,7 @@ class ProducerIds:
         self._hand_out(now, effects)
 
     def allocated(self, now: int, response: AllocateProducerIdsResponse, effects: Effects) -> None:
-        """The controller answered for a block."""
+        """Take the answer to a demand for a block."""
         if not self._asked or response.correlation != self._correlation:
             return
         self._asked = False
@@ -90,7 +123,7 @@ class ProducerIds:
             alarm.by(self._sent_ns + timeout_ns)
         if self._waiting:
             alarm.by(self._waiting[0][0])
-            if not self._asked and self._situation.controller_id >= 0:
+            if not self._asked and self._blocks.can_be_asked:
                 alarm.by(self._not_before_ns)
 
     def close(self, effects: Effects) -> None:
@@ -108,16 +141,12 @@ class ProducerIds:
             self._ask(now, effects)
 
     def _ask(self, now: int, effects: Effects) -> None:
-        situation = self._situation
-        if situation.controller_id < 0:
+        if not self._blocks.can_be_asked:
             return
         self._asked, self._sent_ns = True, now
-        self._situation.alarm.by(now + situation.configuration.quorum_request_timeout_ns)
+        self._situation.alarm.by(now + self._situation.configuration.quorum_request_timeout_ns)
         self._correlation += 1
-        request = AllocateProducerIdsRequest(
-            self._correlation, situation.node_id, situation.broker_epoch
-        )
-        effects.append((SEND, situation.controller_id, request))
+        self._blocks.ask(self._correlation, effects)
 
     def _back_off(self, now: int) -> None:
         self._not_before_ns = now + self._situation.configuration.retry_backoff_ns

@@ -49,8 +49,8 @@ _Resource = tuple[int, str, int, tuple[tuple[str, str, bool], ...]]
 class MetadataReads:
     """Answers to Metadata: the unfenced brokers and the topics that were asked for.
 
-    Any broker passes on what the controller has to decide, so this one names itself for it. Nearly
-    all reads show what the one before has shown: until the image changes they share the answer.
+    Nearly all reads show what the one before has shown: until the image changes they share the
+    answer.
     """
 
     __slots__ = ("_brokers", "_image", "_offset", "_situation", "_topics")
@@ -63,8 +63,10 @@ class MetadataReads:
         self._topics: dict[tuple[tuple[str, int], ...] | None, tuple[_Topic, ...]] = {}
         """The topics shown, by what was asked for."""
 
-    def answer(self, request: MetadataRequest, image: MetadataImage) -> MetadataResponse:
-        """Return what this image shows of it."""
+    def answer(
+        self, request: MetadataRequest, image: MetadataImage, *, controller_id: int
+    ) -> MetadataResponse:
+        """Return what this image shows of it; the controller's id is the one that is named."""
         if image is not self._image or image.offset != self._offset:
             self._image, self._offset = image, image.offset
             self._brokers = _brokers(image)
@@ -72,11 +74,10 @@ class MetadataReads:
         topics = self._topics.get(request.topics)
         if topics is None:
             topics = self._keep(request.topics, image)
-        situation = self._situation
         return MetadataResponse(
             request.correlation,
-            situation.configuration.cluster_id,
-            situation.node_id,
+            self._situation.configuration.cluster_id,
+            controller_id,
             self._brokers,
             topics,
             image.offset,

@@ -9,17 +9,15 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages import client, control, data
-from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.serving.fetch import Fetching, epoch_ends, listed
-from clusters.reference.nodes.serving.forwarding import FORWARDED, Forwarding
+from clusters.reference.nodes.serving.forwarding import FORWARDED, ForController
 from clusters.reference.nodes.serving.groups import CommitCodec, Groups
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
 from clusters.reference.nodes.serving.reading import MetadataReads, api_versions, described
-from clusters.reference.nodes.serving.visibility import Visibility
+from clusters.reference.nodes.serving.visibility import Shown
 from clusters.reference.nodes.situation import Situation
 
 __all__ = ["Server"]
@@ -55,16 +53,20 @@ class Server:
         situation: Situation,
         replicas: Replicas,
         codec: CommitCodec,
+        *,
+        visibility: Shown,
+        forwarding: ForController,
+        producer_ids: ProducerIds,
     ) -> None:
         self._situation = situation
         self._replicas = replicas
         self._metadata = MetadataReads(situation)
-        self._forwarding = Forwarding(situation)
-        self._producer_ids = ProducerIds(situation)
+        self._forwarding = forwarding
+        self._producer_ids = producer_ids
         self.clients = _Clients()
         self.producing = Producing(situation, replicas)
         self.fetching = Fetching(situation, replicas)
-        self.visibility = Visibility(situation)
+        self.visibility = visibility
         self._groups = Groups(situation, replicas, self.producing, self._forwarding, codec)
         self._offered_level = self.visibility.offered_level()
         self._handlers = self._all_handlers()
@@ -99,27 +101,8 @@ class Server:
         self._forwarding.tick(now, effects)
         self._producer_ids.tick(now, effects)
 
-    def applied(
-        self,
-        snapshot: MetadataImage | None,
-        records: list[tuple[int, int, MetadataRecord]],
-        effects: Effects,
-    ) -> None:
-        """More of the metadata is applied, and some of it may be shown."""
-        self.visibility.applied(snapshot, records, effects)
-        self._shown(effects)
-
-    def told_lowest(self, offset: int, effects: Effects) -> None:
-        """More of the metadata may be shown."""
-        if self.visibility.told_lowest(offset, effects):
-            self._shown(effects)
-
-    def close(self, effects: Effects) -> None:
-        """Answer no client any more, also none of those that wait."""
-        self._close_own(effects)
-        self._forwarding.close(effects)
-
-    def _shown(self, effects: Effects) -> None:
+    def shown(self, effects: Effects) -> None:
+        """More of the metadata is shown, perhaps."""
         for source, request in self.visibility.ready():
             self._answer(source, request, effects)
         level = self.visibility.offered_level()
@@ -129,6 +112,11 @@ class Server:
             waiting = self._forwarding.finish()
             self._close_own(effects)
             self.clients.close(effects, but=waiting)
+
+    def close(self, effects: Effects) -> None:
+        """Answer no client any more, also none of those that wait."""
+        self._close_own(effects)
+        self._forwarding.close(effects)
 
     def _close_own(self, effects: Effects) -> None:
         """Close who waits for this broker itself."""
@@ -158,7 +146,8 @@ class Server:
         situation, image = self._situation, self.visibility.image
         response: Any
         if request.kind == client.MetadataRequest.kind:
-            response = self._metadata.answer(request, image)
+            controller_id = self.visibility.controller_id
+            response = self._metadata.answer(request, image, controller_id=controller_id)
         elif request.kind == client.DescribeConfigsRequest.kind:
             response = described(request, situation=situation, image=image)
         else:

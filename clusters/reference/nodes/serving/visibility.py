@@ -13,7 +13,7 @@ visibility".
 """
 
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import CLOSE, NOTE, Effects
 from clusters.node_port.notes import VISIBLE
@@ -22,7 +22,7 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.records import MetadataRecord, NoOpRecord
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Visibility", "WaitingRead"]
+__all__ = ["Shown", "Visibility", "WaitingRead"]
 
 WaitingRead = tuple[int, int, int, Any]
 """(offset that has to be shown, deadline, source, request)."""
@@ -30,8 +30,33 @@ _READS_MAX: Final = 10_000
 """The most reads that wait; the connection of one more is closed."""
 
 
+class Shown(Protocol):
+    """The metadata that a broker shows to its clients, and the reads that wait for it."""
+
+    image: MetadataImage
+
+    @property
+    def controller_id(self) -> int:
+        """The broker that clients are told to ask for what the controller decides; -1: none."""
+
+    def offered_level(self) -> int:
+        """The metadata.version whose APIs clients may use."""
+
+    def waits(self, now: int, source: int, request: Any, effects: Effects) -> bool:
+        """Return whether a read has to wait; `ready` hands it out then."""
+
+    def ready(self) -> list[tuple[int, Any]]:
+        """The reads that can be answered by now, as (source, request)."""
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Give up reads that waited for too long."""
+
+    def close(self, effects: Effects) -> None:
+        """Answer no client any more."""
+
+
 class Visibility:
-    """The image that clients see, and the reads that wait for it."""
+    """The image that clients see once all brokers have applied it, and the reads that wait."""
 
     __slots__ = ("_lowest", "_queue", "_reads", "_said", "_situation", "image")
 
@@ -51,6 +76,11 @@ class Visibility:
     def is_behind(self) -> bool:
         """Return whether anything is hidden."""
         return bool(self._queue)
+
+    @property
+    def controller_id(self) -> int:
+        """This broker: it passes on what the controller has to decide, as any other does."""
+        return self._situation.node_id
 
     def offered_level(self) -> int:
         """The metadata.version whose APIs clients may use."""

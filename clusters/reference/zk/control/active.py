@@ -1,0 +1,239 @@
+"""One controller epoch, from its election to its end: it loads all, decides, and tells brokers."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from clusters.node_port.effects import NOTE, Effects
+from clusters.node_port.notes import ACTIVE, PARTITION_DECIDED, RESIGNED
+from clusters.node_port.zookeeper import Outcome, WatchEvent
+from clusters.reference.nodes.control.moves import preferred_elections
+from clusters.reference.nodes.control.reassignment import in_progress
+from clusters.reference.nodes.image import PartitionImage
+from clusters.reference.nodes.messages.control import DeleteTopicsRequest
+from clusters.reference.nodes.records import MetadataRecord
+from clusters.reference.zk.asking import Asking
+from clusters.reference.zk.control.broker_changes import BrokerChanges
+from clusters.reference.zk.control.broker_states import BrokerStates
+from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.control.channels import Channels, Local
+from clusters.reference.zk.control.context import Context
+from clusters.reference.zk.control.deletions import Deletions
+from clusters.reference.zk.control.garbage import Garbage
+from clusters.reference.zk.control.heartbeats import Heartbeats
+from clusters.reference.zk.control.isr_notifications import IsrNotifications
+from clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
+from clusters.reference.zk.control.loading import load
+from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.requests import Requests
+from clusters.reference.zk.control.topics import Topics
+from clusters.reference.zk.control.work import Work
+from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
+from clusters.reference.zk.znodes import BROKER_IDS, DELETE_TOPICS, ISR_CHANGES, TOPICS
+
+__all__ = ["ActiveController"]
+
+_HEARTBEAT: Final = MetadataHeartbeatRequest.kind
+_STOP: Final = ControlledShutdownRequest.kind
+_DELETE: Final = DeleteTopicsRequest.kind
+
+
+class ActiveController:
+    """The controller of one epoch. It is not active before it is loaded."""
+
+    __slots__ = (
+        "_deletions",
+        "_deposed",
+        "_garbage",
+        "_heartbeats",
+        "_missed",
+        "_notifications",
+        "_parts",
+        "_rebalance_ns",
+        "_requests",
+        "_topics",
+        "is_loaded",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        asking: Asking,
+        *,
+        local: Local,
+        correlation: int,
+        deposed: Callable[[int, Effects], None],
+    ) -> None:
+        situation = context.situation
+        self._deposed = deposed
+        self._parts = Parts(
+            situation,
+            asking,
+            context,
+            BrokerStates(situation.configuration, situation.rules),
+            Channels(context, self, local=local, correlation=correlation),
+            Work(context, asking, self),
+        )
+        self._heartbeats = Heartbeats(self._parts, BrokerChanges(self._parts))
+        self._requests = Requests(self._parts)
+        self._topics = Topics(self._parts)
+        self._deletions = Deletions(self._parts)
+        self._notifications = IsrNotifications(self._parts, self)
+        self._garbage = Garbage(self._parts)
+        self._rebalance_ns = 0
+        self._missed: list[WatchEvent] = []
+        """The watches that fired while all was loaded."""
+        self.is_loaded = False
+
+    @property
+    def context(self) -> Context:
+        """What this controller knows."""
+        return self._parts.context
+
+    @property
+    def correlation(self) -> int:
+        """The last correlation of a request to a broker."""
+        return self._parts.channels.correlation
+
+    def begin(self, now: int, effects: Effects) -> None:
+        """Load; the controller is active afterwards."""
+        load(self._parts.asking, now, self.context, self._loaded, effects)
+
+    def end(self, effects: Effects) -> None:
+        """Decide nothing any more: another broker is the controller, or may be."""
+        self._parts.work.abandon(effects)
+        self._heartbeats.abandon(effects)
+        self._deletions.abandon(effects)
+        if self.is_loaded:
+            effects.append((NOTE, RESIGNED, self.context.epoch))
+
+    def request(self, now: int, source: int, request: Any, effects: Effects) -> None:
+        """Take what a broker or a client asks of an active controller."""
+        if request.kind == _HEARTBEAT:
+            self._heartbeats.heard(now, source, request, effects)
+        elif request.kind == _STOP:
+            self._heartbeats.stop(now, source, request, effects)
+        elif request.kind == _DELETE:
+            self._deletions.request(now, source, request, effects)
+        else:
+            self._requests.take(now, source, request, effects)
+
+    def answered(self, now: int, response: Any, effects: Effects) -> None:
+        """Take a broker's answer."""
+        self._parts.channels.answered(now, response, effects)
+
+    def unreachable(self, now: int, request: Any) -> None:
+        """A request to a broker is lost."""
+        self._parts.channels.unreachable(now, request)
+
+    def watched(self, now: int, event: WatchEvent, effects: Effects) -> None:
+        """Take a watch that fired."""
+        parent, _, name = event.path.rpartition("/")
+        if not self.is_loaded:
+            self._missed.append(event)
+        elif BROKER_IDS in (event.path, parent):
+            self._heartbeats.registrations.read(now, effects)
+        elif event.path == TOPICS:
+            self._topics.read(now, effects)
+        elif parent == TOPICS:
+            self._topics.read_one(now, name, effects)
+        elif event.path == DELETE_TOPICS:
+            self._deletions.read(now, effects)
+        elif event.path == ISR_CHANGES:
+            self._notifications.read(now, effects)
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at what is due."""
+        if not self.is_loaded:
+            return
+        self._heartbeats.silenced(now, effects)
+        self._deletions.tick(now, effects)
+        self._garbage.tick(now, effects)
+        self._rebalance(now, effects)
+        self._parts.channels.tick(now, effects)
+
+    # What the parts tell.
+
+    def changed(self, now: int, changes: list[Change], effects: Effects) -> None:
+        """These states are written, or were found to be: brokers are to be told."""
+        if not changes:
+            return
+        for change in changes:
+            effects.append(self._note(change))
+        self._parts.channels.changed(changes)
+        self._parts.channels.flush(now, effects)
+        if any(_has_arrived(change.new) for change in changes):
+            self._parts.decide(now, lambda: completed(self.context.view()), effects)
+
+    def deposed(self, now: int, effects: Effects) -> None:
+        """A write found a newer controller epoch."""
+        self._deposed(now, effects)
+
+    def told(self, now: int, broker_id: int, effects: Effects) -> None:
+        """A broker has answered all that it had to be told."""
+        self._heartbeats.told(now, broker_id, effects)
+
+    def deleted(
+        self, now: int, broker_id: int, replicas: list[tuple[str, int]], effects: Effects
+    ) -> None:
+        """A broker has deleted these replicas: (topic, partition)."""
+        self._deletions.deleted(now, broker_id, replicas, effects)
+
+    def _loaded(self, now: int, registrations: dict[str, Outcome], effects: Effects) -> None:
+        if self._parts.work.is_over:
+            return
+        self.is_loaded = True
+        effects.append((NOTE, ACTIVE, self.context.epoch))
+        self._heartbeats.registrations.loaded(now, registrations, effects)
+        served = [one for one in sorted(self.context.image.brokers) if self.context.is_served(one)]
+        for broker_id in served:
+            self._parts.channels.open(broker_id)
+        self._take_over(now, effects)
+        self._topics.loaded()
+        self._deletions.begin(now, tuple(self.context.deleting), effects)
+        self._notifications.read(now, effects)
+        missed, self._missed = self._missed, []
+        for event in missed:
+            self.watched(now, event, effects)
+        self._rebalance_ns = now + self._parts.situation.configuration.auto_leader_rebalance_ns
+        self.tick(now, effects)
+
+    def _take_over(self, now: int, effects: Effects) -> None:
+        """Decide what no controller was there to decide."""
+        context, parts = self.context, self._parts
+        counted = {
+            broker_id
+            for one in context.image.partitions.values()
+            for broker_id in (*one.isr, one.leader)
+        }
+        for broker_id in sorted(counted - {-1}):
+            if not context.is_served(broker_id):
+                parts.decide(now, partial(self._departed, broker_id), effects)
+        parts.decide(now, lambda: leaderless(context.view()), effects)
+        parts.decide(now, lambda: begun(context, context.view()), effects)
+        parts.decide(now, lambda: completed(context.view()), effects)
+
+    def _departed(self, broker_id: int) -> Iterable[MetadataRecord]:
+        is_back = self.context.is_served(broker_id)
+        return [] if is_back else departed(self.context.view(), broker_id)
+
+    def _rebalance(self, now: int, effects: Effects) -> None:
+        interval_ns = self._parts.situation.configuration.auto_leader_rebalance_ns
+        if not interval_ns:
+            return
+        if now >= self._rebalance_ns:
+            self._rebalance_ns = now + interval_ns
+            context = self.context
+            self._parts.decide(now, lambda: preferred_elections(context.view()), effects)
+        self._parts.situation.alarm.by(self._rebalance_ns)
+
+    def _note(self, change: Change) -> tuple[Any, ...]:
+        new, states = change.new, self._parts.states
+        incarnations = tuple(states.incarnation_of(broker_id) for broker_id in new.isr)
+        controller_epoch = self.context.controller_epochs[change.key]
+        state = (new.partition_epoch, new.leader, new.leader_epoch, new.isr, incarnations)
+        return (NOTE, PARTITION_DECIDED, change.key, controller_epoch, *state)
+
+
+def _has_arrived(partition: PartitionImage) -> bool:
+    return in_progress(partition) and set(partition.adding) <= set(partition.isr)

@@ -1,0 +1,17 @@
+"""What has become of a partition."""
+
+from dataclasses import dataclass
+
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.image import PartitionImage
+
+__all__ = ["Change"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A partition before (None: it is new) and after."""
+
+    key: PartitionKey
+    old: PartitionImage | None
+    new: PartitionImage

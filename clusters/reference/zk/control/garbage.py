@@ -1,0 +1,62 @@
+"""The garbage below /brokers/hosts: hosts whose broker id is registered by another host (H05).
+
+Source: the draft "Broker id by host name", garbage collection.
+"""
+
+from clusters.node_port.effects import Effects
+from clusters.node_port.zookeeper import Delete, Outcome
+from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.reading import read_children
+from clusters.reference.zk.control.work import Job, Plan
+from clusters.reference.zk.control.writes import unit
+from clusters.reference.zk.znodes import HOSTS, decoded_host, host_path
+
+__all__ = ["Garbage"]
+
+
+class Garbage:
+    """The scans of one controller epoch."""
+
+    __slots__ = ("_due_ns", "_parts")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._due_ns = 0
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Scan when it is time."""
+        interval_ns = self._parts.situation.configuration.garbage_scan_interval_ns
+        # Rule host_garbage_removed.
+        if not interval_ns or not self._parts.situation.rules.host_garbage_removed:
+            return
+        if now >= self._due_ns:
+            self._due_ns = now + interval_ns
+            read_children(self._parts.asking, now, HOSTS, self._found, effects)
+        self._parts.situation.alarm.by(self._due_ns)
+
+    def _found(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
+        if self._parts.work.is_over:
+            return
+
+        def plan() -> Plan:
+            garbage = [name for name, one in found.items() if self._is_garbage(name, one)]
+            removals = [
+                unit(self._parts.context, [_removal(name, found[name])]) for name in garbage
+            ]
+            found.clear()  # Whatever was written meanwhile is for the next scan.
+            return Plan(removals)
+
+        self._parts.work.add(now, Job(plan, _nothing), effects)
+
+    def _is_garbage(self, host: str, outcome: Outcome) -> bool:
+        known = self._parts.context.image.brokers.get(decoded_host(outcome.data))
+        return known is not None and known.listeners[0][1] != host
+
+
+def _removal(host: str, outcome: Outcome) -> Delete:
+    assert outcome.stat is not None, outcome
+    return Delete(host_path(host), outcome.stat.version)
+
+
+def _nothing(_now: int, _response: object, _effects: Effects) -> None:
+    pass

@@ -1,0 +1,236 @@
+"""The writes by which a decision holds: the records of a decision, as operations on znodes.
+
+Records that have to hold together are one multi, a `Unit`: a change of a partition is one of its
+own, and whatever changes a topic's assignment goes with its znode. Each is conditional twice: on
+the controller epoch, by a check of /controller_epoch, and on the versions that were read.
+
+A unit that fails may have been carried out before (an answer can get lost), or by another hand.
+Either way its znodes are read again: a unit whose content is there holds.
+
+Source: Kafka's `KafkaZkClient`, KAFKA-6082; that a topic and its states are made by one multi, and
+its assignment and state changed by one, is not Kafka's: it has no half-made topics to repair.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from clusters.node_port.zookeeper import (
+    Check,
+    Create,
+    Delete,
+    GetData,
+    Outcome,
+    SetData,
+    Write,
+    ZkError,
+)
+from clusters.reference.nodes.image import PartitionImage, changed
+from clusters.reference.nodes.records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from clusters.reference.zk.control.assignments import (
+    assigned,
+    changes_assignment,
+    topic_operations,
+)
+from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.control.context import Context
+from clusters.reference.zk.control.settings import path_of, settings_operations
+from clusters.reference.zk.znodes import (
+    CONTROLLER_EPOCH,
+    PartitionStateInfo,
+    deletion_path,
+    partition_path,
+    partitions_path,
+    state_path,
+    topic_path,
+)
+
+__all__ = ["Unit", "applied", "holds", "is_deposed", "reads_of", "unit", "units"]
+
+_NO_NODE: Final = int(ZkError.NO_NODE)
+_TOPIC: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Writes that are carried out together, and the records that hold with them."""
+
+    operations: tuple[Write, ...]
+    """Nothing, if the records concern no znode."""
+    records: tuple[MetadataRecord, ...] = ()
+
+
+def units(context: Context, records: Iterable[MetadataRecord]) -> list[Unit]:
+    """Return the units of a decision, in the order of its records."""
+    records = [one for one in records if not _is_of_deleted(context, one)]
+    moved = {
+        one.topic_id
+        for one in records
+        if isinstance(one, TopicRecord | PartitionRecord)
+        or (isinstance(one, PartitionChangeRecord) and changes_assignment(one))
+    }
+    named = {one.name: one.topic_id for one in records if isinstance(one, TopicRecord)}
+    groups: dict[Hashable, list[MetadataRecord]] = {}
+    for one in records:
+        groups.setdefault(_group(one, moved, named), []).append(one)
+    return [unit(context, _operations(context, group), tuple(group)) for group in groups.values()]
+
+
+def unit(
+    context: Context, operations: Iterable[Write], records: tuple[MetadataRecord, ...] = ()
+) -> Unit:
+    """Return operations as a unit that holds only while the controller epoch is this one's."""
+    found = tuple(operations)
+    # Rule controller_epoch_fences_writes.
+    if found and context.situation.rules.controller_epoch_fences_writes:
+        found = (Check(CONTROLLER_EPOCH, context.epoch_version), *found)
+    return Unit(found, records)
+
+
+def is_deposed(one: Unit, outcomes: tuple[Outcome, ...]) -> bool:
+    """Return whether a unit failed because there is a newer controller epoch."""
+    first = one.operations[0]
+    return isinstance(first, Check) and first.path == CONTROLLER_EPOCH and outcomes[0].error != 0
+
+
+def reads_of(one: Unit) -> list[GetData]:
+    """Return the reads that show whether a unit holds."""
+    return [GetData(operation.path) for operation in _checkable(one)]
+
+
+def holds(one: Unit, outcomes: list[Outcome]) -> bool:
+    """Return whether a unit's znodes, as `reads_of` found them, are as it wanted them."""
+    return all(
+        found.error == _NO_NODE
+        if isinstance(operation, Delete)
+        else not found.error and found.data == operation.data
+        for operation, found in zip(_checkable(one), outcomes, strict=True)
+    )
+
+
+def _checkable(one: Unit) -> list[Create | SetData | Delete]:
+    return [
+        operation
+        for operation in one.operations
+        if not isinstance(operation, Check)
+        and not (isinstance(operation, Create) and operation.sequential)
+    ]
+
+
+def applied(context: Context, one: Unit, versions: dict[str, int]) -> list[Change]:
+    """Take a unit that holds, with its znodes at these versions; what it changes."""
+    changes = [change for record in one.records for change in _applied(context, record, versions)]
+    assigned(context, one.records, versions)
+    return changes
+
+
+def _applied(
+    context: Context, record: MetadataRecord, versions: dict[str, int]
+) -> Iterable[Change]:
+    old: PartitionImage | None = None
+    if isinstance(record, PartitionChangeRecord | PartitionRecord):
+        key = (record.topic_id, record.partition)
+        old = context.image.partitions.get(key)
+        context.apply(record)
+        context.controller_epochs[key] = context.epoch
+        path = state_path(context.image.names[record.topic_id], record.partition)
+        new = _at_version(context.image.partitions[key], versions.get(path))
+        context.image.partitions[key] = new
+        yield Change(key, old, new)
+        return
+    if isinstance(record, RemoveTopicRecord):
+        for key in context.image.partitions_of(record.topic_id):
+            context.controller_epochs.pop(key, None)
+        name = context.image.names[record.topic_id]
+        context.deleting.pop(name, None)
+        context.settings_paths.discard(path_of(_TOPIC, name))
+    elif isinstance(record, ConfigRecord):
+        context.settings_paths.add(path_of(record.resource_type, record.resource_name))
+    elif isinstance(record, TopicRecord):
+        context.settings_paths.add(path_of(_TOPIC, record.name))
+    context.apply(record)
+
+
+def _at_version(one: PartitionImage, version: int | None) -> PartitionImage:
+    """Return the partition as of its znode's version, which others may have counted up."""
+    return one if version is None else replace(one, partition_epoch=version)
+
+
+def _is_of_deleted(context: Context, record: MetadataRecord) -> bool:
+    """Return whether a record would change a partition that is being deleted."""
+    if not isinstance(record, PartitionRecord | PartitionChangeRecord):
+        return False
+    return context.image.names.get(record.topic_id, "") in context.deleting
+
+
+def _group(record: MetadataRecord, moved: set[int], named: dict[str, int]) -> Hashable:
+    """Return the group of a record: those of a group hold together."""
+    if isinstance(record, ConfigRecord):
+        topic_id = named.get(record.resource_name) if record.resource_type == _TOPIC else None
+        resource = (record.resource_type, record.resource_name)
+        return resource if topic_id is None else topic_id
+    if isinstance(record, PartitionChangeRecord) and record.topic_id not in moved:
+        return record.topic_id, record.partition
+    if isinstance(
+        record, TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord
+    ):
+        return record.topic_id
+    return None
+
+
+def _operations(context: Context, records: list[MetadataRecord]) -> Iterable[Write]:
+    yield from settings_operations(context, records)
+    yield from topic_operations(context, records)
+    for one in records:
+        if isinstance(one, PartitionChangeRecord):
+            yield _changed_state(context, one)
+        elif isinstance(one, PartitionRecord):
+            yield from _new_state(context, one, records)
+        elif isinstance(one, RemoveTopicRecord):
+            yield from _removed(context, context.image.names[one.topic_id])
+
+
+def _changed_state(context: Context, record: PartitionChangeRecord) -> SetData:
+    key = (record.topic_id, record.partition)
+    old = context.image.partitions[key]
+    new = changed(old, record)
+    # Rule state_written_by_version.
+    version = old.partition_epoch if context.situation.rules.state_written_by_version else -1
+    path = state_path(context.image.names[record.topic_id], record.partition)
+    return SetData(path, _state(context, new), version)
+
+
+def _new_state(
+    context: Context, record: PartitionRecord, records: list[MetadataRecord]
+) -> Iterable[Create]:
+    named = {one.topic_id: one.name for one in records if isinstance(one, TopicRecord)}
+    name = named.get(record.topic_id) or context.image.names[record.topic_id]
+    yield Create(partition_path(name, record.partition), b"")
+    yield Create(state_path(name, record.partition), _state(context, record))
+
+
+def _state(context: Context, one: PartitionRecord | PartitionImage) -> bytes:
+    return PartitionStateInfo(
+        context.epoch, one.leader, one.leader_epoch, one.isr, one.recovering
+    ).encoded()
+
+
+def _removed(context: Context, name: str) -> Iterable[Delete]:
+    partitions = context.image.partitions_of(context.image.topics[name])
+    for _, partition in partitions:
+        yield Delete(state_path(name, partition))
+        yield Delete(partition_path(name, partition))
+    if partitions:
+        yield Delete(partitions_path(name))
+    yield Delete(topic_path(name))
+    settings = path_of(_TOPIC, name)
+    if settings in context.settings_paths:
+        yield Delete(settings)
+    yield Delete(deletion_path(name))

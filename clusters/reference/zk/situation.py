@@ -1,0 +1,50 @@
+"""The state that all parts of a broker of this generation share.
+
+There is no metadata log. `image` is what UpdateMetadata told this broker, and what it shows to its
+clients; its offset counts what was applied. Which partitions it leads and follows LeaderAndIsr
+says: that is `assigned`. Either may be older than the other.
+"""
+
+from clusters.node_port.storage import PartitionKey
+from clusters.node_port.zookeeper import Stat
+from clusters.reference.nodes.levels import LEVEL_EPOCHS, LEVEL_REGISTRATION
+from clusters.reference.nodes.situation import Situation
+from clusters.reference.zk.asking import Asking
+from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from clusters.reference.zk.messages import PartitionState
+from clusters.reference.zk.rules import ZkRules
+
+__all__ = ["ZkSituation", "incarnation_of"]
+
+
+class ZkSituation(Situation):
+    """The situation of a broker. `node_id` is -1 until the broker's id is found (H01)."""
+
+    __slots__ = ("asking", "assigned", "controller_epoch")
+
+    configuration: ZkConfiguration
+    rules: ZkRules
+
+    def __init__(self, configuration: ZkConfiguration, rules: ZkRules) -> None:
+        super().__init__(configuration, rules)
+        self.asking = Asking()
+        self.controller_epoch = -1
+        """The highest controller epoch that this broker has heard of; -1: none."""
+        self.assigned: dict[PartitionKey, PartitionState] = {}
+        """The partitions that this broker leads or follows, as LeaderAndIsr said last."""
+        # Rule member_incarnations_checked.
+        names_incarnations = rules.member_incarnations_checked and self.speaks_heartbeats
+        self.level = LEVEL_EPOCHS if names_incarnations else LEVEL_REGISTRATION
+
+    @property
+    def speaks_heartbeats(self) -> bool:
+        """Return whether it sends heartbeats and IsrChange, and fences itself (Z11)."""
+        # Rule new_behaviour_gated.
+        protocol = self.configuration.inter_broker_protocol
+        return protocol >= InterBrokerProtocol.HEARTBEATS or not self.rules.new_behaviour_gated
+
+
+def incarnation_of(stat: Stat, rules: ZkRules) -> int:
+    """Return the incarnation id of a broker whose registration has this stat (Z01)."""
+    # Rule incarnation_from_czxid.
+    return stat.czxid if rules.incarnation_from_czxid else 0

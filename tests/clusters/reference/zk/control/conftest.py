@@ -1,0 +1,1 @@
+"""Put this folder on the path: the tests of the controller share its desk."""
