@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NoReturn, TypeVar
 
 from clusters.reference.nodes.configuration import MS, S
@@ -14,6 +14,7 @@ __all__ = [
     "ID_MAX",
     "PORT_MAX",
     "RULES_OFF",
+    "RULES_ON",
     "SEED",
     "SHARED_NUMBERS",
     "Address",
@@ -35,6 +36,8 @@ Address = tuple[str, int]
 ID_MAX: Final = (1 << 31) - 1
 PORT_MAX: Final = (1 << 16) - 1
 RULES_OFF: Final = "fencepost.rules.off"
+RULES_ON: Final = "fencepost.rules.on"
+"""Rules that are kept where they are not by default."""
 SEED: Final = "fencepost.seed"
 _LARGEST: Final = (1 << 63) - 1
 _PLAINTEXT: Final = "PLAINTEXT"
@@ -115,13 +118,15 @@ def advertised(found: Mapping[str, str]) -> tuple[Listener, ...]:
 
 
 def rules_kept(found: Mapping[str, str], rules: AnyRules) -> AnyRules:
-    """Return these rules without those that are switched off. Raises UsageError."""
-    names = [one.strip() for one in found.get(RULES_OFF, "").split(",") if one.strip()]
-    try:
-        return rules.without(*names)
-    except KeyError:
-        known = ", ".join(field.name for field in fields(rules))
-        refuse(RULES_OFF, found[RULES_OFF], f"some of {known}")
+    """Return these rules with those that are switched on, less those off. Raises UsageError."""
+    known = [field.name for field in fields(rules)]
+    changes: dict[str, Any] = {}
+    for switch, kept in ((RULES_ON, True), (RULES_OFF, False)):
+        names = [one.strip() for one in found.get(switch, "").split(",") if one.strip()]
+        if set(names) - set(known):
+            refuse(switch, found[switch], f"some of {', '.join(known)}")
+        changes |= dict.fromkeys(names, kept)
+    return replace(rules, **changes)
 
 
 def required(found: Mapping[str, str], name: str) -> str:

@@ -16,6 +16,7 @@ from clusters.reference.shell.property_values import (
     ID_MAX,
     PORT_MAX,
     RULES_OFF,
+    RULES_ON,
     SHARED_NUMBERS,
     Address,
     Number,
@@ -84,6 +85,7 @@ KNOWN: Final = frozenset(
         HOST,
         ADOPTS,
         RULES_OFF,
+        RULES_ON,
         HOSTS,
     )
 )

@@ -9,7 +9,7 @@ Before a server stands for election it asks whether it would be elected, so that
 from a partition depose no leader. A leader that hears of no majority for the time of its patience
 resigns, and so does a follower that hears nothing of its leader leave: both serve nobody then.
 
-A lone server has no epochs: its log goes on where it ended, as that of a standalone ZooKeeper does.
+A lone server elects itself, and so begins an epoch with each start.
 
 Source: the rules of elections and commitment are Raft's (Ongaro and Ousterhout, 2014, sections 5
 and 9.6); the promises are those of Zab (Junqueira, Reed and Serafini, 2011).
@@ -19,7 +19,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any, Final
 
-from clusters.node_port.alarm import Alarm
+from clusters.node_port.alarm import NEVER_NS, Alarm
 from clusters.node_port.effects import APPEND, SEND, SYNC, TRUNCATE, WRITE, Effects
 from clusters.node_port.storage import Contents
 from clusters.simulation.zookeeper.applying import Applying
@@ -69,7 +69,7 @@ class Peer:
         self._server = server
         self._timing = timing
         self._alarm = alarm
-        self._majority = len(others) // 2 + 1 if others else 1
+        self._majority = (len(others) + 1) // 2 + 1
         self._random = Random(0)  # noqa: S311  # seeded anew at the start
         self._voted_for = 0
         self._synced = 0
@@ -101,11 +101,9 @@ class Peer:
         self.log = list(contents.logs.get(LOG, ()))
         self.epoch, self._voted_for = contents.files.get(VOTE, (0, 0))
         self._random = Random(contents.incarnation_id)  # noqa: S311  # to be repeated
-        if self.others:
-            self._look(now)
-        else:
-            self.role, self.leader = Role.LEADING, self.number
-            self._base = len(self.log)
+        self._look(now)
+        if not self.others:
+            self._due_ns = now
         self._sync(effects)
 
     def propose(
@@ -128,8 +126,6 @@ class Peer:
 
     def tick(self, now: int, effects: Effects) -> None:
         """Do what is due."""
-        if not self.others:
-            return
         if now >= self._due_ns:
             if self.role is Role.LEADING:
                 self._give_sign(now, effects)
@@ -152,7 +148,7 @@ class Peer:
         elif self.role is Role.FOLLOWING:
             self._accept(effects)
         elif vote == (self.epoch, self._voted_for):
-            self._vote(effects)
+            self._vote(now, effects)
 
     # Elections.
 
@@ -214,6 +210,8 @@ class Peer:
         self._look(now)
         self._promised = {self.number}
         self._ask_votes(self.epoch + 1, effects, trial=True)
+        if len(self._promised) >= self._majority:
+            self._stand(effects)
 
     def _stand(self, effects: Effects) -> None:
         self.epoch += 1
@@ -225,11 +223,13 @@ class Peer:
         canvass = Canvass(-1, self.number, epoch, self.zxid, trial)
         effects.extend((SEND, other, canvass) for other in self.others)
 
-    def _vote(self, effects: Effects) -> None:
+    def _vote(self, now: int, effects: Effects) -> None:
         """Its vote is durable: others may know of it."""
         if self._asks_votes:
             self._asks_votes = False
             self._ask_votes(self.epoch, effects, trial=False)
+            if self._granted is not None and len(self._granted) >= self._majority:
+                self._lead(now, effects)
         elif self._grants_to:
             vote = Vote(-1, self.number, self.epoch, trial=False)
             effects.append((SEND, self._grants_to, vote))
@@ -257,7 +257,7 @@ class Peer:
             return
         for follower in self.followers.values():
             follower.repeat()
-        self._due_ns = now + self._timing.heartbeat_ns
+        self._due_ns = now + self._timing.heartbeat_ns if self.others else NEVER_NS
         self._alarm.by(self._due_ns)
         self._broadcast(now, effects)
 
@@ -298,8 +298,7 @@ class Peer:
         matched = (one.matched for one in self.followers.values())
         held = sorted((self._synced, *matched), reverse=True)
         position = held[self._majority - 1]
-        is_own = position > 0 and self.log[position - 1].epoch == self.epoch
-        if position > self.committed and (is_own or not self.others):
+        if position > self.committed and self.log[position - 1].epoch == self.epoch:
             self._commit(now, position, effects)
             self._broadcast(now, effects)
         if not self.is_serving and self.committed >= self._base:

@@ -96,8 +96,7 @@ class Server:
             self._tick(now, effects)
         else:
             self._rarely(now, source, kind, message, effects)
-        while self._waiting and self._waiting[0].position <= self.peer.committed:
-            self._release(self._waiting.popleft(), effects)
+        self._release(effects)
 
     def _rarely(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         if kind == Connect.kind:
@@ -285,8 +284,12 @@ class Server:
             for session in accept.touched:
                 self._sessions.touch(now, session)
 
-    def _release(self, waiting: Waiting, effects: Effects) -> None:
-        """Go on with what had to wait for all that the leader had."""
+    def _release(self, effects: Effects) -> None:
+        """Go on with what had to wait for all that the leader had, before more is applied."""
+        while self._waiting and self._waiting[0].position <= self.peer.committed:
+            self._go_on(self._waiting.popleft(), effects)
+
+    def _go_on(self, waiting: Waiting, effects: Effects) -> None:
         connection, call = waiting.connection, waiting.call
         if connection.number not in self._connections:
             return
@@ -319,6 +322,7 @@ class Server:
             self._done(entry, result, effects)
         if isinstance(change, EndSession):
             self._end(entry, effects)
+        self._release(effects)
 
     def _fire(self, fired: Fired, effects: Effects) -> None:
         what, path = fired

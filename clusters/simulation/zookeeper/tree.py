@@ -199,12 +199,13 @@ class Tree:
         return _OK if version in (_ANY, znode.version) else int(ZkError.BAD_VERSION)
 
     def _deletable(self, delete: Delete) -> int:
-        if delete.path == ROOT:
+        if delete.path == ROOT or ROOT not in delete.path:
             return int(ZkError.BAD_ARGUMENTS)
+        znode = self.znodes.get(delete.path)
+        if znode is None:
+            return int(ZkError.NO_NODE)  # of its name no more is asked
         error = self._refused(delete.path, delete.version)
-        if not error and self.znodes[delete.path].children:
-            return int(ZkError.NOT_EMPTY)
-        return error
+        return int(ZkError.NOT_EMPTY) if znode.children and not error else error
 
     def _remove(self, path: str, zxid: int) -> None:
         above = parent_of(path)

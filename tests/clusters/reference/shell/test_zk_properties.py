@@ -69,6 +69,12 @@ def test_rules_of_this_generation_are_switched_off_by_name() -> None:
     assert not getattr(rules, "timeouts_ordered", True)
 
 
+def test_a_rule_that_is_off_by_default_is_switched_on_by_name() -> None:
+    name = "member_incarnations_checked"
+    assert not getattr(parsed(BROKER).rules, name)
+    assert getattr(parsed(BROKER | {"fencepost.rules.on": name}).rules, name)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

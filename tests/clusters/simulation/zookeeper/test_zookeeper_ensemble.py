@@ -178,7 +178,7 @@ def test_the_log_tells_what_every_transaction_did() -> None:
         (Refused(ZkError.BAD_VERSION),),
         (Ended(("/q/e",)),),
     ]
-    assert [one.zxid for one in found] == [1, 2, 3, 4, 5, 6]
+    assert [one.zxid for one in found] == [1 << 32 | number for number in range(1, 7)]
 
 
 class Storm:

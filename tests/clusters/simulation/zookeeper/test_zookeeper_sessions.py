@@ -44,6 +44,19 @@ def test_answers_come_in_the_order_of_the_requests(servers: int) -> None:
     assert [one.outcomes[0].data for one in answers] == [b"", b"1", b"", b"2", b"", b"2"]
 
 
+def test_a_read_behind_a_sync_does_not_show_what_is_written_behind_it() -> None:
+    stage = ZkStage(1)
+    stage.open()
+    stage.do(0, Create("/a", b"1"))
+    stage.ask(0, Create("/b", b""))
+    stage.ask(0, Sync("/"))
+    read = stage.ask(0, GetData("/a"))
+    stage.do(0, SetData("/a", b"2"))
+    answer = stage.clients[0].answer(read)
+    assert answer is not None
+    assert answer.outcomes[0].data == b"1"
+
+
 @pytest.mark.parametrize("servers", [1, 3])
 def test_a_watch_fires_once_and_before_any_answer_that_shows_the_change(servers: int) -> None:
     stage = ZkStage(servers, 2)
