@@ -72,6 +72,7 @@ def recorder(pairs: int, seconds: int, as_json: bool) -> int:
 )
 @click.option("--zookeeper", help="Start an ensemble of this release of ZooKeeper instead.")
 @click.option("--servers", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
+@click.option("--reference", is_flag=True, help="Start nodes of our own instead of Kafka's.")
 @click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
 @as_json
 def start(as_json: bool, runs: int, **flags: Any) -> int:
@@ -79,6 +80,8 @@ def start(as_json: bool, runs: int, **flags: Any) -> int:
     from bench.start import start_bench
     from clusters.kafka_port import KafkaSpec
     from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+    from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+    from clusters.systems import REFERENCE, system_of
     from clusters.zookeeper.system import ZooKeeperSpec
 
     release = {} if flags["kafka"] is None else {"release": flags["kafka"]}
@@ -86,9 +89,12 @@ def start(as_json: bool, runs: int, **flags: Any) -> int:
     if flags["zookeeper"] is not None:
         spec = ZooKeeperSpec(release=flags["zookeeper"], servers=int(flags["servers"]))
     elif flags["zookeepers"] is not None:
-        spec = KafkaZooKeeperSpec(zookeepers=int(flags["zookeepers"]), **release)
+        on_ensemble = ReferenceZooKeeperSpec if flags["reference"] else KafkaZooKeeperSpec
+        spec = on_ensemble(zookeepers=int(flags["zookeepers"]), **release)
+    is_ours = flags["reference"] and isinstance(spec, KafkaSpec)
+    make = REFERENCE if is_ours else system_of(spec).makes[0]
     with terminal_progress() as progress:
-        figures = start_bench(spec, runs=runs, say=progress.say)
+        figures = start_bench(spec, make=make, runs=runs, say=progress.say)
     return _shown(figures, as_json=as_json)
 
 

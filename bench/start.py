@@ -14,7 +14,6 @@ from clusters.hosts.warden import Warden
 from clusters.kafka_port import BrokersSpec, TopicSpec
 from clusters.port import ClusterSpec
 from clusters.system import Make, Wanted
-from clusters.systems import system_of
 from history.clock import Clock
 
 __all__ = ["StartFigures", "start_bench"]
@@ -51,9 +50,10 @@ class StartFigures:
         ]
 
 
-def start_bench(spec: ClusterSpec, *, runs: int, say: Callable[[str], None]) -> StartFigures:
+def start_bench(
+    spec: ClusterSpec, *, make: Make, runs: int, say: Callable[[str], None]
+) -> StartFigures:
     """Start and stop a cluster `runs` times; raise HarnessError if one fails."""
-    make = system_of(spec).makes[0]
     has_topics = isinstance(spec, BrokersSpec)
     java, times = _times(make, spec, runs=runs, say=say, use=_topic_made if has_topics else _unused)
     return StartFigures(

@@ -8,6 +8,7 @@ from clusters.kafka_port import KafkaSpec
 from clusters.kafka_targets import TARGETS, first_view
 from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ZOOKEEPER
 from clusters.port import ClusterSpec, NodeName, NodeRole, role_name
+from clusters.reference_zookeeper.system import SYSTEM as REFERENCE_ZOOKEEPER
 from clusters.system import Make, System
 from clusters.zookeeper.system import SYSTEM as ZOOKEEPER
 
@@ -64,6 +65,7 @@ SYSTEMS: Final[dict[str, System]] = {
         ZOOKEEPER,
         KAFKA_ZOOKEEPER,
         KAFKA_MIGRATING,
+        REFERENCE_ZOOKEEPER,
     )
 }
 """The systems by the name in `cluster: {system: NAME}`; the first one need not be named."""

@@ -1,56 +1,26 @@
-"""A cluster of the ZooKeeper generation, as processes: an ensemble, and brokers that use it."""
+"""A cluster of Kafka's ZooKeeper generation, as processes: an ensemble, and brokers that use it."""
 
-import socket
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
-from clusters.abilities import LinkEnd, Route, direct
+from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
-from clusters.hosts.ports import ReservedPorts
-from clusters.kafka.asking import is_answered
 from clusters.kafka.configuration import KafkaNode
-from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka.spoken import spoken_by
-from clusters.kafka_port import ClusterView, Role, role_of
-from clusters.kafka_zookeeper.configuration import properties, session_timeout_ms
-from clusters.kafka_zookeeper.metadata import controller_of, is_registered, metadata_of
-from clusters.kafka_zookeeper.metadata_log import write_metadata_log
+from clusters.kafka_zookeeper.configuration import properties
 from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
+from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
 from clusters.kafka_zookeeper.software import BrokerSoftware
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.port import NodeName
 from clusters.processes.hardships import WrongClocks
 from clusters.processes.node import ProcessNode, Software
-from clusters.protocol.talking import Address
-from clusters.witness.witness import WitnessReport, write_replicas
-from clusters.zookeeper.asking import is_answered_on
-from clusters.zookeeper.ensemble import Ensemble
-from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.watch import EnsembleWatch
-from clusters.zookeeper.znodes import ZnodeReader
 from history.clock import Clock
-from history.failure import HarnessError
 
 __all__ = ["KafkaZooKeeperCluster"]
 
-_SLACK_S: Final = 10.0
-_POLL_S: Final = 0.05
 
-
-class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
-    """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
-
-    `port_base`: use the ports from there on, two for each broker, then three for each server; None:
-    any that are free.
-    """
-
-    _spec: KafkaZooKeeperSpec
+class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
+    """`clusters.kafka_port.BrokerCluster` of releases of Kafka and of ZooKeeper."""
 
     def __init__(
         self,
@@ -64,39 +34,16 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
         route: Route = direct,
     ) -> None:
         self._prepared = prepared
-
-        def ensemble(ports: ReservedPorts) -> Mapping[NodeName, ProcessNode]:
-            base = None if port_base is None else port_base + 2 * spec.brokers
-            self._ensemble = Ensemble(
-                spec.ensemble,
-                prepared=prepared.ensemble,
-                host=host,
-                home=directory.absolute(),
-                take_ports=lambda count: ports.take(count, base=base),
-                role=Role.ZOOKEEPER,
-            )
-            return self._ensemble.nodes
-
         super().__init__(
             spec,
+            prepared=prepared.ensemble,
+            version=prepared.version,
             host=host,
             directory=directory,
             clock=clock,
-            software=self._equip,
             port_base=port_base,
             route=route,
-            is_answered=self._answers_on,
-            spoken=spoken_by(prepared.version),
-            before=ensemble,
         )
-        self._registrations: dict[int, int] = {}
-        """The latest broker epoch of each broker that was seen."""
-        self._reader = ZnodeReader(lambda: self._running(Role.ZOOKEEPER))
-
-    @property
-    def spec(self) -> KafkaZooKeeperSpec:
-        """The specification that it was built from."""
-        return self._spec
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -114,100 +61,6 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
             "java_source": java.source,
         }
 
-    @property
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
-        return self._spec.view_ids
-
-    def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node; of `zookeeper-n`, 2000 + n."""
-        own = self._listed.get(node)
-        return self._spec.view_ids[node] if own is None else own.node_id
-
-    def links(self) -> tuple[LinkEnd, ...]:
-        """Return links: Kafka's nodes and servers among themselves, those to these, clients."""
-        return (*super().links(), *self._ensemble.links(clients=tuple(self._listed)))
-
-    def stop(self) -> None:
-        """Stop every node, brokers first."""
-        super().stop()
-        self._reader.close()
-
-    def start_node(self, node: NodeName) -> None:
-        """Start a node that is down, on the disk that it has.
-
-        A broker is started once the session of its predecessor has ended: it would end at once,
-        where another has its znode.
-        """
-        if role_of(node) is Role.BROKER:
-            self._await_session_end(node)
-        super().start_node(node)
-
-    def view(self) -> KafkaZooKeeperView:
-        """The znodes, which brokers serve, and the ensemble, within a few seconds.
-
-        Raises HarnessError if no server lets its znodes be read.
-        """
-        ensemble = self._ensemble.look(self._running(Role.ZOOKEEPER))
-        found = metadata_of(self._reader)
-        self._registrations.update(found.broker_epochs)
-        answers = ask_metadata(self._running(Role.BROKER), spoken=self._spoken)
-        own = {self.broker_id(name): view_of(one, time_ns=0) for name, one in answers.items()}
-        return KafkaZooKeeperView(
-            kafka=ClusterView(
-                time_ns=self._clock.now_ns(),
-                brokers=frozenset(found.broker_epochs),
-                serving=frozenset(broker for broker, view in own.items() if broker in view.brokers),
-                partitions=found.partitions,
-                topic_ids=found.topic_ids,
-            ),
-            controller=found.controller,
-            broker_epochs=found.broker_epochs,
-            ensemble=ensemble,
-        )
-
-    def latest_registration(self, broker: NodeName) -> int:
-        """The zxid that made the znode of its latest session; -1: none was seen."""
-        return self._registrations.get(self.broker_id(broker), -1)
-
-    def leader_now(self) -> NodeName | None:
-        """The active controller by its znode; None if no broker is, or no server answers."""
-        try:
-            controller = controller_of(self._reader)
-        except HarnessError:
-            return None
-        return None if controller is None else self.node_of(controller)
-
-    @contextmanager
-    def watch(self, raw: Path, *, topics: Sequence[str]) -> Iterator[None]:
-        """Record in `raw`, while entered, what brokers, controllers and servers show."""
-        has_controllers = bool(self._names(Role.CONTROLLER))
-        shown = MetadataWatch(
-            raw,
-            clock=self._clock,
-            topics=topics,
-            brokers={name: self._address(name) for name in self._names(Role.BROKER)},
-            controllers=(lambda: self._running(Role.CONTROLLER)) if has_controllers else None,
-            node_of=self.node_of,
-            spoken=self._spoken,
-        )
-        servers = EnsembleWatch(
-            raw, clock=self._clock, running=lambda: self._running(Role.ZOOKEEPER)
-        )
-        with shown, servers:
-            yield
-
-    def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
-        """Record in `raw` what the disks hold: replicas, metadata, all of the ensemble's."""
-        self._write_node_tables(raw)
-        brokers = {name: self.data_of(name) for name in self._names(Role.BROKER)}
-        servers = {name: self.data_of(name) for name in self._names(Role.ZOOKEEPER)}
-        report = write_replicas(brokers, topics=topics, raw=raw)
-        write_metadata_log(servers, raw=raw, report=report)
-        # It reads the same logs, and finds the same damages.
-        write_server_disks(servers, raw)
-        return report
-
     def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
         software = BrokerSoftware(prepared=self._prepared, options=self._spec.java_options)
         return {node.name: software for node in nodes}
@@ -221,48 +74,3 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
             version=self._prepared.version,
             route=self._route,
         )
-
-    def _configure(self, node: ProcessNode) -> None:
-        if node.name in self._ensemble.nodes:
-            self._ensemble.configure(node, route=self._route)
-        else:
-            super()._configure(node)
-
-    def _also_found(self, node: NodeName) -> str:
-        return self._ensemble.found_by(node, route=self._route)
-
-    def _await_role(self, role: str, members: Sequence[NodeName]) -> None:
-        if role == Role.ZOOKEEPER:
-            self._ensemble.await_led(lambda: self._running(role))
-        else:
-            super()._await_role(role, members)
-
-    def _address(self, node: NodeName) -> Address:
-        """Return the address at which the harness finds a node: always the direct one."""
-        if node in self._ensemble.nodes:
-            return self._ensemble.address(node)
-        return super()._address(node)
-
-    def _answers_on(
-        self,
-        node: NodeName,
-        address: Address,
-        *,
-        timeout_s: float,
-        opened: Callable[[], socket.socket] = socket.socket,
-    ) -> bool:
-        of_ensemble = node in self._ensemble.nodes
-        asks = is_answered_on(self._ensemble.client_ports) if of_ensemble else is_answered
-        return asks(node, address, timeout_s=timeout_s, opened=opened)
-
-    def _await_session_end(self, broker: NodeName) -> None:
-        """Wait until its znode is gone, as long as its session may last; then it is tried."""
-        bound_s = session_timeout_ms(self._spec) / 1000 + _SLACK_S
-        deadline = time.monotonic() + bound_s
-        while time.monotonic() < deadline:
-            try:
-                if not is_registered(self._reader, self.broker_id(broker)):
-                    return
-            except HarnessError:
-                return  # no server answers: it waits for one itself
-            time.sleep(_POLL_S)

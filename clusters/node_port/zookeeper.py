@@ -7,9 +7,10 @@ here: answers come in the order of the requests; a watch fires once, and before 
 what it tells of; a session only goes forward.
 
 A node opens its session (`OpenSession`), and is told by `SessionEvent` what becomes of it. When the
-connection breaks, each request without an answer is answered CONNECTION_LOSS: it may have been
-carried out. When the session has expired, its ephemeral znodes and watches are gone; the node opens
-another one.
+connection breaks, it is told so (SUSPENDED), and then each request without an answer is answered
+CONNECTION_LOSS: it may have been carried out. A request that is made before the session is
+connected again is answered so at once. When the session has expired, its ephemeral znodes and
+watches are gone; the node opens another one.
 
 Source: the ZooKeeper Programmer's Guide; error codes as in `KeeperException.Code`.
 """
@@ -236,7 +237,11 @@ class WatchType(StrEnum):
 
 @dataclass(slots=True)
 class WatchEvent:
-    """A watch has fired; it is gone with that."""
+    """A watch has fired; it is gone with that.
+
+    Watches last as long as the session: what one missed while the connection was broken, it tells
+    once the session is connected again.
+    """
 
     kind: ClassVar[int] = 77
     correlation: int

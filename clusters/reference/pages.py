@@ -1,11 +1,11 @@
-"""The generated parts of docs/reference-cluster.md: the tables of rules and two state diagrams.
+"""The generated parts of the pages of the reference cluster: tables of rules and state diagrams.
 
-`python -m clusters.reference.pages` writes each anew between its markers; the rest of the page is
+`python -m clusters.reference.pages` writes each anew between its markers; the rest of the pages is
 written by hand.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,18 +14,21 @@ from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import RULES, ProtocolRule
 from clusters.reference.nodes.states import BrokerState
+from clusters.reference.zk.rules import ZK_RULES
 from history.failure import UsageError
 
 __all__ = [
     "SECTIONS",
+    "ZK_SECTIONS",
     "broker_diagram",
     "evidence_table",
     "rules_table",
     "voter_diagram",
     "with_sections",
+    "zk_rules_table",
 ]
 
-_PAGE: Final = Path(__file__).parents[2] / "docs" / "reference-cluster.md"
+_DOCS: Final = Path(__file__).parents[2] / "docs"
 _ANY: Final = "any"
 
 _Edge = tuple[str, str, str]
@@ -63,18 +66,31 @@ def voter_diagram() -> str:
     return _diagram([f"{_ANY} : any state"], start=VoterState.UNATTACHED.value, edges=drawn)
 
 
-SECTIONS: Final = {
+def zk_rules_table() -> str:
+    """Return the rules that the ZooKeeper generation alone has, with what shows without them."""
+    rows = (
+        _row(f"`{one.name}`", one.says, one.prevents, _codes(one.shows_as), one.source)
+        for one in ZK_RULES
+    )
+    head = ["| rule | says | without it | anomalies | source |", "|---|---|---|---|---|"]
+    return _lines([*head, *rows])
+
+
+SECTIONS: Final[Mapping[str, Callable[[], str]]] = {
     "rules": rules_table,
     "evidence of rules": evidence_table,
     "states of a broker": broker_diagram,
     "states of a voter": voter_diagram,
 }
 """The functions that write the text between the markers, by the markers' names."""
+ZK_SECTIONS: Final[Mapping[str, Callable[[], str]]] = {"rules on ZooKeeper": zk_rules_table}
+"""Those of the page of the ZooKeeper generation."""
+_PAGES: Final = {"reference-cluster.md": SECTIONS, "reference-zookeeper.md": ZK_SECTIONS}
 
 
-def with_sections(page: str) -> str:
+def with_sections(page: str, sections: Mapping[str, Callable[[], str]] = SECTIONS) -> str:
     """The page with every section as the code has it. UsageError if a marker is missing."""
-    for name, made in SECTIONS.items():
+    for name, made in sections.items():
         begin = f"<!-- {name}: `make docs` writes it -->\n"
         end = f"<!-- end of {name} -->"
         before, found, rest = page.partition(begin)
@@ -120,5 +136,8 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    _PAGE.write_text(with_sections(_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{_PAGE}\n")
+    for _name, _sections in _PAGES.items():
+        _page = _DOCS / _name
+        _text = with_sections(_page.read_text(encoding="utf-8"), _sections)
+        _page.write_text(_text, encoding="utf-8")
+        sys.stdout.write(f"{_page}\n")

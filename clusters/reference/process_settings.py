@@ -11,7 +11,9 @@ from clusters.abilities import Route
 from clusters.kafka.configuration import KafkaNode, Listener
 from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import CLIENTS
-from clusters.reference.shell.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
+from clusters.reference.shell.node_settings import HOSTS
+from clusters.reference.shell.properties import KNOWN, LEVEL, parsed
+from clusters.reference.shell.property_values import RULES_OFF
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
 __all__ = ["ignored", "settings_of"]

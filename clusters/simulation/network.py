@@ -25,6 +25,7 @@ __all__ = [
     "KIND_COUNT",
     "NOTHING",
     "SEEN",
+    "STREAMED_FROM",
     "UNUSUAL",
     "Interceptor",
     "Latency",
@@ -40,6 +41,13 @@ NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
+STREAMED_FROM: Final = 100
+"""Kinds from here on are frames of a stream, whose order is kept by whoever receives them.
+
+TCP sends again what is lost of it, so loss is a delay there.
+"""
+_SENT_AGAIN_NS: Final = 200_000_000
+"""The time after which TCP sends again what is lost."""
 UNUSUAL: Final = 4
 """In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
 _EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
@@ -356,9 +364,11 @@ class Network:
             self._push(self._now() + late_ns, sender, link.receiver.number, UNREACHABLE, message)
 
     def _transmit_badly(self, link: Channel, message: Any, bad: Trouble, late_ns: int) -> None:
-        if bad.loss and self._draw() < bad.loss:
-            return
         at_ns = self._now() + late_ns
+        if bad.loss and self._draw() < bad.loss:
+            if message.kind < STREAMED_FROM:
+                return
+            at_ns += _SENT_AGAIN_NS
         if bad.reordering and self._draw() < bad.reordering:
             at_ns += int(self._draw() * bad.reordered_by_ns)
         else:

@@ -6,12 +6,16 @@ fetched.
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from typing import Final, TypeVar
 
 from clusters.kafka_port import Quorum, of_kafka
+from clusters.port import ClusterSpec
+from clusters.reference import process_settings, specs
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.process_settings import ignored
-from clusters.reference.specs import level_of
+from clusters.reference.zk.rules import ZkRules
+from clusters.reference_zookeeper.configuration import ignored as ignored_on_zookeeper
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import SpecError, UsageError
@@ -22,25 +26,44 @@ from workloads.registry import kind_of
 
 __all__ = [
     "fitted_to_reference",
+    "level_of",
     "promises_of",
     "refuse_unsimulated_clients",
     "refuse_what_is_kafkas",
+    "release_like",
     "rules_without",
 ]
 
+AnyRules = TypeVar("AnyRules", bound=Rules)
+_RULES: Final = Rules()
 
-def rules_without(names: Sequence[str]) -> Rules:
-    """Return all rules but these.
+
+def rules_without(names: Sequence[str], rules: AnyRules = _RULES) -> AnyRules:
+    """Return all of these rules but those named.
 
     Raise UsageError, with the nearest name, if there is no such rule.
     """
-    known = [field.name for field in fields(Rules)]
+    known = [field.name for field in fields(rules)]
     for name in names:
         if name not in known:
             raise UsageError(
                 f"--without-rule {name}: there is no such rule; {did_you_mean(name, known)}"
             )
-    return Rules().without(*names)
+    return rules.without(*names)
+
+
+def level_of(spec: ClusterSpec) -> int:
+    """Return the level of its protocol with which a cluster of our own nodes starts."""
+    if isinstance(spec, ReferenceZooKeeperSpec):
+        return spec.inter_broker_protocol
+    return specs.level_of(of_kafka(spec))
+
+
+def release_like(spec: ClusterSpec) -> str:
+    """Return the release of Kafka whose expectations hold of a cluster of our own nodes."""
+    if isinstance(spec, ReferenceZooKeeperSpec):
+        return spec.release
+    return specs.release_like(of_kafka(spec))
 
 
 def refuse_what_is_kafkas(scenario: Scenario) -> None:
@@ -49,10 +72,12 @@ def refuse_what_is_kafkas(scenario: Scenario) -> None:
     if ("cluster", "kafka") in document.flags:
         found = "a release of Kafka, and this cluster runs none: leave --kafka or --cluster out"
         raise document.error(SpecError(("cluster", "kafka"), found))
-    if of_kafka(scenario.cluster).quorum is not Quorum.STATIC:
+    spec = scenario.cluster
+    is_kraft = not isinstance(spec, ReferenceZooKeeperSpec)
+    if is_kraft and of_kafka(spec).quorum is not Quorum.STATIC:
         found = "the reference cluster has a static quorum alone"
         raise document.error(SpecError(("cluster", "quorum"), found))
-    level_of(of_kafka(scenario.cluster))
+    level_of(spec)
     if not isinstance(scenario.workload, ProducePollSpec):
         raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
 
@@ -64,11 +89,13 @@ def fitted_to_reference(
 
     Raise UsageError if it cannot be.
     """
-    rules_without(options.without_rules)
+    spec = scenario.cluster
+    is_on_zookeeper = isinstance(spec, ReferenceZooKeeperSpec)
+    rules_without(options.without_rules, ZkRules() if is_on_zookeeper else _RULES)
     refuse_what_is_kafkas(scenario)
     workload = scenario.workload
     assert isinstance(workload, ProducePollSpec)
-    for name in ignored(of_kafka(scenario.cluster)):
+    for name in _ignored(spec):
         say(f"{name} means nothing to a node of the reference cluster")
     if workload.consume is Consume.ASSIGN:
         return scenario
@@ -80,10 +107,12 @@ def promises_of(scenario: Scenario) -> Promises:
     """Return the promises to clients on nodes of our own, as processes or simulated.
 
     Leases; and at a level at which brokers hide what not all of them have acknowledged, that no
-    read of metadata lacks what was known before it.
+    read of metadata lacks what was known before it. On ZooKeeper there is neither.
     """
+    if isinstance(scenario.cluster, ReferenceZooKeeperSpec):
+        return scenario.promises
     promises = replace(scenario.promises, leases=True)
-    if level_of(of_kafka(scenario.cluster)) < LEVEL_VISIBILITY:
+    if level_of(scenario.cluster) < LEVEL_VISIBILITY:
         return promises
     return replace(promises, metadata_age_max_ms=0.0)
 
@@ -93,3 +122,9 @@ def refuse_unsimulated_clients(scenario: Scenario) -> None:
     for kind in map(kind_of, scenario.workloads):
         if kind.simulated is None:
             raise UsageError(f"{scenario.name}: workload {kind.word} has no simulated clients")
+
+
+def _ignored(spec: ClusterSpec) -> Sequence[str]:
+    if isinstance(spec, ReferenceZooKeeperSpec):
+        return ignored_on_zookeeper(spec)
+    return process_settings.ignored(of_kafka(spec))

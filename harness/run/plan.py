@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Final
 
 from clusters.kafka_port import of_kafka
-from clusters.reference.specs import level_of, release_like
 from clusters.systems import KAFKA, system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.placement import refuse_unplaceable, with_disks, with_hardships
 from harness.prepare.reference import (
     fitted_to_reference,
+    level_of,
     refuse_unsimulated_clients,
     refuse_what_is_kafkas,
+    release_like,
     rules_without,
 )
 from harness.prepare.releases import refuse_missing_releases
@@ -54,13 +55,13 @@ class Plan:
     def release(self) -> str:
         """The release whose expectations hold, as far as it is known before a build is examined."""
         spec = self.scenario.cluster
-        return release_like(of_kafka(spec)) if self.options.cluster.of_our_own else spec.release
+        return release_like(spec) if self.options.cluster.of_our_own else spec.release
 
     @property
     def level(self) -> int | None:
         """The level of its protocol that a cluster of our own starts with."""
         of_our_own = self.options.cluster.of_our_own
-        return level_of(of_kafka(self.scenario.cluster)) if of_our_own else None
+        return level_of(self.scenario.cluster) if of_our_own else None
 
     @property
     def expectation(self) -> Expectation | None:

@@ -21,7 +21,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from kio.index import UnknownAPIKey, UnknownEntity
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
-from kio.static.primitive import i32
+from kio.static.primitive import i16, i32
 
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.apis import API_KEYS
@@ -91,6 +91,8 @@ _EMPTY: Final[Mapping[type, Any]] = {
     datetime: datetime.fromtimestamp(0, UTC),
 }
 
+_OF_DRAFT: Final = frozenset(("error_code", "top_level_error_code"))
+"""Errors that are numbers: those of the draft's responses, which are of the whole request here."""
 _NUMBERS: Final = frozenset(("partition_index", "partition", "index", "partition_id"))
 _ERROR_END: Final = 10
 """The place behind length, correlation id and error."""
@@ -165,6 +167,8 @@ def _value(kind: Any, one: Field[Any], *, request: Any, error: ErrorCode) -> Any
     hint = _hints(kind)[one.name]
     if hint is ErrorCode:
         return error
+    if one.name in _OF_DRAFT:
+        return i16(error.value)
     if one.name == "error_message":
         return None
     arguments = [part for part in get_args(hint) if part is not Ellipsis]

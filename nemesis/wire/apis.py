@@ -1,7 +1,7 @@
 """APIs as rules and the tape name them: their names and keys, and which of Kafka's the tape keeps.
 
 A name is Kafka's own, as its documentation writes it: "AlterPartition", "EndTxn"; the names of
-ZooKeeper's messages are beside their readers.
+ZooKeeper's messages are beside their readers, those of the reference cluster beside its codec.
 """
 
 from collections.abc import Mapping
@@ -10,28 +10,23 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
+from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
 from nemesis.wire.zookeeper.messages import KEYS
 
 __all__ = [
     "API_KEYS",
     "API_VERSIONS",
     "FETCH",
-    "GIVEN_UP",
     "TAPED",
     "api_name",
 ]
-
-GIVEN_UP: Final[Mapping[str, int]] = MappingProxyType(
-    {"LeaderAndIsr": 4, "StopReplica": 5, "UpdateMetadata": 6, "ControlledShutdown": 7}
-)
-"""The APIs of controllers that keep their state in ZooKeeper; Kafka 4.0 has given them up."""
 
 API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "".join(part.capitalize() for part in name.split("_")): key
         for key, name in api_key_map.items()
     }
-    | {**GIVEN_UP, **KEYS}
+    | {**GIVEN_UP, **OF_DRAFT, **KEYS}
 )
 """Keys by name."""
 
@@ -44,6 +39,7 @@ TAPED: Final = frozenset(
     API_KEYS[name]
     for name in (
         *GIVEN_UP,
+        *OF_DRAFT,
         "AddPartitionsToTxn",
         "AddRaftVoter",
         "AllocateProducerIds",

@@ -5,7 +5,7 @@ answer it; what a node asks becomes a frame, and its answer is read with the req
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -47,7 +47,7 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.messages.data import ProduceRequest
 
-__all__ = ["Codec", "Incoming", "Outgoing", "correlation_of"]
+__all__ = ["Codec", "Incoming", "Outgoing", "correlation_of", "kraft_apis"]
 
 _HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">i")
@@ -80,20 +80,24 @@ class Outgoing(NamedTuple):
     """The version in which its answer will be read."""
 
 
+def kraft_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
+    """Return the APIs of nodes with a quorum of these voters."""
+    return (
+        *quorum_apis(voters),
+        *BROKER_APIS,
+        *WRITE_APIS,
+        *OPERATOR_APIS,
+        *DATA_APIS,
+        *CLIENT_APIS,
+    )
+
+
 class Codec:
     """The codec of a node's messages. `image`: its metadata, at the time of each call."""
 
     def __init__(
-        self, *, voters: tuple[int, ...], image: Callable[[], TopicNames], wall_offset_ns: int = 0
+        self, *, apis: Sequence[Api], image: Callable[[], TopicNames], wall_offset_ns: int = 0
     ) -> None:
-        apis = (
-            *quorum_apis(voters),
-            *BROKER_APIS,
-            *WRITE_APIS,
-            *OPERATOR_APIS,
-            *DATA_APIS,
-            *CLIENT_APIS,
-        )
         self._image = image
         self._wall_offset_ns = wall_offset_ns
         self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}

@@ -18,6 +18,12 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
+from clusters.reference.codec.defined_entities import (
+    defined_request,
+    defined_response,
+    defined_versions,
+)
+
 __all__ = [
     "Unreadable",
     "Values",
@@ -52,6 +58,8 @@ class Unreadable(Exception):  # noqa: N818 -- what a peer sent, not what failed 
 
 def request_type(api_key: int, version: int) -> Any:
     """Return the class of a request. Raises Unreadable if the class does not exist."""
+    if version in defined_versions(api_key):
+        return defined_request(api_key, version)
     try:
         return load_request_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity) as error:
@@ -60,6 +68,8 @@ def request_type(api_key: int, version: int) -> Any:
 
 def response_type(api_key: int, version: int) -> Any:
     """Return the class of a response. Raises Unreadable if the class does not exist."""
+    if version in defined_versions(api_key):
+        return defined_response(api_key, version)
     try:
         return load_response_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity) as error:

@@ -45,6 +45,7 @@ from clusters.reference.shell.small_files import (
     PARTITION_NAME,
     QUORUM_STATE_NAME,
     meta_in,
+    meta_text,
     offsets_in,
     offsets_text,
     quorum_state_in,
@@ -64,8 +65,9 @@ _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 class Disk:
     """The data directories of one node. Not thread-safe, but for `syncer`.
 
-    `metadata`: the directory of the metadata log, if it is not one of `directories`. Raises
-    HarnessError for a file that is not what it should be.
+    `metadata`: the directory of the metadata log, if it is not one of `directories`. `voters`: of
+    the quorum that keeps that log; a node without a quorum has no such log, and may start on a disk
+    that is not formatted. Raises HarnessError for a file that is not what it should be.
     """
 
     def __init__(
@@ -81,8 +83,9 @@ class Disk:
         """Return all that is there, at the start of the node."""
         found = Contents(incarnation_id=incarnation_id)
         self._read_files(found)
-        if META_PROPERTIES in found.files:
-            self._read_metadata(found)
+        if META_PROPERTIES in found.files or not self._voters:
+            if self._voters:
+                self._read_metadata(found)
             for directory in self._directories:
                 self._read_partitions(directory, found)
             self._read_high_watermarks(found)
@@ -130,6 +133,8 @@ class Disk:
     def write(self, name: str, value: Any) -> None:
         """Replace a small file."""
         match name:
+            case storage.META_PROPERTIES:
+                _replace(self._path(name), meta_text(value).encode())
             case storage.QUORUM_STATE:
                 _replace(self._path(name), quorum_state_text(value, voters=self._voters).encode())
             case storage.SNAPSHOT:

@@ -12,7 +12,7 @@ from typing import Final
 
 from clusters.node_port.storage import MetaProperties
 from clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
-from clusters.reference.shell.properties import ProcessSettings
+from clusters.reference.shell.node_settings import ProcessSettings
 from clusters.reference.shell.small_files import META_NAME, meta_in, meta_text
 from history.failure import HarnessError
 

@@ -2,7 +2,8 @@
 
 As Kafka's brokers do it: the metadata log is fetched on one connection, registration and heartbeats
 go over another, AlterPartition has one alone, and each leader that is fetched from has one. So each
-can be held up without the others.
+can be held up without the others. What a controller of the ZooKeeper generation tells a broker goes
+over one connection, in its order.
 
 A connection for AlterPartition begins with ApiVersions, and what is proposed over it is in a
 version that the controller offers (KIP-903). All else that nodes say to each other is gated by the
@@ -16,15 +17,17 @@ was asked over it.
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.codec.codec import Codec, correlation_of
 from clusters.reference.codec.entities import Unreadable
+from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
 from clusters.reference.nodes.messages import control, data, quorum
 from clusters.reference.nodes.messages.control import AlterPartitionRequest
+from clusters.reference.zk import messages as zk
 
 __all__ = ["Outgoing", "OutgoingPort", "Traffic"]
 
@@ -45,6 +48,8 @@ class Traffic:
     HEARTBEATS: Final = "heartbeats"
     ALTER_PARTITION: Final = "alter-partition"
     REPLICATION: Final = "replication"
+    CONTROLLER: Final = "controller"
+    ISR_CHANGE: Final = "isr-change"
     FORWARDED: Final = "forwarded"
 
 
@@ -59,6 +64,10 @@ _TRAFFIC: Final = {
     control.AlterPartitionRequest.kind: Traffic.ALTER_PARTITION,
     data.FetchRequest.kind: Traffic.REPLICATION,
     data.OffsetsForLeaderEpochRequest.kind: Traffic.REPLICATION,
+    **dict.fromkeys((one.kind for one in ZK_CONTROLLER_APIS), Traffic.CONTROLLER),
+    zk.ControlledShutdownRequest.kind: Traffic.HEARTBEATS,
+    zk.MetadataHeartbeatRequest.kind: Traffic.HEARTBEATS,
+    zk.IsrChangeRequest.kind: Traffic.ISR_CHANGE,
 }
 """Of all others it is FORWARDED: many at once, of many clients."""
 
@@ -78,7 +87,7 @@ class OutgoingPort:
     codec: Codec
     client_id: Callable[[str], str]
     """The name that the node gives itself in this traffic."""
-    address_of: Callable[[int], Address | None]
+    address_of: Callable[[int], Awaitable[Address | None]]
     """The address of another node; None: it is not known."""
     answered: Callable[[int, Any], None]
     """(node, response): hand it to the node."""
@@ -248,12 +257,12 @@ class _Link(asyncio.Protocol):
             self._transport.close()
 
     async def _connect(self) -> None:
-        address = self._surroundings.address_of(self._node)
+        loop = asyncio.get_running_loop()
         try:
-            if address is None:
-                raise ConnectionRefusedError(f"node {self._node} is not known")
-            loop = asyncio.get_running_loop()
             async with asyncio.timeout(_CONNECT_S_MAX):
+                address = await self._surroundings.address_of(self._node)
+                if address is None:
+                    raise ConnectionRefusedError(f"node {self._node} is not known")
                 await loop.create_connection(lambda: self, *address)
         except OSError:
             self.fail()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clusters.node_port.effects import (
     ADVANCE,
@@ -38,25 +38,41 @@ from clusters.node_port.effects import (
     Effects,
 )
 from clusters.node_port.storage import META_PROPERTIES
+from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.reference.codec.api import Door
-from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.small_batches import CommitRecords
+from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
+from clusters.reference.nodes.records import Listener
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.shell.disk import Disk
 from clusters.reference.shell.incoming import Connections
+from clusters.reference.shell.node_settings import ProcessSettings
 from clusters.reference.shell.outgoing import Address, Outgoing, OutgoingPort, Traffic
 from clusters.reference.shell.process_log import said_of, say
-from clusters.reference.shell.properties import ProcessSettings
+from clusters.reference.shell.zookeeper import ZooKeeper
+from clusters.reference.zk.configuration import ZkConfiguration
+from clusters.reference.zk.rules import ZkRules
+from clusters.reference.zk.znodes import BrokerInfo, broker_path
 from history.failure import HarnessError
+
+if TYPE_CHECKING:
+    from clusters.reference.zk.broker import ZkBrokerNode
 
 __all__ = ["run"]
 
 _INCARNATION_BITS: Final = 128
+_SELF: Final = -1
+"""The source of a node's own events, which go nowhere else."""
 _LAST_WORDS_S: Final = 0.2
 """The wait at the end, for what was sent and has not left the process yet."""
+_NOTHING: Final = MetadataImage()
+"""A controller's image, for its codec: it names topics by itself."""
 _ANSWER_LATE_NS: Final = 1_000_000_000
 """The extra time after which the process gives up an answer, later than the node itself."""
 
@@ -87,16 +103,9 @@ class _Process:
         )
         self._hosts = {} if settings.hosts_file is None else _hosts_in(settings.hosts_file)
         self._syncs = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sync")
-        self._id = self._configuration.node_id
-        if self._configuration.is_controller:
-            controller = ControllerNode(self._configuration, settings.rules)
-            self._handle: Callable[..., None] = controller.handle
-            self._image: Callable[[], MetadataImage] = MetadataImage
-        else:
-            codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
-            broker = BrokerNode(self._configuration, settings.rules, codec=codec)
-            self._handle = broker.handle
-            self._image = lambda: broker.image
+        self._node = _node(self._configuration, settings.rules)
+        self._handle = self._node.handle
+        self._zookeeper = self._ensemble()
         self._ended: asyncio.Future[str]
         self._build_connections()
         self._perform: dict[int, Callable[[tuple[Any, ...]], None]] = {
@@ -117,9 +126,9 @@ class _Process:
         self._ended = loop.create_future()
         servers = [await self._listener(name, address) for name, address in self._bound()]
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: self._step(self._id, STOP, None))
+            loop.add_signal_handler(number, lambda: self._step(_SELF, STOP, None))
         try:
-            self._step(self._id, START, self._contents)
+            self._step(_SELF, START, self._contents)
             del self._contents
             # What a start leaves behind lives as long as the process: no collector needs to see it.
             gc.freeze()
@@ -133,6 +142,7 @@ class _Process:
                 server.close()
         self._incoming.close_all()
         self._outgoing.close()
+        self._zookeeper.close()
         await asyncio.sleep(_LAST_WORDS_S)
         self._syncs.shutdown()
         self._disk.close()
@@ -140,7 +150,7 @@ class _Process:
 
     def _build_connections(self) -> None:
         codec = Codec(
-            voters=self._configuration.voters,
+            apis=kraft_apis(self._configuration.voters) if self._settings.voters else ZK_APIS,
             image=self._image,
             wall_offset_ns=time.time_ns() - time.monotonic_ns(),
         )
@@ -183,6 +193,8 @@ class _Process:
     def _send(self, target: int, message: Any) -> None:
         if target < 0:
             self._incoming.answer(target, message)
+        elif target == ZOOKEEPER:
+            self._zookeeper.send(message)
         else:
             self._outgoing.send(target, message)
 
@@ -195,7 +207,7 @@ class _Process:
         if (error := done.exception()) is not None and not self._ended.done():
             self._ended.set_exception(error)
         else:
-            self._step(self._id, SYNCED, token)
+            self._step(_SELF, SYNCED, token)
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
@@ -204,8 +216,9 @@ class _Process:
             # A process that was stopped has missed its ticks; one is as good as many.
             due = max(due + TICK_NS / 1e9, loop.time())
             await asyncio.sleep(due - loop.time())
-            self._step(self._id, TICK, None)
+            self._step(_SELF, TICK, None)
             self._outgoing.look()
+            self._zookeeper.look()
 
     async def _listener(self, name: str, address: Address) -> asyncio.Server:
         is_controllers = name == self._settings.controller_listener
@@ -221,24 +234,59 @@ class _Process:
     def _bound(self) -> list[tuple[str, Address]]:
         return list(self._settings.bound.items())
 
-    def _address_of(self, node: int) -> Address | None:
-        found = self._settings.voters.get(node)
-        if found is None:
-            broker = self._image().brokers.get(node)
-            wanted = self._settings.replication_listener
-            ends = () if broker is None else broker.listeners
-            found = next(((host, port) for name, host, port, _ in ends if name == wanted), None)
-        return None if found is None else (self._hosts.get(found[0], found[0]), found[1])
+    async def _address_of(self, node: int) -> Address | None:
+        if (voter := self._settings.voters.get(node)) is not None:
+            return self._resolved(voter)
+        shown = self._image().brokers.get(node)
+        listeners = await self._registered(node) if shown is None else shown.listeners
+        wanted = self._settings.replication_listener
+        return next(
+            (self._resolved((host, port)) for name, host, port, _ in listeners if name == wanted),
+            None,
+        )
+
+    async def _registered(self, broker: int) -> tuple[Listener, ...]:
+        """Return the listeners of a broker that the metadata does not show, by its znode."""
+        data = await self._zookeeper.data(broker_path(broker))
+        return () if data is None else BrokerInfo.decoded(broker, data).listeners
+
+    def _resolved(self, address: Address) -> Address:
+        return (self._hosts.get(address[0], address[0]), address[1])
+
+    def _ensemble(self) -> ZooKeeper:
+        servers = [self._resolved(one) for one in self._settings.zookeepers]
+        return ZooKeeper(servers, told=lambda said: self._step(ZOOKEEPER, said.kind, said))
+
+    def _image(self) -> MetadataImage:
+        return _NOTHING if isinstance(self._node, ControllerNode) else self._node.image
 
     def _client_id(self, traffic: str) -> str:
         """Return the name by which Kafka's nodes call themselves."""
-        return f"broker-{self._id}-fetcher-0" if traffic == Traffic.REPLICATION else str(self._id)
+        node = self._node
+        is_controller = isinstance(node, ControllerNode)
+        own = self._configuration.node_id if is_controller else node.situation.node_id
+        return f"broker-{own}-fetcher-0" if traffic == Traffic.REPLICATION else str(own)
 
     def _timeout_ns(self, kind: int) -> int:
         own = self._configuration
         of_quorum = kind <= FetchSnapshotRequest.kind
         waited = own.quorum_request_timeout_ns if of_quorum else own.request_timeout_ns
         return waited + _ANSWER_LATE_NS
+
+
+def _node(
+    configuration: Configuration, rules: Rules
+) -> "ControllerNode | BrokerNode | ZkBrokerNode":
+    if configuration.is_controller:
+        return ControllerNode(configuration, rules)
+    codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
+    if isinstance(configuration, ZkConfiguration):
+        # Half of what a node of the other generation would import, and never use.
+        from clusters.reference.zk.broker import ZkBrokerNode  # noqa: PLC0415
+
+        assert isinstance(rules, ZkRules)
+        return ZkBrokerNode(configuration, rules, codec=codec)
+    return BrokerNode(configuration, rules, codec=codec)
 
 
 def _note(effect: tuple[Any, ...]) -> None:

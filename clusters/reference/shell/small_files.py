@@ -56,7 +56,9 @@ def properties_in(text: str) -> dict[str, str]:
 
 
 def meta_text(meta: MetaProperties) -> str:
-    """Return the text as the storage tool writes it (K11)."""
+    """Return the text as the storage tool writes it (K11); without a mode, as Kafka did before."""
+    if not meta.mode:
+        return f"version=0\nbroker.id={meta.node_id}\ncluster.id={meta.cluster_id}\n"
     return (
         "version=1\n"
         f"cluster.id={meta.cluster_id}\n"
@@ -67,9 +69,13 @@ def meta_text(meta: MetaProperties) -> str:
 
 
 def meta_in(text: str) -> MetaProperties:
-    """Return whose disk it is. A file of another generation has no `kip.500.mode`: left empty."""
+    """Return whose disk it is. One of the ZooKeeper generation has no mode and no directory id."""
     found = properties_in(text)
     try:
+        if "broker.id" in found:
+            cluster_id = found.get("cluster.id", "")
+            node_id = int(found["broker.id"])
+            return MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=0, mode="")
         return MetaProperties(
             cluster_id=found["cluster.id"],
             node_id=int(found["node.id"]),

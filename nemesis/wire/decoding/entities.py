@@ -15,18 +15,23 @@ from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_re
 from kio.serial import entity_reader
 
 from clusters.protocol.jute import JuteError
+from clusters.reference.codec.defined_entities import (
+    defined_request,
+    defined_response,
+    defined_versions,
+)
 from clusters.reference.codec.entities import Unreadable as NotOfDialect
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
 from nemesis.wire.decoding import (
     brokers,
     clients,
+    draft,
     old_controllers,
     quorum,
     reference,
     transactions,
 )
 from nemesis.wire.decoding.columns import Parts
-from nemesis.wire.decoding.old_entities import old_entity_type, old_versions
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.columns import content
@@ -77,6 +82,7 @@ _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
     **clients.EXTRACTORS,
     **transactions.EXTRACTORS,
     **old_controllers.EXTRACTORS,
+    **draft.EXTRACTORS,
 }
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
@@ -139,11 +145,10 @@ def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
 
 def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
     """Return the class of a message; raise UnknownAPIKey or UnknownEntity."""
-    if api_version in old_versions(api_key):
-        return old_entity_type(api_key, api_version, direction)
+    is_defined = api_version in defined_versions(api_key)
     if direction is Direction.REQUEST:
-        return load_request_schema(api_key, api_version)
-    return load_response_schema(api_key, api_version)
+        return (defined_request if is_defined else load_request_schema)(api_key, api_version)
+    return (defined_response if is_defined else load_response_schema)(api_key, api_version)
 
 
 def is_version_0(header: Header, response: bytes) -> bool:

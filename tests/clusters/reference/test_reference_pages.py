@@ -9,6 +9,7 @@ import pytest
 from checkers.catalogue import CATALOGUE
 from clusters.reference.nodes.rules import RULES, Rules
 from clusters.reference.pages import (
+    ZK_SECTIONS,
     broker_diagram,
     rules_table,
     voter_diagram,
@@ -25,6 +26,11 @@ NODES = Path(__file__).parents[3] / "clusters" / "reference"
 def test_the_page_is_as_the_tables_of_the_code() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert with_sections(page) == page, "run python -m clusters.reference.pages"
+
+
+def test_the_page_of_the_zookeeper_generation_is_as_its_table() -> None:
+    page = PAGE.with_name("reference-zookeeper.md").read_text(encoding="utf-8")
+    assert with_sections(page, ZK_SECTIONS) == page, "run python -m clusters.reference.pages"
 
 
 def test_every_switch_is_a_row_and_every_row_a_switch() -> None:

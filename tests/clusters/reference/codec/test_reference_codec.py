@@ -9,7 +9,7 @@ from wire_samples import EXCHANGES, KEY, VOTERS, client_batch, image_with
 from clusters.node_port.storage import Batch
 from clusters.protocol.framing import FrameBuffer
 from clusters.reference.codec.api import Door
-from clusters.reference.codec.codec import Codec, correlation_of
+from clusters.reference.codec.codec import Codec, correlation_of, kraft_apis
 from clusters.reference.codec.entities import (
     Unreadable,
     read,
@@ -24,7 +24,7 @@ _BROKERS_DOOR = frozenset(("Fetch-14", "Fetch-15", "OffsetForLeaderEpoch"))
 
 def _codec() -> Codec:
     image = image_with()
-    return Codec(voters=VOTERS, image=lambda: image, wall_offset_ns=0)
+    return Codec(apis=kraft_apis(VOTERS), image=lambda: image, wall_offset_ns=0)
 
 
 def _frame(data_: bytes, *, by_byte: bool) -> bytes:

@@ -17,6 +17,7 @@ from clusters.node_port.storage import (
     Batch,
     Contents,
     MetadataBatch,
+    MetaProperties,
     QuorumState,
     Snapshot,
 )
@@ -81,6 +82,26 @@ def test_a_new_disk_has_its_meta_properties_and_no_log(node: _Node) -> None:
     assert node.contents.logs == {}
     assert node.contents.files[CLEAN_STOP] is False
     assert node.contents.incarnation_id == 9
+
+
+def test_without_a_quorum_a_disk_need_not_be_formatted_and_keeps_whose_it_is(
+    tmp_path: Path,
+) -> None:
+    disk = Disk((tmp_path,), metadata=None, voters=())
+    assert META_PROPERTIES not in disk.contents(incarnation_id=9).files
+    own = MetaProperties(cluster_id="c", node_id=3, directory_id=0, mode="")
+    disk.write(META_PROPERTIES, own)
+    disk.create(_KEY, "t")
+    disk.append(_KEY, _RECORDS[0])
+    disk.close()
+    assert (tmp_path / "meta.properties").read_text() == "version=0\nbroker.id=3\ncluster.id=c\n"
+    disk = Disk((tmp_path,), metadata=None, voters=())
+    found = disk.contents(incarnation_id=9)
+    assert found.files[META_PROPERTIES] == own
+    assert found.logs == {_KEY: [_RECORDS[0]]}
+    (tmp_path / "meta.properties").unlink()
+    assert disk.contents(incarnation_id=9).logs == found.logs
+    disk.close()
 
 
 def test_an_unformatted_disk_has_nothing(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from wire_doubles import (
 )
 
 from clusters.protocol.framing import request_frame
+from clusters.reference.codec.defined_entities import defined_versions
 from history.cluster_schema import WIRE
 from nemesis.wire.apis import API_KEYS, TAPED
 from nemesis.wire.decoding.entities import decoded, entity_type
-from nemesis.wire.decoding.old_entities import old_versions
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
@@ -29,7 +29,7 @@ DECODED = sorted(TAPED | {API_KEYS["Fetch"], API_KEYS["Produce"]})
 MESSAGES = [
     (key, version, direction)
     for key in DECODED
-    for version in (*schema_name_map.get(api_key_map.get(key, ""), ()), *old_versions(key))
+    for version in (*schema_name_map.get(api_key_map.get(key, ""), ()), *defined_versions(key))
     for direction in Direction
 ]
 

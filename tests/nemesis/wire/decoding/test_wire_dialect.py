@@ -6,7 +6,7 @@ import pytest
 from wire_doubles import LINK, Notes
 
 from clusters.reference.codec.api import Door
-from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
@@ -24,7 +24,7 @@ from nemesis.wire.rules import Action, Answer, Clause, Direction, Hold, Match, O
 from nemesis.wire.sessions import Common, Session
 from nemesis.wire.tape import Tape
 
-CODEC = Codec(voters=(1001,), image=MetadataImage)
+CODEC = Codec(apis=kraft_apis((1001,)), image=MetadataImage)
 REGISTRATION = BrokerRegistrationRequest(
     1,
     broker_id=1,

@@ -13,9 +13,10 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from wire_doubles import LINK, Line, response_frame
 
 from clusters.protocol.framing import request_frame
-from nemesis.wire.apis import API_KEYS, GIVEN_UP
+from clusters.reference.codec.defined_entities import defined_versions
+from clusters.reference.codec.keys import GIVEN_UP
+from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.entities import decoded, entity_type
-from nemesis.wire.decoding.old_entities import old_versions
 from nemesis.wire.effects import Side
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator, Rule
@@ -25,7 +26,7 @@ REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 OLD = [
     (api, version)
     for api in (*GIVEN_UP, "AlterPartition")
-    for version in old_versions(API_KEYS[api])
+    for version in defined_versions(API_KEYS[api])
 ]
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
@@ -97,7 +98,7 @@ def rows(api: str, version: int, entity: Any, direction: Direction = REQUEST) ->
     return decoded(head, direction, whole(entity, direction)).rows
 
 
-@pytest.mark.parametrize("version", old_versions(API_KEYS["StopReplica"]))
+@pytest.mark.parametrize("version", defined_versions(API_KEYS["StopReplica"]))
 def test_a_stop_replica_says_of_each_partition_whether_it_is_deleted(version: int) -> None:
     place = {"topic_name": "t", "name": "t", "partition_index": 3, "partition_indexes": (3,)}
     deletes = {"delete_partition": True, "delete_partitions": True}

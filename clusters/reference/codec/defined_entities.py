@@ -1,9 +1,11 @@
-"""Messages that Kafka 4.0 has given up, as kio would write them: kio has no schemas of them.
+"""Messages that kio does not have, as kio would write them, so that its readers take them.
 
-They are those of a controller that keeps its state in ZooKeeper (LeaderAndIsr, StopReplica,
-UpdateMetadata, ControlledShutdown) and AlterPartition 0 and 1, which name topics. `old_messages/`
-has their definitions as they lie in the jars of Kafka 3.9.2, without comments. Entity types are
-made of them once they are asked for, so that kio's readers and writers take them.
+Those that Kafka 4.0 has given up are of controllers that keep their state in ZooKeeper
+(LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown), and AlterPartition 0 and 1, which
+name topics: `messages/` has their definitions as they lie in the jars of Kafka 3.9.2, without
+comments. Beside them are MetadataHeartbeat and IsrChange as the draft "Controller heartbeats" lays
+them out, and IsrChange 1, which adds the incarnation of each member. Entity types are made of the
+definitions once they are asked for.
 
 ControlledShutdown 0 is left out: Kafka before 0.9 sent it, with a header of its own.
 """
@@ -26,13 +28,13 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
 from clusters.protocol.message_definitions import Field, Message, parsed_message
-from nemesis.wire.apis import API_KEYS, GIVEN_UP
-from nemesis.wire.rules import Direction
+from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
 
-__all__ = ["old_entity_type", "old_versions"]
+__all__ = ["defined_request", "defined_response", "defined_versions"]
 
-_NAMES: Final = {API_KEYS[name]: name for name in ("AlterPartition", *GIVEN_UP)}
-"""The APIs with messages that kio does not have, by their keys."""
+_ALTER_PARTITION: Final = {"AlterPartition": 56}
+_NAMES: Final = {key: name for name, key in {**_ALTER_PARTITION, **GIVEN_UP, **OF_DRAFT}.items()}
+"""The APIs with messages that are defined here, by their keys."""
 
 _TYPES: Final[Mapping[str, Any]] = {
     "bool": bool,
@@ -47,43 +49,53 @@ _BY_NAME: Final[Mapping[str, tuple[str, str, Any]]] = {
     "errorCode": ("error_code", "error_code", ErrorCode),
     "throttleTimeMs": ("throttle_time", "timedelta_i32", i32Timedelta),
 }
-"""Fields that kio writes in another way than their type says: name, type and class."""
+"""Fields that kio writes in another way than their type says: name, type and class.
+
+Errors of the draft are numbers: one of them is none of Kafka's.
+"""
 _HEADERS: Final = {
-    (Direction.REQUEST, False): RequestHeader1,
-    (Direction.REQUEST, True): RequestHeader2,
-    (Direction.RESPONSE, False): ResponseHeader0,
-    (Direction.RESPONSE, True): ResponseHeader1,
+    (EntityType.request, False): RequestHeader1,
+    (EntityType.request, True): RequestHeader2,
+    (EntityType.response, False): ResponseHeader0,
+    (EntityType.response, True): ResponseHeader1,
 }
 
 
-def old_versions(api_key: int) -> range:
+def defined_versions(api_key: int) -> range:
     """Return the versions of an API that are defined here; none of all others."""
     name = _NAMES.get(api_key)
     if name is None:
         return range(0)
-    versions = _definition(name, Direction.REQUEST).versions
+    versions = _definition(name, EntityType.request).versions
     return range(versions.first, versions.last + 1)
 
 
+def defined_request(api_key: int, version: int) -> Any:
+    """Return the class of a request that is defined here, as kio's are."""
+    return _entity_type(api_key, version, EntityType.request)
+
+
+def defined_response(api_key: int, version: int) -> Any:
+    """Return the class of a response that is defined here, as kio's are."""
+    return _entity_type(api_key, version, EntityType.response)
+
+
 @cache
-def old_entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
-    """Return the class of a message that is defined here, as kio's are."""
-    message = _definition(_NAMES[api_key], direction)
-    flexible = api_version in message.flexible
+def _entity_type(api_key: int, version: int, kind: EntityType) -> Any:
+    message = _definition(_NAMES[api_key], kind)
+    flexible = version in message.flexible
     shared = {
-        "__version__": i16(api_version),
+        "__version__": i16(version),
         "__flexible__": flexible,
         "__api_key__": i16(api_key),
-        "__header_schema__": _HEADERS[direction, flexible],
+        "__header_schema__": _HEADERS[kind, flexible],
     }
-    kind = EntityType.request if direction is Direction.REQUEST else EntityType.response
     return _made(message.name, message.fields, shared, kind=kind)
 
 
 @cache
-def _definition(api: str, direction: Direction) -> Message:
-    name = f"{api}{direction.value.capitalize()}.json"
-    place = files("nemesis.wire.decoding") / "old_messages" / name
+def _definition(api: str, kind: EntityType) -> Message:
+    place = files("clusters.reference.codec") / "messages" / f"{api}{kind.name.capitalize()}.json"
     return parsed_message(place.read_text(encoding="utf-8"))
 
 
@@ -100,7 +112,8 @@ def _member(one: Field, shared: Mapping[str, Any]) -> tuple[str, Any, Any]:
     if one.fields:
         inner = _made(one.type, one.fields, shared, kind=EntityType.nested)
         return _snake(one.name), _tuple_of(inner), field()
-    name, kafka_type, plain = _BY_NAME.get(one.name, (_snake(one.name), one.type, _TYPES[one.type]))
+    by_name = {} if shared["__api_key__"] in OF_DRAFT.values() else _BY_NAME
+    name, kafka_type, plain = by_name.get(one.name, (_snake(one.name), one.type, _TYPES[one.type]))
     metadata: dict[str, Any] = {"kafka_type": kafka_type}
     if version in one.tagged:
         # A tag is left out where its field has the default, which is zero in all of these.

@@ -1,0 +1,35 @@
+"""The settings of a node's process, as its properties file states them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clusters.reference.nodes.configuration import Configuration
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.shell.property_values import Address
+
+__all__ = ["HOSTS", "ProcessSettings"]
+
+HOSTS: Final = "fencepost.hosts.file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """The settings of a process: its node, and what of the machine it uses."""
+
+    configuration: Configuration
+    """Without the cluster's id, which the disk says."""
+    rules: Rules
+    bound: Mapping[str, Address]
+    """The addresses on which it listens, by the listener's name."""
+    controller_listener: str
+    replication_listener: str
+    """Brokers find each other by it."""
+    voters: Mapping[int, Address]
+    log_directories: tuple[Path, ...]
+    metadata_directory: Path
+    hosts_file: Path | None
+    """The file in which names of other nodes are looked up before any other source."""
+    zookeepers: tuple[Address, ...] = ()
+    """The servers of the ensemble, of a node of the ZooKeeper generation."""

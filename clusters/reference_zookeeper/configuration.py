@@ -1,0 +1,62 @@
+"""The properties of each broker of such a cluster: a pure function of its spec.
+
+What a scenario sets by Kafka's names and a broker here has a use for is handed on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from clusters.abilities import Route
+from clusters.kafka.configuration import KafkaNode, broker_listeners
+from clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
+from clusters.reference.shell.node_settings import HOSTS
+from clusters.reference.shell.property_values import RULES_OFF
+from clusters.reference.shell.zk_properties import KNOWN, PROTOCOL, parsed
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.zookeeper.configuration import EnsembleServer
+
+__all__ = ["ignored", "properties"]
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    # A fault shows within seconds, and the controller knows of it before the broker does (Z08).
+    "broker.heartbeat.interval.ms": "300",
+    "controller.heartbeat.timeout.ms": "2000",
+    "broker.heartbeat.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "3000",
+}
+"""Settings by their names, unless a scenario says otherwise."""
+
+
+def properties(
+    spec: ReferenceZooKeeperSpec,
+    node: KafkaNode,
+    *,
+    servers: Iterable[EnsembleServer],
+    data: Path,
+    hosts: Path,
+    rules_off: Sequence[str],
+    route: Route,
+) -> dict[str, str]:
+    """Return the broker's properties. Raises UsageError if what the spec sets cannot be."""
+    stated = {**_DEFAULTS, **spec.settings, **spec.broker_settings}
+    known = {**stated, **broker_listeners(node, route=route)}
+    found = {
+        **{name: value for name, value in known.items() if name in KNOWN},
+        PROTOCOL: stated.get(PROTOCOL, spec.protocol_level),
+        "broker.id": str(node.node_id),
+        "log.dirs": str(data),
+        HOSTS: str(hosts),
+        **found_servers(servers),
+    }
+    if rules_off:
+        found[RULES_OFF] = ",".join(rules_off)
+    parsed(found)
+    return found
+
+
+def ignored(spec: ReferenceZooKeeperSpec) -> tuple[str, ...]:
+    """Return the settings of a spec that mean nothing here."""
+    stated = {**spec.settings, **spec.broker_settings}
+    return tuple(sorted(name for name in stated if name not in KNOWN))

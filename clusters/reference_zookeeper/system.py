@@ -1,0 +1,57 @@
+"""The reference cluster of the ZooKeeper generation as a system, as scenarios describe it.
+
+The same roles, views, conditions, targets and evidence as of Kafka on ZooKeeper; the brokers are
+our own.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
+from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from clusters.system import Make
+from history.failure import Mistakes
+
+__all__ = ["REFERENCE_ZOOKEEPER", "SYSTEM", "ReferenceZooKeeperSpec"]
+
+_PROTOCOLS: Final = (1, 2)
+_RELEASE_LIKE: Final = KafkaZooKeeperSpec().release
+"""The release of Kafka whose expectations hold of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceZooKeeperSpec(KafkaZooKeeperSpec):
+    """A cluster to build: how many servers and brokers, at which protocol, with which settings."""
+
+    inter_broker_protocol: int = 2
+    """1: below the behaviour of the draft "Controller heartbeats"; 2: with it."""
+
+    @property
+    def protocol_level(self) -> str:
+        """The inter-broker protocol."""
+        return str(self.inter_broker_protocol)
+
+    def note_mistakes(self, mistakes: Mistakes) -> None:
+        """Note what cannot be, with the paths of the keys."""
+        KafkaZooKeeperSpec.note_mistakes(self, mistakes)
+        if self.inter_broker_protocol not in _PROTOCOLS:
+            found = f"1 or 2, found {self.inter_broker_protocol}"
+            mistakes.note(("inter_broker_protocol",), found)
+        if self.release != _RELEASE_LIKE:
+            mistakes.note(("kafka",), "our own brokers run no release of Kafka")
+
+
+REFERENCE_ZOOKEEPER: Final = Make(
+    name="reference-zookeeper",
+    driver_module="clusters.reference_zookeeper.driver",
+    title="the reference cluster on ZooKeeper",
+    of_our_own=True,
+)
+"""Brokers of our own and a release of Apache ZooKeeper, as processes."""
+
+SYSTEM: Final = replace(
+    KAFKA_ON_ZOOKEEPER,
+    name="reference-zookeeper",
+    spec=ReferenceZooKeeperSpec,
+    makes=(REFERENCE_ZOOKEEPER,),
+)

@@ -1,0 +1,68 @@
+"""An ensemble in a world: its servers as hosts, and what they have written when all is over."""
+
+from collections.abc import Iterator
+
+from clusters.node_port.zookeeper import ZOOKEEPER
+from clusters.simulation.host import Host, HostState
+from clusters.simulation.world import World
+from clusters.simulation.zookeeper.entries import LOG, Entry
+from clusters.simulation.zookeeper.peer import Role
+from clusters.simulation.zookeeper.server import Server
+from clusters.simulation.zookeeper.timing import Timing
+from clusters.simulation.zookeeper.transactions import Transaction, transactions
+
+__all__ = ["Ensemble"]
+
+
+class Ensemble:
+    """`count` servers, numbered from 2001 on, all down."""
+
+    def __init__(self, world: World, count: int = 1, *, timing: Timing | None = None) -> None:
+        self._world = world
+        self._timing = timing or Timing()
+        self.numbers = tuple(ZOOKEEPER + number for number in range(1, count + 1))
+        self.hosts: tuple[Host, ...] = tuple(map(self._place, self.numbers))
+
+    def start(self) -> None:
+        """Start the servers that are down."""
+        for host in self.hosts:
+            if host.state is HostState.DOWN:
+                self._world.start(host)
+
+    @property
+    def leader(self) -> Host | None:
+        """The server that leads and serves; of several that think so, that of the latest epoch."""
+        found = [
+            (node.peer.epoch, host)
+            for host, node in self._running()
+            if node.peer.role is Role.LEADING and node.peer.is_serving
+        ]
+        return max(found, key=lambda one: one[0])[1] if found else None
+
+    def server(self, host: Host) -> Server:
+        """Return the node of a host that is up."""
+        assert isinstance(host.node, Server), host
+        return host.node
+
+    def log(self, host: Host) -> tuple[Entry, ...]:
+        """Return what is on the disk of a server, up or down."""
+        return tuple(host.disk.batches(LOG))
+
+    def committed(self) -> tuple[Entry, ...]:
+        """Return the committed log as the servers that are up know it, else the longest disk's."""
+        known = [tuple(node.peer.log[: node.peer.committed]) for _, node in self._running()]
+        if not any(known):
+            known = [self.log(host) for host in self.hosts]
+        return max(known, key=lambda log: log[-1].zxid if log else 0)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Yield the committed transactions, in order."""
+        return transactions(self.committed())
+
+    def _running(self) -> list[tuple[Host, Server]]:
+        return [(host, host.node) for host in self.hosts if isinstance(host.node, Server)]
+
+    def _place(self, number: int) -> Host:
+        others = tuple(one for one in self.numbers if one != number)
+        name = f"zookeeper-{number - ZOOKEEPER}"
+        return self._world.add(number, name, lambda: Server(number, others, self._timing))

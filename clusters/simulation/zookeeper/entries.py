@@ -1,0 +1,72 @@
+"""Entries of the ensemble's log: requests in the order that the leader gave them.
+
+ZooKeeper's leader decides a request against the state that all requests before it lead to, and logs
+what is decided. Here the request is logged, and each server decides it as it applies it: the same
+decision, since the state and the order are the same. `transactions` reads the decisions.
+
+A refused write has a zxid of its own, too, as in ZooKeeper.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from clusters.node_port.zookeeper import Write
+
+__all__ = ["COUNTER_BITS", "LOG", "BeginEpoch", "Change", "EndSession", "Entry", "StartSession"]
+
+LOG: Final = "transactions"
+"""The name of the log on the disk of a server."""
+COUNTER_BITS: Final = 32
+"""A zxid is an epoch and, in its low bits, a counter there."""
+
+
+@dataclass(slots=True)
+class StartSession:
+    """The session of the entry begins."""
+
+    timeout_ms: int
+
+
+@dataclass(slots=True)
+class EndSession:
+    """The session of the entry ends, closed or expired."""
+
+
+@dataclass(slots=True)
+class BeginEpoch:
+    """The leader of an epoch begins: no transaction, but what a majority must have first.
+
+    In ZooKeeper it is the NEWLEADER proposal, whose zxid has the counter 0, too.
+    """
+
+
+Change = tuple[Write, ...] | StartSession | EndSession | BeginEpoch
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry. Immutable by agreement: the logs of all servers share it."""
+
+    base_offset: int
+    """Its index in the log."""
+    zxid: int
+    time_ms: int
+    """The leader's clock."""
+    session: int
+    change: Change
+    server: int = 0
+    """The server that a client asked; 0: the leader decided on it."""
+    connection: int = 0
+    """The client's connection there."""
+    xid: int = 0
+    """The client's number of the request."""
+
+    @property
+    def end_offset(self) -> int:
+        """The index after it."""
+        return self.base_offset + 1
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the leader that made it."""
+        return self.zxid >> COUNTER_BITS

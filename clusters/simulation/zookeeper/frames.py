@@ -1,0 +1,227 @@
+"""Frames of the model: between a client and its server, and between servers.
+
+A connection is a stream, so its frames are numbered each way, and taken in that order whatever the
+network does to them: what is late holds up all behind it, and what is dropped ends the connection,
+since nothing behind it is taken in time. The end of a server is seen by the `Connect`, a request
+that is never answered: it comes back UNREACHABLE.
+
+Servers tell each other everything again until it is confirmed; their frames may be lost. `server`
+is the number of the one that sends.
+Answers have the kind of their request plus one; all other frames that are no requests have the
+correlation -1.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clusters.node_port.zookeeper import CloseSession, WatchEvent, ZkRequest, ZkResponse
+from clusters.simulation.zookeeper.entries import Change, Entry
+
+__all__ = [
+    "Accept",
+    "Body",
+    "Call",
+    "Canvass",
+    "Connect",
+    "Connected",
+    "Forward",
+    "Forwarded",
+    "Ping",
+    "Pong",
+    "Propose",
+    "Reply",
+    "SetWatches",
+    "Vote",
+    "Watched",
+]
+
+
+@dataclass(slots=True)
+class SetWatches:
+    """The watches that a client had on its last connection: what they missed fires at once."""
+
+    correlation: int
+    """Always -1: no node has asked for it."""
+    zxid: int
+    """The last one that the client has seen."""
+    data: tuple[str, ...]
+    exists: tuple[str, ...]
+    children: tuple[str, ...]
+
+
+Body = ZkRequest | SetWatches | CloseSession
+
+
+@dataclass(slots=True)
+class Connect:
+    """Begin a connection. It has the sequence number 0."""
+
+    kind: ClassVar[int] = 100
+    correlation: int
+    client: int
+    """The number of the client's host, to which the server pushes."""
+    connection: int
+    """A number that no other connection of any client has."""
+    session: int
+    """0: make one."""
+    timeout_ms: int
+    zxid: int
+    """The last one that the client has seen: no server that lacks it serves it."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A request of a session."""
+
+    kind: ClassVar[int] = 102
+    correlation: int
+    connection: int
+    sequence: int
+    body: Body
+
+
+@dataclass(slots=True)
+class Reply:
+    """The answer to a `Call`."""
+
+    kind: ClassVar[int] = 103
+    correlation: int
+    connection: int
+    sequence: int
+    response: ZkResponse
+
+
+@dataclass(slots=True)
+class Ping:
+    """A sign of life of a client that asks nothing."""
+
+    kind: ClassVar[int] = 104
+    correlation: int
+    connection: int
+    sequence: int
+
+
+@dataclass(slots=True)
+class Pong:
+    """The answer to a `Ping`."""
+
+    kind: ClassVar[int] = 105
+    correlation: int
+    connection: int
+    sequence: int
+
+
+@dataclass(slots=True)
+class Connected:
+    """The connection serves a session; 0: the one that was asked for has expired."""
+
+    kind: ClassVar[int] = 106
+    correlation: int
+    connection: int
+    sequence: int
+    session: int
+    timeout_ms: int
+    """As the server grants it."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """A watch of this connection has fired."""
+
+    kind: ClassVar[int] = 108
+    correlation: int
+    connection: int
+    sequence: int
+    event: WatchEvent
+
+
+@dataclass(slots=True)
+class Canvass:
+    """A server without a leader asks for a vote. `trial`: it asks whether it would get it."""
+
+    kind: ClassVar[int] = 110
+    correlation: int
+    server: int
+    epoch: int
+    zxid: int
+    """The last one in its log."""
+    trial: bool
+
+
+@dataclass(slots=True)
+class Vote:
+    """A vote is granted, or would be."""
+
+    kind: ClassVar[int] = 112
+    correlation: int
+    server: int
+    epoch: int
+    trial: bool
+
+
+@dataclass(slots=True)
+class Propose:
+    """The leader's log from `start` on, and all else that it has to tell a follower."""
+
+    kind: ClassVar[int] = 114
+    correlation: int
+    server: int
+    epoch: int
+    start: int
+    previous_zxid: int
+    """That of the entry before `start`; 0: there is none."""
+    entries: tuple[Entry, ...]
+    committed: int
+    """The number of entries that a majority has."""
+    head: int
+    """The number of entries that the leader has."""
+    stream: int
+    taken: int
+    """The number of forwards that it has taken of this stream of the follower's."""
+
+
+@dataclass(slots=True)
+class Accept:
+    """A follower has the leader's log, durably, up to `position`.
+
+    Not `matched`: its log does not fit there, and the leader has to begin at `position`.
+    """
+
+    kind: ClassVar[int] = 116
+    correlation: int
+    server: int
+    epoch: int
+    position: int
+    matched: bool
+    touched: tuple[int, ...]
+    """The sessions whose clients gave a sign of life since the last one."""
+
+
+@dataclass(slots=True)
+class Forwarded:
+    """What a client asked of a follower, and only the leader can do.
+
+    `change` None: to see that the session lives, and to make the connection the one that serves it;
+    an empty one: a sync, done once the follower has applied all that the leader then had.
+    """
+
+    session: int
+    connection: int
+    xid: int
+    change: Change | None
+
+
+@dataclass(slots=True)
+class Forward:
+    """A follower's forwards that the leader has not confirmed, from this number on.
+
+    `stream`: a number that is new each time that the follower begins to follow.
+    """
+
+    kind: ClassVar[int] = 118
+    correlation: int
+    server: int
+    epoch: int
+    stream: int
+    first: int
+    forwards: tuple[Forwarded, ...]

@@ -1,0 +1,386 @@
+"""A server of the ensemble: a node with a tree, a peer that keeps its log, and its clients.
+
+A client's requests are answered in their order. Reads are answered from the tree of this server,
+which may be behind the leader's; what changes something, and a sync, goes to the leader. When a
+change is applied here, the watches that it fires are pushed first, and its answer follows.
+
+A server that neither follows a leader nor leads closes all connections and takes none.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import CLOSE, EXIT, START, STOP, SYNCED, TICK, Effects
+from clusters.node_port.storage import Contents
+from clusters.node_port.zookeeper import (
+    ZOOKEEPER,
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Outcome,
+    SetData,
+    Sync,
+    ZkResponse,
+)
+from clusters.simulation.zookeeper.connection import Asked, Connection
+from clusters.simulation.zookeeper.entries import EndSession, Entry, StartSession
+from clusters.simulation.zookeeper.forwards import Forwards, Waiting
+from clusters.simulation.zookeeper.frames import (
+    Accept,
+    Body,
+    Call,
+    Canvass,
+    Connect,
+    Forward,
+    Forwarded,
+    Ping,
+    Propose,
+    SetWatches,
+    Vote,
+)
+from clusters.simulation.zookeeper.peer import Peer, Role
+from clusters.simulation.zookeeper.sessions import Sessions
+from clusters.simulation.zookeeper.timing import Timing
+from clusters.simulation.zookeeper.tree import Applied, Fired, Tree
+from clusters.simulation.zookeeper.watches import Watches
+
+__all__ = ["Server"]
+
+_MS: Final = 1_000_000
+_TIMEOUT_TICKS_MIN: Final = 2
+_TIMEOUT_TICKS_MAX: Final = 20
+"""The time-outs of sessions that are granted, in ticks, as ZooKeeper's defaults are."""
+_SYNC: Final = ()
+"""A sync as a change: nothing."""
+
+
+class Server:
+    """`node_port.effects.Node`. `others`: the numbers of the other servers."""
+
+    def __init__(self, number: int, others: tuple[int, ...], timing: Timing) -> None:
+        self.alarm = Alarm()
+        self.tree = Tree()
+        self.peer = Peer(number, others, timing=timing, alarm=self.alarm, server=self)
+        self._number = number
+        self._timing = timing
+        self._sessions = Sessions()
+        self._watches = Watches()
+        self._connections: dict[int, Connection] = {}
+        self._forwards = Forwards(number)
+        self._waiting: deque[Waiting] = deque()
+        """Those whose position is known, in its order."""
+        self._touched: dict[int, None] = {}
+        """A follower's: the sessions that were heard of since it told its leader last."""
+        self._id = 0
+        """The last number that it gave: of a session, or of a stream of forwards."""
+
+    def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take one event."""
+        if kind in (Call.kind, Ping.kind):
+            self._heard(now, message, effects)
+        elif kind == SYNCED:
+            self.peer.synced(now, message, effects)
+        elif kind == Propose.kind:
+            self.peer.proposed(now, message, effects)
+        elif kind == Accept.kind:
+            self._accepted(now, message, effects)
+        elif kind == Forward.kind:
+            self._forwarded(now, message, effects)
+        elif kind == TICK:
+            self._tick(now, effects)
+        else:
+            self._rarely(now, source, kind, message, effects)
+        self._release(effects)
+
+    def _rarely(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        if kind == Connect.kind:
+            self._connect(now, source, message, effects)
+        elif kind == Canvass.kind:
+            self.peer.canvassed(now, message, effects)
+        elif kind == Vote.kind:
+            self.peer.voted(now, message, effects)
+        elif kind == START:
+            self._start(now, message, effects)
+        elif kind == STOP:
+            effects.append((EXIT, ""))
+
+    def _start(self, now: int, contents: Contents, effects: Effects) -> None:
+        # As ZooKeeper's: the server's number is the highest byte, so that no two give the same id.
+        self._id = self._number - ZOOKEEPER << 56 | (contents.incarnation_id & 0xFFFF_FFFF) << 16
+        self.peer.start(now, contents, effects)
+
+    def _tick(self, now: int, effects: Effects) -> None:
+        self.alarm.reset()
+        self.peer.tick(now, effects)
+        if self._leads():
+            for session in self._sessions.expire(now):
+                self.peer.propose(now, session, EndSession(), effects)
+            self.alarm.by(self._sessions.due_ns)
+
+    def _leads(self) -> bool:
+        return self.peer.is_serving and self.peer.role is Role.LEADING
+
+    # Clients.
+
+    def _connect(self, now: int, source: int, connect: Connect, effects: Effects) -> None:
+        if not self.peer.is_serving or connect.zxid > self.tree.zxid:
+            effects.append((CLOSE, source))
+            return
+        session = connect.session
+        self._forget(one for one in self._connections.values() if one.session == session)
+        if session:
+            connection = Connection(source, connect, session)
+            waiting = Waiting(connection, None)
+            self._hand_over(now, Forwarded(session, connection.number, 0, None), waiting, effects)
+        else:
+            self._id += 1
+            connection = Connection(source, connect, self._id)
+            change = StartSession(self._granted_ms(connect.timeout_ms))
+            forwarded = Forwarded(connection.session, connection.number, 0, change)
+            self._hand_over(now, forwarded, None, effects)
+        self._connections[connection.number] = connection
+
+    def _granted_ms(self, timeout_ms: int) -> int:
+        tick_ms = self._timing.tick_ns // _MS
+        return min(max(timeout_ms, tick_ms * _TIMEOUT_TICKS_MIN), tick_ms * _TIMEOUT_TICKS_MAX)
+
+    def _heard(self, now: int, frame: Call | Ping, effects: Effects) -> None:
+        connection = self._connections.get(frame.connection)
+        if connection is None:
+            return  # It was closed meanwhile, and its client knows.
+        if self.peer.role is Role.LEADING:
+            self._sessions.touch(now, connection.session)
+        else:
+            self._touched[connection.session] = None
+        for one in connection.stream.take(frame.sequence, frame):
+            connection.asked.append(Asked(one))
+            if isinstance(one, Call):
+                self._called(now, connection, one, effects)
+        self._answer(connection, effects)
+
+    def _called(self, now: int, connection: Connection, call: Call, effects: Effects) -> None:
+        """Hand over to the leader what is not read here."""
+        body, session = call.body, connection.session
+        waiting = None
+        if isinstance(body, SetWatches):
+            return
+        if isinstance(body, CloseSession):
+            forwarded = Forwarded(session, connection.number, call.correlation, EndSession())
+        elif isinstance(body.operations[0], GetData | Exists | GetChildren):
+            return
+        elif isinstance(body.operations[0], Sync):
+            forwarded = Forwarded(session, connection.number, call.correlation, _SYNC)
+            waiting = Waiting(connection, call)
+        else:
+            writes = tuple(
+                one for one in body.operations if isinstance(one, Create | SetData | Delete | Check)
+            )
+            assert len(writes) == len(body.operations), body
+            forwarded = Forwarded(session, connection.number, call.correlation, writes)
+        self._hand_over(now, forwarded, waiting, effects)
+
+    def _answer(self, connection: Connection, effects: Effects) -> None:
+        """Answer what can be answered, up to the first request that waits."""
+        asked = connection.asked
+        while asked:
+            frame = asked[0].frame
+            if isinstance(frame, Ping):
+                connection.pong(frame, effects)
+            else:
+                response = asked[0].response or self._read(connection, frame.body, effects)
+                if response is None:
+                    return
+                connection.reply(frame, response, effects)
+            asked.popleft()
+
+    def _read(self, connection: Connection, body: Body, effects: Effects) -> ZkResponse | None:
+        """Answer from the tree; None: the request is no read."""
+        if isinstance(body, SetWatches):
+            for what, path in self._watches.set_again(body, connection.number, self.tree):
+                connection.fired(what, path, effects)
+            return ZkResponse(-1, 0, self.tree.zxid, ())
+        if isinstance(body, CloseSession):
+            return None
+        operation = body.operations[0]
+        if not isinstance(operation, GetData | Exists | GetChildren):
+            return None
+        outcome = self.tree.read(operation)
+        if operation.watch and isinstance(operation, Exists):
+            self._watches.watch_data(operation.path, connection.number)
+        elif operation.watch and not outcome.error:
+            if isinstance(operation, GetData):
+                self._watches.watch_data(operation.path, connection.number)
+            else:
+                self._watches.watch_children(operation.path, connection.number)
+        return ZkResponse(body.correlation, outcome.error, self.tree.zxid, (outcome,))
+
+    def _respond(
+        self,
+        connection: Connection,
+        xid: int,
+        effects: Effects,
+        *,
+        zxid: int,
+        error: int = 0,
+        outcomes: tuple[Outcome, ...] = (),
+    ) -> None:
+        for asked in connection.asked:
+            if asked.frame.correlation == xid and isinstance(asked.frame, Call):
+                correlation = asked.frame.body.correlation
+                asked.response = ZkResponse(correlation, error, zxid, outcomes)
+                self._answer(connection, effects)
+                return
+
+    def _forget(self, connections: Iterable[Connection]) -> None:
+        for connection in tuple(connections):
+            del self._connections[connection.number]
+            self._watches.forget(connection.number)
+
+    # What the leader does.
+
+    def _hand_over(
+        self, now: int, forwarded: Forwarded, waiting: Waiting | None, effects: Effects
+    ) -> None:
+        peer = self.peer
+        if peer.role is Role.LEADING:
+            self._take(now, self._number, forwarded, effects)
+            if waiting is not None:
+                waiting.position = len(peer.log)
+                self._waiting.append(waiting)
+        else:
+            self._forwards.add(
+                now, forwarded, waiting, leader=peer.leader, epoch=peer.epoch, effects=effects
+            )
+
+    def _take(self, now: int, server: int, forwarded: Forwarded, effects: Effects) -> None:
+        session, change = forwarded.session, forwarded.change
+        owner = (server, forwarded.connection)
+        self._sessions.touch(now, session)
+        if change is None or isinstance(change, StartSession):
+            self._sessions.belongs(session, owner)
+        if change and self._sessions.is_owner(session, owner):
+            connection, xid = forwarded.connection, forwarded.xid
+            self.peer.propose(
+                now, session, change, effects, server=server, connection=connection, xid=xid
+            )
+
+    def _forwarded(self, now: int, forward: Forward, effects: Effects) -> None:
+        if not self._leads() or forward.epoch != self.peer.epoch:
+            return
+        fresh = self.peer.followers[forward.server].fresh(forward)
+        for one in fresh:
+            self._take(now, forward.server, one, effects)
+        if not any(one.change for one in fresh):
+            self.peer.tell(now, forward.server, effects)
+
+    def _accepted(self, now: int, accept: Accept, effects: Effects) -> None:
+        if self.peer.accepted(now, accept, effects):
+            for session in accept.touched:
+                self._sessions.touch(now, session)
+
+    def _release(self, effects: Effects) -> None:
+        """Go on with what had to wait for all that the leader had, before more is applied."""
+        while self._waiting and self._waiting[0].position <= self.peer.committed:
+            self._go_on(self._waiting.popleft(), effects)
+
+    def _go_on(self, waiting: Waiting, effects: Effects) -> None:
+        connection, call = waiting.connection, waiting.call
+        if connection.number not in self._connections:
+            return
+        if call is not None:
+            zxid, outcomes = self.tree.zxid, (Outcome(),)
+            self._respond(connection, call.correlation, effects, zxid=zxid, outcomes=outcomes)
+            return
+        timeout_ms = self.tree.sessions.get(connection.session)
+        if timeout_ms is None:
+            connection.connected(0, 0, effects)
+            self._forget((connection,))
+        else:
+            connection.connected(connection.session, timeout_ms, effects)
+
+    # What the peer tells.
+
+    def applied(self, now: int, entry: Entry, effects: Effects) -> None:
+        """Apply a committed entry: push what it fires, then answer who asked for it."""
+        result = self.tree.apply(entry)
+        for fired in result.fired:
+            self._fire(fired, effects)
+        change = entry.change
+        if self._leads():
+            if isinstance(change, StartSession):
+                self._sessions.open(now, entry.session, change.timeout_ms)
+                self.alarm.by(self._sessions.due_ns)
+            elif isinstance(change, EndSession):
+                self._sessions.end(entry.session)
+        if entry.server == self._number:
+            self._done(entry, result, effects)
+        if isinstance(change, EndSession):
+            self._end(entry, effects)
+        self._release(effects)
+
+    def _fire(self, fired: Fired, effects: Effects) -> None:
+        what, path = fired
+        for number in self._watches.fire(fired):
+            self._connections[number].fired(what, path, effects)
+
+    def _done(self, entry: Entry, result: Applied, effects: Effects) -> None:
+        connection = self._connections.get(entry.connection)
+        if connection is None:
+            return
+        if isinstance(entry.change, StartSession):
+            connection.connected(entry.session, entry.change.timeout_ms, effects)
+            return
+        self._respond(
+            connection,
+            entry.xid,
+            effects,
+            zxid=entry.zxid,
+            error=result.error,
+            outcomes=result.outcomes,
+        )
+
+    def _end(self, entry: Entry, effects: Effects) -> None:
+        """Close the connections of a session that has ended, but for that of who ended it."""
+        over = [one for one in self._connections.values() if one.session == entry.session]
+        effects.extend((CLOSE, one.source) for one in over if one.number != entry.connection)
+        self._forget(over)
+
+    def served(self, now: int) -> None:
+        """Take clients from here on."""
+        if self.peer.role is Role.LEADING:
+            self._sessions.begin(now, self.tree.sessions)
+            self.alarm.by(self._sessions.due_ns)
+        else:
+            self._id += 1
+            self._forwards.begin(self._id)
+
+    def confirmed(self, now: int, propose: Propose, effects: Effects) -> None:
+        """The leader has taken forwards."""
+        self._waiting.extend(self._forwards.confirm(propose))
+        self._forwards.repeat(
+            now,
+            after_ns=self._timing.heartbeat_ns,
+            leader=propose.server,
+            epoch=propose.epoch,
+            effects=effects,
+        )
+
+    def left(self, effects: Effects) -> None:
+        """Serve nobody: the leader is gone, or its majority."""
+        effects.extend((CLOSE, one.source) for one in self._connections.values())
+        self._connections.clear()
+        self._watches = Watches()
+        self._waiting.clear()
+        self._touched.clear()
+
+    def touched(self) -> tuple[int, ...]:
+        """Return the sessions that were heard of since the last call."""
+        found = tuple(self._touched)
+        self._touched.clear()
+        return found

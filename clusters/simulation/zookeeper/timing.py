@@ -1,0 +1,25 @@
+"""The times of an ensemble."""
+
+from dataclasses import dataclass
+
+__all__ = ["Timing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """ZooKeeper's tickTime and its syncLimit, shorter than its defaults as tests have them."""
+
+    tick_ns: int = 200_000_000
+    """A leader gives a sign of life twice a tick; sessions last 2 to 20 of them."""
+    patience_ticks: int = 3
+    """Ticks without a sign of life after which a leader or a follower is gone."""
+
+    @property
+    def heartbeat_ns(self) -> int:
+        """The time between two signs of life of a leader."""
+        return self.tick_ns // 2
+
+    @property
+    def patience_ns(self) -> int:
+        """The time without a sign of life after which another server is gone."""
+        return self.tick_ns * self.patience_ticks

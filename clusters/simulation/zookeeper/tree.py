@@ -1,0 +1,268 @@
+"""The data tree: a state machine of entries, whose outcomes and errors are ZooKeeper's.
+
+The order in which a request is checked is that of `PrepRequestProcessor`, the order in which
+watches fire that of `DataTree`: of the znode before those of its parent.
+"""
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from clusters.node_port.zookeeper import (
+    Check,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Outcome,
+    SetData,
+    Stat,
+    WatchType,
+    Write,
+    ZkError,
+)
+from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, Entry, StartSession
+
+__all__ = ["ROOT", "Applied", "Fired", "Tree", "Znode", "parent_of"]
+
+ROOT: Final = "/"
+_ANY: Final = -1
+
+Fired = tuple[WatchType, str]
+"""What a change tells those who watch for it."""
+
+_OK: Final = int(ZkError.OK)
+_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
+_BEHIND: Final = int(ZkError.RUNTIME_INCONSISTENCY)
+
+
+class Znode:
+    """A znode: its data, and what ZooKeeper keeps of it. Mutable: the tree changes it in place."""
+
+    __slots__ = ("children", "created_count", "czxid", "data", "mzxid", "owner", "pzxid", "version")
+
+    def __init__(self, data: bytes, zxid: int, owner: int) -> None:
+        self.data = data
+        self.czxid = zxid
+        self.mzxid = zxid
+        self.pzxid = zxid
+        """The zxid of the last change of its children."""
+        self.version = 0
+        self.owner = owner
+        self.children: dict[str, None] = {}
+        """Their names."""
+        self.created_count = 0
+        """The children that were ever made: the number of the next sequential one."""
+
+    def copy(self) -> "Znode":
+        """Return one of the same state."""
+        other = Znode(self.data, self.czxid, self.owner)
+        other.mzxid, other.pzxid, other.version = self.mzxid, self.pzxid, self.version
+        other.children, other.created_count = dict(self.children), self.created_count
+        return other
+
+    def stat(self) -> Stat:
+        """Return what a client is told of it."""
+        return Stat(self.czxid, self.mzxid, self.version, self.owner, len(self.children))
+
+
+@dataclass(slots=True)
+class Applied:
+    """What came of an entry."""
+
+    error: int
+    outcomes: tuple[Outcome, ...] = ()
+    fired: tuple[Fired, ...] = ()
+    ended: tuple[str, ...] = ()
+    """The ephemeral znodes that went with their session."""
+
+
+class Tree:
+    """The state of a server: znodes by path, and sessions with their time-outs in ms."""
+
+    __slots__ = ("_before", "_ephemerals", "_fired", "sessions", "znodes", "zxid")
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        """The last transaction that was applied."""
+        self.znodes: dict[str, Znode] = {ROOT: Znode(b"", 0, 0)}
+        self.sessions: dict[int, int] = {}
+        self._ephemerals: dict[int, dict[str, None]] = {}
+        """The paths of the ephemeral znodes of each session."""
+        self._fired: list[Fired] = []
+        self._before: dict[str, Znode | None] | None = None
+        """While a multi is under way, the znodes that it has touched, as they were."""
+
+    def apply(self, entry: Entry) -> Applied:
+        """Apply the next entry."""
+        change, session = entry.change, entry.session
+        self.zxid = entry.zxid
+        if isinstance(change, BeginEpoch):
+            return Applied(_OK)
+        if isinstance(change, StartSession):
+            self.sessions[session] = change.timeout_ms
+            return Applied(_OK)
+        if session not in self.sessions:
+            return Applied(_EXPIRED)
+        if isinstance(change, EndSession):
+            return self._end(session, entry.zxid)
+        if len(change) == 1:
+            outcome = self._write(change[0], entry.zxid, session)
+            return Applied(outcome.error, (outcome,), self._take_fired())
+        return self._multi(change, entry.zxid, session)
+
+    def read(self, operation: GetData | Exists | GetChildren) -> Outcome:
+        """Return what a read shows now."""
+        znode = self.znodes.get(operation.path)
+        if znode is None:
+            valid = is_valid(operation.path)
+            return Outcome(int(ZkError.NO_NODE if valid else ZkError.BAD_ARGUMENTS))
+        if isinstance(operation, GetData):
+            return Outcome(data=znode.data, stat=znode.stat())
+        if isinstance(operation, GetChildren):
+            return Outcome(children=tuple(sorted(znode.children)), stat=znode.stat())
+        return Outcome(stat=znode.stat())
+
+    def _multi(self, writes: tuple[Write, ...], zxid: int, session: int) -> Applied:
+        self._before = {}
+        outcomes: list[Outcome] = []
+        for write in writes:
+            outcomes.append(self._write(write, zxid, session))
+            if outcomes[-1].error:
+                break
+        before, self._before = self._before, None
+        fired = self._take_fired()
+        error = outcomes[-1].error
+        if not error:
+            return Applied(_OK, tuple(outcomes), fired)
+        self._undo(before)
+        failed = len(outcomes) - 1
+        codes = (_OK,) * failed + (error,) + (_BEHIND,) * (len(writes) - failed - 1)
+        return Applied(error, tuple(map(Outcome, codes)))
+
+    def _write(self, write: Write, zxid: int, session: int) -> Outcome:
+        if isinstance(write, SetData):
+            return self._set(write, zxid)
+        if isinstance(write, Check):
+            return Outcome(self._refused(write.path, write.version))
+        if isinstance(write, Create):
+            return self._create(write, zxid, session)
+        if isinstance(write, Delete):
+            error = self._deletable(write)
+            if not error:
+                self._remove(write.path, zxid)
+            return Outcome(error)
+        assert_never(write)
+
+    def _create(self, create: Create, zxid: int, session: int) -> Outcome:
+        if ROOT not in create.path:
+            return Outcome(int(ZkError.BAD_ARGUMENTS))
+        above = parent_of(create.path)
+        parent = self.znodes.get(above)
+        if parent is None:
+            return Outcome(int(ZkError.NO_NODE))
+        path = f"{create.path}{parent.created_count:010d}" if create.sequential else create.path
+        if not is_valid(path):
+            return Outcome(int(ZkError.BAD_ARGUMENTS))
+        if path in self.znodes:
+            return Outcome(int(ZkError.NODE_EXISTS))
+        if parent.owner:
+            return Outcome(int(ZkError.NO_CHILDREN_FOR_EPHEMERALS))
+        self._touch(path)
+        self._touch(above)
+        znode = self.znodes[path] = Znode(create.data, zxid, session if create.ephemeral else 0)
+        if create.ephemeral:
+            self._ephemerals.setdefault(session, {})[path] = None
+        parent.children[_name_of(path)] = None
+        parent.created_count += 1
+        parent.pzxid = zxid
+        self._fired += ((WatchType.CREATED, path), (WatchType.CHILDREN, above))
+        return Outcome(path=path, stat=znode.stat())
+
+    def _set(self, write: SetData, zxid: int) -> Outcome:
+        error = self._refused(write.path, write.version)
+        if error:
+            return Outcome(error)
+        self._touch(write.path)
+        znode = self.znodes[write.path]
+        znode.data = write.data
+        znode.mzxid = zxid
+        znode.version += 1
+        self._fired.append((WatchType.CHANGED, write.path))
+        return Outcome(stat=znode.stat())
+
+    def _refused(self, path: str, version: int) -> int:
+        """Return the error of a request for this version of a znode, 0 if it is granted."""
+        znode = self.znodes.get(path)
+        if znode is None:
+            return int(ZkError.NO_NODE if is_valid(path) else ZkError.BAD_ARGUMENTS)
+        return _OK if version in (_ANY, znode.version) else int(ZkError.BAD_VERSION)
+
+    def _deletable(self, delete: Delete) -> int:
+        if delete.path == ROOT or ROOT not in delete.path:
+            return int(ZkError.BAD_ARGUMENTS)
+        znode = self.znodes.get(delete.path)
+        if znode is None:
+            return int(ZkError.NO_NODE)  # of its name no more is asked
+        error = self._refused(delete.path, delete.version)
+        return int(ZkError.NOT_EMPTY) if znode.children and not error else error
+
+    def _remove(self, path: str, zxid: int) -> None:
+        above = parent_of(path)
+        self._touch(path)
+        self._touch(above)
+        owner = self.znodes.pop(path).owner
+        if owner:
+            del self._ephemerals[owner][path]
+        parent = self.znodes[above]
+        del parent.children[_name_of(path)]
+        parent.pzxid = zxid
+        self._fired += ((WatchType.DELETED, path), (WatchType.CHILDREN, above))
+
+    def _end(self, session: int, zxid: int) -> Applied:
+        del self.sessions[session]
+        paths = tuple(sorted(self._ephemerals.get(session, ())))
+        for path in paths:
+            self._remove(path, zxid)
+        self._ephemerals.pop(session, None)
+        return Applied(_OK, (), self._take_fired(), paths)
+
+    def _take_fired(self) -> tuple[Fired, ...]:
+        fired = tuple(self._fired)
+        self._fired.clear()
+        return fired
+
+    def _touch(self, path: str) -> None:
+        """Remember a znode as it is before a multi first changes it."""
+        if self._before is not None and path not in self._before:
+            znode = self.znodes.get(path)
+            self._before[path] = None if znode is None else znode.copy()
+
+    def _undo(self, before: dict[str, Znode | None]) -> None:
+        for path, znode in before.items():
+            made = self.znodes.pop(path, None)
+            if made is not None and made.owner:
+                self._ephemerals[made.owner].pop(path, None)
+            if znode is not None:
+                self.znodes[path] = znode
+                if znode.owner:
+                    self._ephemerals[znode.owner][path] = None
+
+
+def parent_of(path: str) -> str:
+    """Return the path of a znode's parent."""
+    return path.rpartition("/")[0] or ROOT
+
+
+def is_valid(path: str) -> bool:
+    """Return whether it can be the path of a znode (`PathUtils.validatePath`)."""
+    if path == ROOT:
+        return True
+    names = path.split("/")
+    return (
+        names[0] == "" and len(names) > 1 and all(one not in ("", ".", "..") for one in names[1:])
+    )
+
+
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,89 @@
+"""A scenario states a reference cluster on ZooKeeper; what cannot be is refused in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from clusters.abilities import direct
+from clusters.kafka.configuration import nodes_of
+from clusters.port import NodeName
+from clusters.reference.zk.rules import ZkRules
+from clusters.reference_zookeeper.configuration import ignored, properties
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.systems import MAKES, system_of
+from clusters.zookeeper.configuration import EnsembleServer
+from harness.prepare.reference import level_of, promises_of, release_like, rules_without
+from harness.scenario.scenario import Scenario, load_scenario
+from history.failure import UsageError
+
+SERVER = EnsembleServer(
+    name=NodeName("zookeeper-1"), number=1, client_port=2181, quorum_port=2, election_port=3
+)
+
+
+def stated(directory: Path, cluster: str) -> Scenario:
+    path = directory / "s.yaml"
+    path.write_text(
+        f"name: s\ncluster: {{system: reference-zookeeper, {cluster}}}\ntopics: [{{name: t}}]\n"
+        "workload: {kind: produce-poll}\n"
+    )
+    return load_scenario(path, ())
+
+
+def properties_of(spec: ReferenceZooKeeperSpec, *rules_off: str) -> dict[str, str]:
+    ports = iter(range(9000, 9100))
+    node = nodes_of(spec, ports=lambda count: tuple(next(ports) for _ in range(count)))[0]
+    return properties(
+        spec,
+        node,
+        servers=[SERVER],
+        data=Path("/data"),
+        hosts=Path("/hosts"),
+        rules_off=rules_off,
+        route=direct,
+    )
+
+
+def test_its_brokers_are_our_own_and_its_servers_zookeepers(tmp_path: Path) -> None:
+    spec = stated(tmp_path, "zookeepers: 3, brokers: 2").cluster
+    assert system_of(spec).makes == (MAKES["reference-zookeeper"],)
+    assert spec.nodes == ("zookeeper-1", "zookeeper-2", "zookeeper-3", "broker-1", "broker-2")
+    assert (level_of(spec), release_like(spec)) == (2, "3.9.2")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ("zookeepers: 2", "cluster.zookeepers: 1, 3 or 5 servers, found 2"),
+        ("inter_broker_protocol: 3", "cluster.inter_broker_protocol: 1 or 2, found 3"),
+        ("kafka: 3.4.1", "cluster.kafka: our own brokers run no release of Kafka"),
+        ("metadata_version: '3.4'", "unknown key 'metadata_version'"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused(tmp_path: Path, cluster: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        stated(tmp_path, cluster)
+    assert message in str(refused.value)
+
+
+def test_a_broker_is_told_the_protocol_its_id_and_the_ensemble() -> None:
+    settings = {"replica.lag.time.max.ms": "900", "log.cleaner.threads": "1"}
+    spec = ReferenceZooKeeperSpec(inter_broker_protocol=1, settings=settings)
+    found = properties_of(spec, "timeouts_ordered")
+    assert found["zookeeper.connect"] == "zookeeper-1.quorum:2181"
+    assert (found["broker.id"], found["inter.broker.protocol.version"]) == ("1", "1")
+    assert found["replica.lag.time.max.ms"] == "900"
+    assert found["fencepost.rules.off"] == "timeouts_ordered"
+    assert "log.cleaner.threads" not in found
+    assert ignored(spec) == ("log.cleaner.threads",)
+
+
+def test_a_rule_of_this_generation_can_be_left_out_and_an_unknown_one_not() -> None:
+    assert not rules_without(["empty_isr_refused"], ZkRules()).empty_isr_refused
+    with pytest.raises(UsageError, match="no such rule"):
+        rules_without(["empty_isr_refused"])
+
+
+def test_it_promises_no_lease(tmp_path: Path) -> None:
+    scenario = stated(tmp_path, "brokers: 3")
+    assert promises_of(scenario) == scenario.promises

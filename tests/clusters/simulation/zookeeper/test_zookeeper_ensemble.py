@@ -1,0 +1,290 @@
+"""An ensemble under faults: what a majority has is kept, and only a majority serves."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from zookeeper_toys import Client, ZkStage
+
+from clusters.node_port.zookeeper import (
+    Create,
+    Exists,
+    GetChildren,
+    GetData,
+    SessionEvent,
+    SessionState,
+    SetData,
+    Sync,
+    ZkError,
+    ZkResponse,
+)
+from clusters.simulation.host import Host, HostState
+from clusters.simulation.zookeeper.sessioned import SessionedNode
+from clusters.simulation.zookeeper.transactions import Created, Ended, Refused, Started, Updated
+
+LOST = ZkError.CONNECTION_LOSS
+
+
+def use(stage: ZkStage, client: int, server: Host) -> None:
+    """Have a client go on at this server."""
+    node = stage.hosts[client].node
+    assert isinstance(node, SessionedNode)
+    session = node._session
+    if stage.ensemble.hosts[session._at] is not server:
+        session._at = stage.ensemble.hosts.index(server) - 1
+        session._lose(stage.world.now_ns)
+        stage.state(client, SessionState.SUSPENDED, SessionState.CONNECTED)
+    assert stage.ensemble.hosts[session._at] is server
+
+
+def leader_of(stage: ZkStage) -> Host:
+    stage.until(lambda: stage.ensemble.leader is not None)
+    leader = stage.ensemble.leader
+    assert leader is not None
+    return leader
+
+
+def cut(stage: ZkStage, one: Host) -> Callable[[], None]:
+    """Cut a server from the others; return how to heal it."""
+    others = [host.number for host in stage.ensemble.hosts if host is not one]
+    flows = [pair for n in others for pair in ((n, one.number), (one.number, n))]
+    stage.world.network.block(flows)
+    return lambda: stage.world.network.unblock(flows)
+
+
+def test_a_read_at_a_follower_may_be_stale_and_a_sync_makes_it_catch_up() -> None:
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    behind = next(host for host in stage.ensemble.hosts if host is not leader)
+    use(stage, 0, leader)
+    use(stage, 1, behind)
+    stage.do(0, Create("/a", b"1"))
+    stage.do(1, Sync("/"))
+    stage.world.network.block([(leader.number, behind.number)])
+    stage.do(0, SetData("/a", b"2"))
+    assert stage.do(1, GetData("/a")).outcomes[0].data == b"1"
+    synced = stage.ask(1, Sync("/"))
+    read = stage.ask(1, GetData("/a"))
+    stage.run(50)
+    assert stage.clients[1].answer(synced) is None
+    stage.world.network.unblock([(leader.number, behind.number)])
+    stage.until(lambda: stage.clients[1].answer(read) is not None)
+    answer = stage.clients[1].answer(read)
+    assert answer is not None
+    assert answer.outcomes[0].data == b"2"
+
+
+def test_a_leader_without_a_majority_acknowledges_nothing_and_soon_serves_nobody() -> None:
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    use(stage, 0, leader)
+    heal = cut(stage, leader)
+    asked = stage.ask(0, Create("/alone", b""))
+    stage.run(100)
+    assert stage.clients[0].answer(asked) is None
+    stage.until(lambda: not stage.ensemble.server(leader).peer.is_serving)
+    stage.until(lambda: stage.clients[0].answer(asked) is not None)
+    answer = stage.clients[0].answer(asked)
+    assert answer is not None
+    assert answer.error == LOST
+    stage.state(0, SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.CONNECTED)
+    assert stage.do(0, Create("/b", b"")).error == 0
+    heal()
+    stage.run(2000)
+    assert stage.ensemble.server(leader).tree.read(Exists("/alone")).error == ZkError.NO_NODE
+    assert stage.ensemble.server(leader).tree.read(Exists("/b")).error == 0
+
+
+def test_a_server_that_comes_back_from_a_partition_deposes_no_leader() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    epoch = stage.ensemble.server(leader).peer.epoch
+    heal = cut(stage, next(host for host in stage.ensemble.hosts if host is not leader))
+    stage.run(5000)
+    heal()
+    stage.run(3000)
+    assert stage.ensemble.leader is leader
+    assert stage.ensemble.server(leader).peer.epoch == epoch
+
+
+def test_two_of_three_serve_and_one_does_not() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    stage.do(0, Create("/a", b""))
+    first, second, _ = stage.ensemble.hosts
+    stage.world.kill(first)
+    stage.run(3000)
+    assert stage.do(0, Exists("/a")).error == 0
+    stage.world.kill(second)
+    stage.run(3000)
+    assert stage.do(0, Exists("/a")).error == LOST
+    stage.ensemble.start()
+    stage.run(3000)
+    assert stage.do(0, Exists("/a")).error == 0
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_what_was_acknowledged_survives_the_loss_of_all_power(servers: int) -> None:
+    stage = ZkStage(servers, 1)
+    stage.open(timeout_ms=4000)
+    names = [f"/n{number}" for number in range(20)]
+    for name in names:
+        stage.do(0, Create(name, b""))
+    unsure = [stage.ask(0, Create(f"/x{number}", b"")) for number in range(20)]
+    stage.run(1)
+    for host in stage.ensemble.hosts:
+        stage.world.cut_power(host)
+    stage.run(100)
+    stage.ensemble.start()
+    leader_of(stage)
+    stage.run(5000)
+    assert all(stage.do(0, Exists(name)).error == 0 for name in names)
+    assert all(stage.clients[0].answer(one) is not None for one in unsure)
+
+
+def test_a_session_lives_through_the_change_of_the_leader() -> None:
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=2000)
+    stage.do(0, Create("/e", b"", ephemeral=True))
+    for _ in range(3):
+        stage.world.kill(leader_of(stage))
+        stage.run(2500)
+        stage.ensemble.start()
+        stage.run(1000)
+    assert stage.do(1, Exists("/e")).error == 0
+    stage.world.kill(stage.hosts[0])
+    stage.run(4000)
+    assert stage.do(1, Exists("/e")).error == ZkError.NO_NODE
+
+
+def test_the_log_tells_what_every_transaction_did() -> None:
+    stage = ZkStage(1, 1)
+    stage.open(timeout_ms=1000)
+    stage.do(0, Create("/q", b""))
+    stage.do(0, Create("/q/n-", b"1", sequential=True), Create("/q/e", b"", ephemeral=True))
+    stage.do(0, SetData("/q", b"2"))
+    stage.do(0, SetData("/q", b"3", 7))
+    stage.close(0)
+    found = list(stage.ensemble.transactions())
+    session = found[0].session
+    assert [one.made for one in found] == [
+        (Started(1000),),
+        (Created("/q", b"", 0, 1),),
+        (Created("/q/n-0000000000", b"1", 0, 1), Created("/q/e", b"", session, 2)),
+        (Updated("/q", b"2", 1),),
+        (Refused(ZkError.BAD_VERSION),),
+        (Ended(("/q/e",)),),
+    ]
+    assert [one.zxid for one in found] == [1 << 32 | number for number in range(1, 7)]
+
+
+class Storm:
+    """Faults and writes at random; what was acknowledged, by client."""
+
+    def __init__(self, seed: int, servers: int) -> None:
+        self.random = Random(seed)
+        self.stage = ZkStage(servers, 3, seed=seed)
+        self.stage.open(timeout_ms=3000)
+        self.written: list[tuple[int, int, str]] = []
+        """(client, correlation, name)."""
+        self.blocked: list[tuple[int, int]] = []
+        self.stage.do(0, Create("/q", b""))
+
+    def step(self) -> None:
+        stage, draw = self.stage, self.random
+        for number, client in enumerate(stage.clients):
+            if client.states[-1] is SessionState.EXPIRED:
+                stage.open(number)
+            name = f"/q/{len(self.written)}"
+            self.written.append((number, stage.ask(number, Create(name, b"")), name))
+            stage.ask(number, GetChildren("/q"))
+        if draw.random() < 0.1:
+            self.strike(draw.choice(stage.ensemble.hosts))
+        stage.run(draw.uniform(0, 60))
+
+    def strike(self, host: Host) -> None:
+        world, network = self.stage.world, self.stage.world.network
+        if host.state is HostState.DOWN:
+            world.start(host)
+        elif host.state is HostState.PAUSED:
+            world.resume(host)
+        elif self.blocked:
+            network.unblock(self.blocked)
+            self.blocked = []
+        else:
+            fault = self.random.choice(("kill", "power", "pause", "cut"))
+            if fault == "kill":
+                world.kill(host)
+            elif fault == "power":
+                world.cut_power(host)
+            elif fault == "pause":
+                world.pause(host)
+            else:
+                other = self.random.choice([*self.stage.ensemble.hosts, *self.stage.hosts])
+                flows = [(host.number, other.number), (other.number, host.number)]
+                self.blocked = self.random.sample(flows, self.random.randint(1, 2))
+                network.block(self.blocked)
+
+    def heal(self) -> None:
+        stage = self.stage
+        stage.world.network.unblock(self.blocked)
+        for host in stage.ensemble.hosts:
+            if host.state is HostState.PAUSED:
+                stage.world.resume(host)
+        stage.ensemble.start()
+        leader_of(stage)
+        stage.run(8000)
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_an_ensemble_keeps_its_promises_under_faults(seed: int, servers: int) -> None:
+    storm = Storm(seed, servers)
+    for _ in range(200):
+        storm.step()
+    storm.heal()
+    stage = storm.stage
+    names = {
+        entry.path
+        for one in stage.ensemble.transactions()
+        for entry in one.made
+        if isinstance(entry, Created)
+    }
+    answers = [stage.clients[number].answer(asked) for number, asked, _ in storm.written]
+    acknowledged = [
+        name
+        for (_, _, name), answer in zip(storm.written, answers, strict=True)
+        if answer is not None and not answer.error
+    ]
+    assert len(acknowledged) > 50
+    assert set(acknowledged) <= names
+    assert all(answer is not None for answer in answers)
+    trees = [stage.ensemble.server(host).tree for host in stage.ensemble.hosts]
+    assert all(
+        {path: one.stat() for path, one in tree.znodes.items()}
+        == {path: one.stat() for path, one in trees[0].znodes.items()}
+        for tree in trees
+    )
+    for client in stage.clients:
+        assert_it_only_goes_forward(client)
+
+
+def assert_it_only_goes_forward(client: Client) -> None:
+    """Assert that no answer of a session shows less than one before it."""
+    zxid, mine, wrote = 0, set[str](), 0
+    for one in client.heard:
+        if isinstance(one, SessionEvent) and one.state is SessionState.EXPIRED:
+            zxid, mine = 0, set()
+        elif isinstance(one, ZkResponse) and not one.error:
+            assert one.zxid >= zxid
+            zxid = one.zxid
+            outcome = one.outcomes[0]
+            if outcome.path:
+                mine.add(outcome.path.rpartition("/")[2])
+                wrote += 1
+            else:
+                assert mine - {"q"} <= set(outcome.children)
+    assert wrote
