@@ -10,8 +10,9 @@ from typing import Final
 
 from clusters.kafka_port import of_kafka
 from clusters.port import CLIENTS
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.quorum_cluster import build
 from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
 from harness.prepare.reference import rules_without

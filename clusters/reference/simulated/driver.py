@@ -3,7 +3,7 @@
 from typing import Any, Final, Never
 
 from clusters.reference.driver import ReferenceDriver
-from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
 
 __all__ = ["DRIVER", "SimulatedDriver"]
 
@@ -11,7 +11,7 @@ __all__ = ["DRIVER", "SimulatedDriver"]
 class SimulatedDriver:
     """`clusters.system.Driver`, as far as virtual time has hosts, directories and clocks."""
 
-    cluster = SimulatedCluster
+    cluster = SimulatedQuorumCluster
     prepare = ReferenceDriver.prepare
 
     def build(self, *_: Any, **__: Any) -> Never:
