@@ -13,6 +13,11 @@ So a request that was answered without an error by a version later than the one 
 to agree with the version before that one, and with the last registrations before its metadata
 offset. An answer without a new version is not judged: the offset at which it was given is unknown.
 
+An IsrChange names no partition epoch. One that alone can have made a version (its ISR, at a time
+between when it was passed on and when it was answered) has to agree in the same way; its sender's
+incarnation id stands for the broker epoch (INVALID_INCARNATION_ID), another sender than the leader
+and another leader epoch are answered NOT_LEADER_OR_FOLLOWER.
+
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
 """
@@ -22,7 +27,14 @@ from typing import Any, Final, NamedTuple
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
-from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
+from checkers.metadata.isr_changes import (
+    ISR_CHANGE,
+    NO_REQUESTS,
+    Requests,
+    isr_changes,
+    made,
+    requests_by_partition,
+)
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, by_partition
@@ -34,6 +46,8 @@ __all__ = ["CHECKS", "NAME", "bypassed_epoch_checks"]
 NAME: Final = "epoch-check-bypassed"
 _UNCHECKED: Final = -1
 _STALE: Final = "STALE_BROKER_EPOCH"
+_OLD: Final = "INVALID_INCARNATION_ID"
+_NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
 _INELIGIBLE: Final = "INELIGIBLE_REPLICA"
 
 
@@ -54,10 +68,12 @@ class _Claim(NamedTuple):
 def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
     """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
+    changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
-        mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
-        return _judged(history, mine, seen)
+        place = (history.topic_id, history.partition)
+        yield from _judged(history, requests.get(place, NO_REQUESTS), seen)
+        yield from _changes_judged(history, changes.get(place, NO_REQUESTS), seen)
 
     return by_partition(NAME, seen, judged)
 
@@ -73,27 +89,39 @@ def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterat
                 yield None if agrees else _proof(history, version, request, claim)
 
 
+def _changes_judged(
+    history: PartitionHistory, changes: Requests, seen: View
+) -> Iterator[Proof | None]:
+    for before, version in history.steps():
+        asked = isr_changes(version, changes, seen.facts)
+        if len(asked.sure) != 1 or asked.possible or before.isr == version.isr:
+            continue
+        (request,) = asked.sure
+        for claim in (*_of_brokers(request, version, seen), *_of_partition(request, before)):
+            agrees = claim.named == claim.in_force
+            yield None if agrees else _proof(history, version, request, claim)
+
+
 def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
     """Yield claims about the partition as it was, the one that tells most first."""
     sender, leader_epoch = request.of("broker_id"), request.of("leader_epoch")
     expected = request.of("partition_epoch")
+    of_change = request.api == ISR_CHANGE
     claims = [
         (
             leader_epoch,
             before.leader_epoch,
             "named leader epoch {named}, and that was {in_force}",
-            "FENCED_LEADER_EPOCH",
-        ),
-        (
-            expected,
-            before.partition_epoch,
-            "expected partition epoch {named}, and it was at {in_force}",
-            "INVALID_UPDATE_VERSION",
-        ),
+            _NOT_LEADER if of_change else "FENCED_LEADER_EPOCH",
+        )
     ]
+    if not of_change:
+        words = "expected partition epoch {named}, and it was at {in_force}"
+        claims.append((expected, before.partition_epoch, words, "INVALID_UPDATE_VERSION"))
     if sender is not None and before.leader != NO_LEADER:
         words = "came from broker {named}, and broker {in_force} led"
-        claims.insert(0, (sender, before.leader, words, "INVALID_REQUEST"))
+        refusal = _NOT_LEADER if of_change else "INVALID_REQUEST"
+        claims.insert(0, (sender, before.leader, words, refusal))
     for named, in_force, rule, refusal in claims:
         yield _Claim(
             named=named,
@@ -108,7 +136,8 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
 def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
     """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
-    of_sender = (sender, request.of("broker_epoch"), "its sender, broker {broker_id},", _STALE)
+    refusal = _OLD if request.api == ISR_CHANGE else _STALE
+    of_sender = (sender, request.of("broker_epoch"), "its sender, broker {broker_id},", refusal)
     members = zip(request.of("isr") or (), request.of("isr_epochs") or (), strict=False)
     of_members = ((one, epoch, "broker {broker_id}", _INELIGIBLE) for one, epoch in members)
     for broker_id, epoch, words, refusal in (of_sender, *of_members):
@@ -131,7 +160,7 @@ def _proof(
 ) -> Proof:
     about: dict[str, Any] = {} if claim.broker_id is None else {"broker_id": claim.broker_id}
     return Proof.of(
-        f"the AlterPartition of {{key}} sent at {{asked}} (frame {{frame}}) {claim.rule}, and "
+        f"the {{api}} of {{key}} sent at {{asked}} (frame {{frame}}) {claim.rule}, and "
         "{target} made the change at metadata offset {metadata_offset} instead of "
         "answering {refusal}",
         metadata_offsets={"offset": claim.offset, "metadata_offset": version.metadata_offset},
@@ -139,6 +168,7 @@ def _proof(
         frames={"frame": request.frame, "answer_frame": request.answer_frame},
         times={"asked": request.asked_ns},
         sources={"named": "frame", "in_force": "offset", "broker_id": "frame"},
+        api=request.api,
         key=history.key,
         **about,
         target=request.target,

@@ -7,7 +7,13 @@ answered without an error, means that the controller takes both for alive. The t
 side: the heartbeat reached the controller later than the proxy, and the registration was decided
 earlier than its answer got there. A heartbeat without an answer says nothing.
 
-Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`.
+Where brokers register in ZooKeeper, a controller learns of an incarnation later than it is there,
+at the latest by a heartbeat of it (MetadataHeartbeat, whose incarnation id stands for the epoch).
+So there the first heartbeat of the newer incarnation that the same controller answered without an
+error stands for the registration; it has to refuse older ones (INVALID_INCARNATION_ID).
+
+Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`; the draft
+"Controller heartbeats, broker incarnation ids".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +23,7 @@ import pyarrow as pa
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
+from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted
 from checkers.proof import Proof
@@ -38,21 +45,29 @@ def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # 
 
 def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
     answered = _answered(wire)
-    for heartbeat in rpcs(wire, "BrokerHeartbeat"):
+    for heartbeat in rpcs(wire, "BrokerHeartbeat", METADATA_HEARTBEAT):
         if heartbeat.response is None:
             continue
         broker_id = heartbeat.of("broker_id")
         # One that was held on its way reached the controller when it was let go.
         reached_ns, old = heartbeat.reached_ns or heartbeat.asked_ns, heartbeat.of("broker_epoch")
         for answered_ns, epoch, registration in answered.get(broker_id, ()):
-            if answered_ns < reached_ns and epoch > old:
+            same = registration.api != METADATA_HEARTBEAT or registration.target == heartbeat.target
+            if same and answered_ns < reached_ns and epoch > old:
                 yield broker_id, _proof(heartbeat, registration) if heartbeat.ok else None
                 break
 
 
 def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
-    """Return when each registration of a broker was answered, with the epoch that it was given."""
+    """Return when each registration of a broker was answered, with the epoch that it was given.
+
+    And, where brokers register in ZooKeeper, each heartbeat, with the one that it named.
+    """
     found: dict[int, list[tuple[int, int, Rpc]]] = {}
+    for rpc in rpcs(wire, METADATA_HEARTBEAT):
+        if rpc.ok and rpc.answered_ns is not None:
+            told = (rpc.answered_ns, rpc.of("broker_epoch"), rpc)
+            found.setdefault(rpc.of("broker_id"), []).append(told)
     for rpc in rpcs(wire, "BrokerRegistration"):
         epoch, answered_ns = rpc.answered("broker_epoch"), rpc.answered_ns
         if rpc.ok and epoch is not None and answered_ns is not None:
@@ -61,11 +76,14 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
 
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
-    old, new = heartbeat.of("broker_epoch"), registration.answered("broker_epoch")
+    old = heartbeat.of("broker_epoch")
+    registered = registration.api != METADATA_HEARTBEAT
+    new = registration.answered("broker_epoch") if registered else registration.of("broker_epoch")
+    did = "registered that broker with" if registered else "answered one with"
     return Proof.of(
         "{target} answered a heartbeat of broker {broker_id} with broker epoch {old}, "
         "passed on to it at {reached} (frame {heartbeat_frame}), after "
-        "{registration_target} had registered that broker with broker epoch {new} at "
+        f"{{registration_target}} had {did} broker epoch {{new}} at "
         "{answered} (frame {frame})",
         values={"old": old, "new": new},
         frames={"frame": registration.frame, "heartbeat_frame": heartbeat.frame},
@@ -92,7 +110,8 @@ CHECKS: Final = (
             name=NAME,
             title="Two live incarnations hold one broker id",
             rule="A heartbeat that was passed on after a newer registration of its broker id had "
-            "been answered, with the broker epoch of an older one, was answered without an error.",
+            "been answered, with the broker epoch of an older one, was answered without an error; "
+            "where brokers register in ZooKeeper, after a heartbeat of a newer registration had.",
             meaning="The controller takes two processes for one broker; each hides that the other "
             "is gone.",
             case="an answered heartbeat of an older broker epoch than one that had been given out",

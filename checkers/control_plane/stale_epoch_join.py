@@ -26,10 +26,10 @@ from an old one. So there only requests that were sent before the registration a
 active controller is a broker, whose own requests cross no link: joins that are not on the tape are
 left out there.
 
-Only joins by AlterPartition are judged. Elections bring a leader into the ISR, too (uncleanly, or
-out of the ELR); those change the leader. A join under an unchanged leader whose request is not on
-the tape is a doubt; an empty tape judges nothing. If several requests
-may have made the change, all of them have to be stale.
+Only joins by AlterPartition or IsrChange are judged. Elections bring a leader into the ISR, too
+(uncleanly, or out of the ELR); those change the leader. A join under an unchanged leader whose
+request is not on the tape is a doubt; an empty tape judges nothing. If several requests may have
+made the change, all of them have to be stale.
 
 Source: KIP-903; KAFKA-14139, KAFKA-14617.
 """
@@ -43,7 +43,13 @@ from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
+from checkers.metadata.isr_changes import (
+    ISR_CHANGE,
+    NO_REQUESTS,
+    isr_changes,
+    proposals,
+    requests_by_partition,
+)
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, accepted_registrations
 from checkers.metadata.view import View, doubtful, spelled
@@ -114,18 +120,20 @@ def stale_joins(
 ) -> Iterator[JudgedJoins]:
     """Yield the judged joins of each of these partitions."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
+    changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
     told = _Told(accepted_registrations(tables["wire"]), follower_fetches(tables["wire"]))
     taped = bool(len(tables["wire"])) and not seen.facts.on_zookeeper
     for history in histories:
-        mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
+        place = (history.topic_id, history.partition)
+        mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
         joins: list[StaleJoin] = []
         judged_count, doubt = 0, ""
         for before, version in history.steps():
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
                 continue
-            made = proposals(version, mine)
-            candidates = made.sure or made.possible
+            made, by_change = proposals(version, mine), isr_changes(version, asked, seen.facts)
+            candidates = made.sure or by_change.sure or (*made.possible, *by_change.possible)
             if not candidates:
                 doubt = doubt or (_unseen(history, version, joined) if taped else "")
                 continue

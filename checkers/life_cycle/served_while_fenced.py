@@ -17,10 +17,14 @@ metadata (`describes`), which name the broker. A read is accused only if this is
 
 All with a slack for ticks, clocks that drift, and answers on their way.
 
+Where brokers register in ZooKeeper and send MetadataHeartbeats, the broker-side time-out is the
+lease: without an answer for that long a broker fences itself.
+
 A release of Kafka has no such lease: its broker learns from the metadata log that it was fenced,
 and may serve until then. There, what is found is told and allowed.
 
-Source: KIP-631 as it was first written, "Broker leases".
+Source: KIP-631 as it was first written, "Broker leases"; the draft "Controller heartbeats, broker
+incarnation ids", "Broker-Side Heartbeat Timeout".
 """
 
 from bisect import bisect_left
@@ -34,6 +38,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
+from checkers.metadata.metadata_heartbeats import BROKER_SIDE, METADATA_HEARTBEAT, timeouts_ms
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import session_timeouts_ns
 from checkers.metadata.view import View, counted, doubtful
@@ -47,7 +52,8 @@ NAME: Final = "served-while-fenced"
 _SLACK_NS: Final = 250_000_000
 _DRIFT_SHARE: Final = 100
 """The divisor of a lease that gives how far a broker's clock may run behind."""
-_HEARTBEAT: Final = "BrokerHeartbeat"
+_NS_A_MILLISECOND: Final = 1_000_000
+_HEARTBEATS: Final = ("BrokerHeartbeat", METADATA_HEARTBEAT)
 _ANSWERS: Final = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE")
 """The answers by which a broker shows its metadata; other errors may be the client's own."""
 
@@ -77,7 +83,7 @@ def served_while_fenced(tables: Tables, seen: View) -> Judged:
 
     Reads `describes`, `wire` and `node_settings`.
     """
-    timeouts_ns = session_timeouts_ns(tables["node_settings"])
+    timeouts_ns = _leases_ns(tables["node_settings"])
     reads, contacts = _reads(tables["describes"]), _contacts(tables["wire"])
     if not timeouts_ns:
         yield from doubtful(NAME, "no settings are known")
@@ -86,6 +92,13 @@ def served_while_fenced(tables: Tables, seen: View) -> Judged:
     for node in sorted(contacts):
         answers = _judged(node, reads.get(node, []), _Leases(contacts[node], lease_ns))
         yield node, counted(NAME, node, answers, allowed=not seen.facts.leases)
+
+
+def _leases_ns(node_settings: pa.Table) -> Mapping[str, int]:
+    """Return the time-out after which each node fences itself, or is fenced."""
+    own_ms = timeouts_ms(node_settings, BROKER_SIDE)
+    own_ns = {node: timeout_ms * _NS_A_MILLISECOND for node, timeout_ms in own_ms.items()}
+    return own_ns or session_timeouts_ns(node_settings)
 
 
 def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
@@ -102,7 +115,7 @@ def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
 def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
     """Return each broker's answers without an error, in the order in which they were passed on."""
     found: dict[str, list[Rpc]] = {}
-    for rpc in rpcs(wire, _HEARTBEAT, "BrokerRegistration"):
+    for rpc in rpcs(wire, *_HEARTBEATS, "BrokerRegistration"):
         if rpc.ok and rpc.returned_ns is not None:
             found.setdefault(rpc.source, []).append(rpc)
     return {
@@ -125,7 +138,7 @@ class _Leases:
     def __post_init__(self) -> None:
         self._returned_ns = [rpc.returned_ns or 0 for rpc in self.contacts]
         self._newest = list(accumulate(self.contacts, _newer))
-        beats = (rpc if rpc.api == _HEARTBEAT else None for rpc in self.contacts)
+        beats = (rpc if rpc.api in _HEARTBEATS else None for rpc in self.contacts)
         self._newest_beats = list(accumulate(beats, _newer_of_any))
 
     def is_known(self, read: _Read) -> bool:

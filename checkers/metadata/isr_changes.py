@@ -1,8 +1,12 @@
-"""AlterPartition requests matched with partition versions: who asked for which version.
+"""Requests to change an ISR matched with partition versions: who asked for which version.
 
-A request names the partition epoch that it expects, and can make the next one only. It made a
-version for certain if it was answered without an error by that version's epoch. A request whose
+An AlterPartition names the partition epoch that it expects, and can make the next one only. It made
+a version for certain if it was answered without an error by that version's epoch. A request whose
 answer no client saw may have made a version or not.
+
+An IsrChange (of the draft "Controller heartbeats, broker incarnation ids") names no partition
+epoch, and is not answered with one. It can have made a version of the ISR that it asks for, at a
+time between when it was passed on and when its answer was there.
 """
 
 from collections import Counter
@@ -17,10 +21,12 @@ from checkers.metadata.partition_states import PartitionHistory, PartitionVersio
 from checkers.metadata.rpcs import Rpc, rpcs
 
 __all__ = [
+    "ISR_CHANGE",
     "NO_REQUESTS",
     "Proposals",
     "Requests",
     "Wish",
+    "isr_changes",
     "made",
     "proposals",
     "repeated_wishes",
@@ -28,6 +34,7 @@ __all__ = [
     "wish",
 ]
 
+ISR_CHANGE: Final = "IsrChange"
 _DEFINITE: Final = (
     "INVALID_UPDATE_VERSION",
     "INELIGIBLE_REPLICA",
@@ -77,9 +84,12 @@ NO_REQUESTS: Final = Requests((), {})
 
 
 def requests_by_partition(
-    wire: pa.Table, histories: Mapping[tuple[str, int], PartitionHistory]
+    wire: pa.Table,
+    histories: Mapping[tuple[str, int], PartitionHistory],
+    *,
+    api: str = "AlterPartition",
 ) -> Mapping[tuple[str, int], Requests]:
-    """Return the AlterPartition items on the tape by (topic id, partition), by arrival.
+    """Return the items of requests to change ISRs by (topic id, partition), by arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
     """
@@ -87,7 +97,7 @@ def requests_by_partition(
     for history in histories.values():
         ids.setdefault(history.topic, set()).add(history.topic_id)
     found: dict[tuple[str, int], list[Rpc]] = {}
-    for rpc in rpcs(wire, "AlterPartition"):
+    for rpc in rpcs(wire, api):
         topic_id = rpc.of("topic_id")
         if topic_id is None:
             named = ids.get(rpc.of("topic"), set())
@@ -123,6 +133,24 @@ def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
         and set(rpc.of("isr") or ()) == set(version.isr)
     ]
     return Proposals(sure=tuple(sure), possible=tuple(possible))
+
+
+def isr_changes(version: PartitionVersion, requests: Requests, facts: Facts) -> Proposals:
+    """Return the IsrChanges that made this version or may have, by the time of its decision."""
+    earliest_ns = facts.earliest_ns(version.timestamp_ms)
+    latest_ns = facts.latest_ns(version.timestamp_ms)
+    fitting = [
+        rpc
+        for rpc in requests
+        if rpc.reached_ns is not None
+        and rpc.reached_ns <= latest_ns
+        and (rpc.answered_ns is None or rpc.answered_ns >= earliest_ns)
+        and set(rpc.of("isr") or ()) == set(version.isr)
+    ]
+    return Proposals(
+        sure=tuple(rpc for rpc in fitting if rpc.ok),
+        possible=tuple(rpc for rpc in fitting if rpc.response is None),
+    )
 
 
 def made(rpc: Rpc) -> int | None:

@@ -26,6 +26,7 @@ _COLUMNS: Final = (
     *("frame", "item", "connection", "source", "target", "direction", "time_ns", "forwarded_ns"),
     *("action", "api", "api_version", "correlation_id", "error", "topic", "topic_id", "partition"),
     *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
+    *("controller_epoch",),
     *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
     *("lowest_acknowledged_offset", "metadata_version"),
 )
@@ -136,11 +137,14 @@ def _in_order(rows: Iterable[_Row]) -> list[_Row]:
 
 
 def _answer(request: _Row, candidates: Iterable[_Row]) -> _Row | None:
-    """Return the item that speaks of the same partition; else the one that speaks of none."""
+    """Return the item that speaks of the same partition; else the one that speaks of none.
+
+    Of several that speak of none (IsrChange), the one in the same place.
+    """
     whole = None
     for row in candidates:
         if row["partition"] is None:
-            whole = row
+            whole = row if whole is None or row["item"] == request["item"] else whole
         elif row["partition"] == request["partition"] and _same_topic(row, request):
             return row
     return whole

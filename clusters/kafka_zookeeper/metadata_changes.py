@@ -7,11 +7,13 @@ it has one.
 | znode | row |
 |---|---|
 | `/brokers/ids/N` made | RegisterBrokerRecord, UnfenceBrokerRecord; the zxid is its broker epoch |
+| its content | BrokerInfoRecord, unknown to KRaft: its host, and the version of the content |
 | `/brokers/ids/N` gone | FenceBrokerRecord: its session has ended |
 | `/brokers/topics/T` made, gone | TopicRecord, RemoveTopicRecord; its content has the replicas |
 | `/admin/delete_topics/T` made | TopicDeletionRecord, unknown to KRaft: the deletion is decided |
 | `/brokers/topics/T/partitions/P/state` | PartitionRecord, then a PartitionChangeRecord a change |
 | `/controller_epoch` | LeaderChangeMessage: the broker in `/controller` is the active controller |
+| `/brokers/hosts/H` | BrokerHostRecord, RemoveBrokerHostRecord: the id of a broker on host H |
 | `/config/topics/T`, `/config/brokers/N` | ConfigRecord, one a setting that changed |
 
 The version of `state` is the partition epoch. Unlike KRaft's, each of its changes states both
@@ -46,6 +48,7 @@ _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 _DELETION: Final = re.compile(r"/admin/delete_topics/([^/]+)")
 _BROKER: Final = re.compile(r"/brokers/ids/(\d+)")
+_HOST: Final = re.compile(r"/brokers/hosts/([^/]+)")
 _CONFIG: Final = re.compile(r"/config/(topics|brokers)/([^/]+)")
 _CONTROLLER: Final = "/controller"
 _CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -132,15 +135,11 @@ class MetadataChanges:
             yield from self._configured(path, found[1], found[2], content)
         elif found := _DELETION.fullmatch(path):
             yield {"type": "TopicDeletionRecord", "topic": found[1], "detail": path}
-        elif czxid is not None and (found := _BROKER.fullmatch(path)):
-            registered = {"broker_id": int(found[1]), "broker_epoch": czxid, "detail": path}
-            yield {
-                "type": "RegisterBrokerRecord",
-                "fenced": True,
-                "in_controlled_shutdown": False,
-                **registered,
-            }
-            yield {"type": "UnfenceBrokerRecord", "fenced": False, **registered}
+        elif found := _HOST.fullmatch(path):
+            given = {"name": found[1], "broker_id": content.get("broker.id")}
+            yield {"type": "BrokerHostRecord", **given, "detail": json.dumps(content)}
+        elif found := _BROKER.fullmatch(path):
+            yield from self._broker(path, int(found[1]), content, czxid)
 
     def _gone(self, path: str) -> Iterator[_Row]:
         if found := _BROKER.fullmatch(path):
@@ -150,6 +149,8 @@ class MetadataChanges:
                 "fenced": True,
                 "detail": path,
             }
+        elif found := _HOST.fullmatch(path):
+            yield {"type": "RemoveBrokerHostRecord", "name": found[1], "detail": path}
         elif path == _CONTROLLER:
             self._controller = None
         elif (found := _TOPIC.fullmatch(path)) and (topic := self._topics.pop(found[1], None)):
@@ -161,6 +162,27 @@ class MetadataChanges:
             }
         for known in (self._states, self._settings, self._owners):
             known.pop(path, None)
+
+    def _broker(
+        self, path: str, broker_id: int, content: _Json, czxid: int | None
+    ) -> Iterator[_Row]:
+        if czxid is not None:
+            registered = {"broker_id": broker_id, "broker_epoch": czxid, "detail": path}
+            yield {
+                "type": "RegisterBrokerRecord",
+                "fenced": True,
+                "in_controlled_shutdown": False,
+                **registered,
+            }
+            yield {"type": "UnfenceBrokerRecord", "fenced": False, **registered}
+        if "host" in content:
+            yield {
+                "type": "BrokerInfoRecord",
+                "broker_id": broker_id,
+                "name": content["host"],
+                "value": str(content.get("version")),
+                "detail": json.dumps(content),
+            }
 
     def _elected(self, data: bytes | None) -> Iterator[_Row]:
         self._controller_epoch = int(data or b"-1")

@@ -14,6 +14,7 @@ __all__ = [
     "BROKER_STATE",
     "COMMITTED_METADATA",
     "CONTROLLER_ELECTED",
+    "FENCED_SELF",
     "FOLLOWS",
     "HIGH_WATERMARK",
     "LEADS",
@@ -45,6 +46,8 @@ ACKNOWLEDGED_METADATA: Final = "acknowledged-metadata"
 """(end offset, kind of the request, description): a client's write was acknowledged."""
 BROKER_STATE: Final = "broker-state"
 """(BrokerState, broker epoch): a transition of the life cycle."""
+FENCED_SELF: Final = "fenced-self"
+"""(broker epoch,): this broker heard nothing of the controller for the broker-side time-out."""
 LEADS: Final = "leads"
 """(partition key, leader epoch, log end offset): this broker leads from here on."""
 FOLLOWS: Final = "follows"

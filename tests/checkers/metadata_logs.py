@@ -12,6 +12,9 @@
     7 change t-0 isr 1 [leader 1] [replicas 1,2] [elr 2] [last-elr 2] [recovering] [recovered]
     8 noop / 9 begin / 10 abort / 11 end / 12 delete t / 13 clear-elr t
     8 to-delete t                       in the ZooKeeper generation, where the topic goes later
+    8 runs-on 1 h1 [version 4]          there, too: host h1 registered broker 1
+    9 session-ends 1                    there, too: that is over
+    8 keeps h1 1 / 9 forgets h1         there, too: the id that ZooKeeper keeps for host h1
     14 feature kraft.version 1
     15 producer-ids 1000 for 2 [epoch-is 3]
     16 config t min.insync.replicas 2   of all topics: `config - min.insync.replicas 2`
@@ -35,6 +38,9 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
+    at 3000 broker-2 beats epoch 33 -> ok at 3001          MetadataHeartbeat; or ok told fenced
+    at 3000 broker-1 to broker-2 tells epoch 2 for 33 -> ok at 3001       LeaderAndIsr
+    at 3000 broker-1 changes t-0 isr 1,2 leader-epoch 3 under 4 -> ok at 3005          IsrChange
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
 `describes` takes describes; they are numbered by line, and times are in ms:
@@ -49,7 +55,7 @@ unless a session epoch is said.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -238,6 +244,14 @@ _BROKER_VERBS = {
     "stopping": ("BrokerRegistrationChangeRecord", {"in_controlled_shutdown": True}),
     "unregister": ("UnregisterBrokerRecord", {}),
 }
+_ID = ("broker_id", int)
+_HOST = ("name", str)
+_HOST_VERBS: dict[str, tuple[str, tuple[tuple[str, Callable[[str], Any]], ...]]] = {
+    "runs-on": ("BrokerInfoRecord", (_ID, _HOST)),
+    "session-ends": ("FenceBrokerRecord", (_ID,)),
+    "keeps": ("BrokerHostRecord", (_HOST, _ID)),
+    "forgets": ("RemoveBrokerHostRecord", (_HOST,)),
+}
 _BARE_VERBS = {
     "noop": "NoOpRecord",
     "begin": "BeginTransactionRecord",
@@ -265,6 +279,11 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
     subject, *rest = arguments
     if verb == "leader":
         return {"type": "LeaderChangeMessage", "leader": int(subject)}
+    if verb in _HOST_VERBS:
+        kind, names_of = _HOST_VERBS[verb]
+        given = zip(names_of, arguments, strict=False)
+        value = rest[-1] if "version" in rest else None
+        return {"type": kind, "value": value, **{name: of(word) for (name, of), word in given}}
     if verb in _BROKER_VERBS:
         kind, columns = _BROKER_VERBS[verb]
         return {"type": kind, "broker_id": int(subject), **columns, **_told_epoch(rest)}
@@ -336,6 +355,9 @@ _APIS = {
     "alter": ("AlterPartition", 56),
     "register": ("BrokerRegistration", 62),
     "heartbeat": ("BrokerHeartbeat", 63),
+    "beats": ("MetadataHeartbeat", 10057),
+    "changes": ("IsrChange", 10058),
+    "tells": ("LeaderAndIsr", 4),
     "fetch": ("Fetch", 1),
     "fetches": ("Fetch", 1),
     "begin-epoch": ("BeginQuorumEpoch", 53),
@@ -410,6 +432,8 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     broker = int(found["source"].rpartition("-")[2])
     if found["verb"] == "alter":
         return _alter(words, answered, broker)
+    if found["verb"] == "changes":
+        return _change(words, broker)
     if found["verb"] == "fetches":
         return _fetches(words, broker), {}, {}
     told = dict(zip(words[::2], words[1::2], strict=True))
@@ -419,6 +443,11 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     if found["verb"] == "register":
         asked["incarnation_id"] = told.get("incarnation", f"{broker}-{found['at']}")
         answer["broker_epoch"] = int(answered[0]) if answered else -1
+    elif found["verb"] == "beats":
+        asked["broker_epoch"] = int(told["epoch"])
+        answer |= _wishes(answered[1] if answered else None)
+    elif found["verb"] == "tells":
+        asked = {"controller_epoch": int(told["epoch"]), "broker_epoch": int(told["for"])}
     elif found["verb"] == "heartbeat":
         asked |= {"broker_epoch": int(told["epoch"]), "fetch_offset": int(told.get("offset", -1))}
         asked |= _wishes(told.get("asking"))
@@ -458,6 +487,13 @@ def _fetches(words: list[str], broker: int) -> Row:
 
 def _wishes(word: str | None) -> Row:
     return {"fenced": word == "fenced", "shutting_down": word == "leave"}
+
+
+def _change(words: list[str], broker: int) -> tuple[Row, Row, Row]:
+    """An IsrChange names topics, and is answered by an error alone."""
+    asked, _, items = _alter([*words, "expecting", "0"], [], broker)
+    items |= {"topic": words[0].rpartition("-")[0], "topic_id": None}
+    return asked | {"partition_epoch": None} | items, items, items
 
 
 def _alter(words: list[str], answered: list[str], broker: int) -> tuple[Row, Row, Row]:

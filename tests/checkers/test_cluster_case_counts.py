@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pytest
-from ensemble_disks import disk, disks, logged, stored
+from ensemble_disks import Row, disk, disks, logged, stored
 from histories import history
 from metadata_logs import (
     FACTS,
+    ON_ZOOKEEPER,
     asked,
     case_count,
     describes,
@@ -21,11 +22,13 @@ from metadata_logs import (
 )
 
 from checkers.catalogue import TABLE_CHECKS, entry_of
+from checkers.control_plane.deposed_controller_write import deposed_controller_writes
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.fencing import fenced_too_early, fenced_too_late
 from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
 from checkers.control_plane.illegal_transition import illegal_transitions
+from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.control_plane.ineligible_member import ineligible_members
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
 from checkers.control_plane.metadata_divergence import metadata_divergences
@@ -33,14 +36,21 @@ from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
 from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from checkers.control_plane.stale_request_accepted import stale_requests_accepted
 from checkers.control_plane.two_leaders import two_leaders
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
+from checkers.life_cycle.controller_heartbeats import (
+    refused_incarnations,
+    timeouts_out_of_order,
+)
 from checkers.life_cycle.duplicate_id import duplicate_ids
+from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
 from checkers.life_cycle.refused_but_running import refused_but_running
 from checkers.life_cycle.served_while_fenced import served_while_fenced
+from checkers.life_cycle.shared_registration import shared_registrations
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
 from checkers.visibility.early_level import early_offers
@@ -56,6 +66,7 @@ from history.cluster_schema import (
     NODE_SETTINGS,
     QUORUM_CLAIMS,
 )
+from history.schema import FAULTS
 
 THREE = facts(controllers=3)
 MS = 1_000_000
@@ -113,6 +124,43 @@ EMPTY = {
 
 def given(log: str | pa.Table, frames: str = "", **others: pa.Table) -> Tables:
     return tables(log, frames, **{**EMPTY, **others})
+
+
+TAKEN = metadata_log(zookeeper_1="1 register 1 unfenced\n2 register 1 unfenced\n3 topic t")
+OFFICES = {
+    "metadata_log": metadata_log(
+        zookeeper_1="1 leader 1\n2 leader 2\n3 topic t\n4 partition t-0 replicas 1,2 isr 1,2 "
+        "leader 1\n5 change t-0 isr 2 leader 2"
+    )
+}
+
+
+TELLS = "at 9000 broker-2 to broker-1 tells epoch 1 for 1 -> {} at 9010"
+BEATS = "at 9000 broker-1 to broker-2 beats epoch 2 -> {} at 9010"
+HEARD = "at 300 broker-1 to broker-2 beats epoch 1 -> ok at 303"
+
+
+def side_by_side(broker_side: int) -> Tables:
+    told = {"controller.heartbeat.timeout.ms": 2000, "broker.heartbeat.timeout.ms": broker_side}
+    rows = ({"node": "broker-1", "name": name, "value": str(one)} for name, one in told.items())
+    return {"node_settings": rows_of(NODE_SETTINGS, *rows)}
+
+
+def sessions_of(*sessions: int) -> list[Row]:
+    """Transactions 1, 2, … of these sessions."""
+    return [
+        logged("zookeeper-1", zxid, "setData", "/z", session=session)
+        for zxid, session in enumerate(sessions, 1)
+    ]
+
+
+def hosts(log: str) -> Tables:
+    told = {"node": "broker-1", "name": "host.name", "value": "h1"}
+    return {
+        "metadata_log": metadata_log(zookeeper_1=log),
+        "node_settings": rows_of(NODE_SETTINGS, told),
+        "faults": FAULTS.empty_table(),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -453,6 +501,83 @@ CHECKS = (
         good=given(TOO_SMALL.format(2, "1,2"), records=sent(3000), metadata_offsets=KNOWN),
         good_count=1,
         nothing=given(TOO_SMALL.format(2, "1"), records=sent(3000)),
+    ),
+    Check(
+        kernel=deposed_controller_writes,
+        facts=ON_ZOOKEEPER,
+        bad={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 71))},
+        bad_count=1,
+        good={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 72))},
+        good_count=1,
+        nothing={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 99))},
+    ),
+    Check(
+        kernel=shared_registrations,
+        facts=ON_ZOOKEEPER,
+        bad={"metadata_log": TAKEN, **disks(*sessions_of(71, 72, 71))},
+        bad_count=1,
+        good={"metadata_log": TAKEN, **disks(*sessions_of(71, 72, 72))},
+        good_count=1,
+        nothing={"metadata_log": TAKEN, **disks(*sessions_of(71, 71, 71))},
+    ),
+    Check(
+        kernel=stale_requests_accepted,
+        facts=ON_ZOOKEEPER,
+        bad=given(TAKEN, TELLS.format("ok")),
+        bad_count=1,
+        good=given(TAKEN, TELLS.format("STALE_BROKER_EPOCH")),
+        good_count=1,
+        nothing=given(TAKEN, BEATS.format("ok")),
+    ),
+    Check(
+        kernel=refused_incarnations,
+        facts=ON_ZOOKEEPER,
+        bad=given(TAKEN, BEATS.format("INVALID_INCARNATION_ID")),
+        bad_count=1,
+        good=given(TAKEN, BEATS.format("ok")),
+        good_count=1,
+        nothing=given(TAKEN, TELLS.format("ok")),
+    ),
+    Check(
+        kernel=timeouts_out_of_order,
+        bad=side_by_side(2000),
+        bad_count=1,
+        good=side_by_side(2001),
+        good_count=1,
+        nothing=given(""),
+    ),
+    Check(
+        kernel=inactive_leaders,
+        facts=ON_ZOOKEEPER,
+        bad={**OFFICES, **side_by_side(2001), "wire": wire(HEARD.replace("broker-1", "broker-3"))},
+        bad_count=2,
+        good={**OFFICES, **side_by_side(2001), "wire": wire(HEARD)},
+        good_count=2,
+        nothing={**OFFICES, "node_settings": SETTINGS, "wire": wire(HEARD)},
+    ),
+    *(
+        Check(
+            kernel=kernel,
+            facts=ON_ZOOKEEPER,
+            bad=hosts(bad),
+            bad_count=1,
+            good=hosts(good),
+            good_count=1,
+            nothing=hosts("1 topic t"),
+        )
+        for kernel, bad, good in (
+            (wrong_ids, "1 keeps h1 1\n2 runs-on 2 h1", "1 keeps h1 1\n2 runs-on 1 h1"),
+            (
+                wrong_mappings,
+                "1 runs-on 2 h1\n2 noop at 11000\n3 topic t at 11001",
+                "1 runs-on 2 h1\n2 keeps h1 2\n3 topic t at 11001",
+            ),
+            (
+                host_garbage,
+                "1 runs-on 2 h1\n2 keeps g 2\n3 topic t at 90000",
+                "1 runs-on 2 h1\n2 keeps g 2\n3 forgets g at 30000",
+            ),
+        )
     ),
 )
 

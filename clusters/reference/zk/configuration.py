@@ -37,6 +37,8 @@ class ZkConfiguration(Configuration):
     """The host that its id is kept under in /brokers/hosts (H02)."""
     adopts_missing_ids: bool = False
     """Step b (H04): take the one id that topics name and no broker has."""
+    reserved_broker_id_max: int = 1_000
+    """reserved.broker.max.id: new ids of the sequence are above it."""
     garbage_scan_interval_ns: int = 60_000 * MS
     """How often the controller removes garbage below /brokers/hosts (H05); 0: never."""
     controlled_shutdown_retry_ns: int = 500 * MS

@@ -5,6 +5,8 @@ clients; its offset counts what was applied. Which partitions it leads and follo
 says: that is `assigned`. Either may be older than the other.
 """
 
+from typing import Final
+
 from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import Stat
 from clusters.reference.nodes.levels import LEVEL_EPOCHS, LEVEL_REGISTRATION
@@ -16,11 +18,13 @@ from clusters.reference.zk.rules import ZkRules
 
 __all__ = ["ZkSituation", "incarnation_of"]
 
+_UNREAD: Final = 1 << 30
+
 
 class ZkSituation(Situation):
     """The situation of a broker. `node_id` is -1 until the broker's id is found (H01)."""
 
-    __slots__ = ("asking", "assigned", "controller_epoch")
+    __slots__ = ("asking", "assigned", "configured", "controller_epoch")
 
     configuration: ZkConfiguration
     rules: ZkRules
@@ -32,9 +36,15 @@ class ZkSituation(Situation):
         """The highest controller epoch that this broker has heard of; -1: none."""
         self.assigned: dict[PartitionKey, PartitionState] = {}
         """The partitions that this broker leads or follows, as LeaderAndIsr said last."""
+        self.configured: dict[str, int] = {}
+        """The topics whose settings are read, with their ids."""
         # Rule member_incarnations_checked.
         names_incarnations = rules.member_incarnations_checked and self.speaks_heartbeats
         self.level = LEVEL_EPOCHS if names_incarnations else LEVEL_REGISTRATION
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """Return the value in force; before its settings are read, more than any ISR has."""
+        return super().min_insync_replicas(topic) if topic in self.configured else _UNREAD
 
     @property
     def speaks_heartbeats(self) -> bool:

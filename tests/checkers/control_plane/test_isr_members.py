@@ -209,6 +209,38 @@ def test_a_request_out_of_date_was_not_refused(
     assert not proofs(asked(bypassed_epoch_checks, tables(log, good), FACTS))
 
 
+@pytest.mark.parametrize(
+    ("change", "rule", "refusal"),
+    [
+        ("broker-1 changes t-0 isr 1,2 under 9", "its sender", "INVALID_INCARNATION_ID"),
+        ("broker-2 changes t-0 isr 1,2 under 3", "led since", "NOT_LEADER_OR_FOLLOWER"),
+        (
+            "broker-1 changes t-0 isr 1,2 leader-epoch 4 under 1",
+            "named leader epoch",
+            "NOT_LEADER_OR_FOLLOWER",
+        ),
+        ("broker-1 changes t-0 isr 1:1,2:2 under 1", "named broker 2", "INELIGIBLE_REPLICA"),
+    ],
+)
+def test_an_isr_change_out_of_date_was_not_refused(change: str, rule: str, refusal: str) -> None:
+    log = BEGIN + "10 change t-0 isr 1 at 500\n11 change t-0 isr 1,2 at 1100"
+    answered = f"at 1050 {change} -> {{}} at 1110"
+    given = tables(log, answered.format("ok"))
+    (proof,) = proofs(asked(bypassed_epoch_checks, given, FACTS))["t-0"]
+    assert "the IsrChange of t-0" in proof.sentence
+    assert rule in proof.sentence
+    assert refusal in proof.sentence
+    for good in (
+        answered.format(refusal),
+        "at 1050 broker-1 changes t-0 isr 1:1,2:3 under 1 -> ok at 1110",
+        # Another change than the one that was made.
+        answered.replace("isr 1,2", "isr 1").replace("isr 1:1,2:2", "isr 1:1").format("ok"),
+        # Answered before the change was made.
+        "at 50 broker-1 changes t-0 isr 1,2 under 9 -> ok at 60",
+    ):
+        assert not proofs(asked(bypassed_epoch_checks, tables(log, good), FACTS)), good
+
+
 def test_the_proof_of_a_bypassed_check_names_both_epochs() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1:1,2:2 -> ok 2 at 1110"

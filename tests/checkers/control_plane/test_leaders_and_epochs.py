@@ -236,6 +236,23 @@ def test_an_answer_skips_an_epoch_or_goes_back() -> None:
     assert not went_back(frames=alter.format(6))
 
 
+def test_two_incarnations_send_heartbeats_where_brokers_register_in_zookeeper() -> None:
+    def shared(*lines: str) -> dict[str, list[Proof]]:
+        return proofs(asked(shared_identities, {"wire": wire("\n".join(lines))}, FACTS))
+
+    new, old = (
+        "at 900 broker-2 beats epoch 9 -> ok at 910",
+        "at {} broker-2 beats epoch 3 -> {} at 950",
+    )
+    (proof,) = shared(new, old.format(911, "ok"))["broker 2"]
+    assert "had answered one with broker epoch 9" in proof.sentence
+    assert not shared(new, old.format(911, "INVALID_INCARNATION_ID"))
+    assert not shared(new, old.format(909, "ok"))
+    assert not shared(new.replace("-> ok at 910", "-> nothing"), old.format(911, "ok"))
+    # Another controller may not have heard of the newer one yet.
+    assert not shared(new, old.format(911, "ok").replace("broker-2", "broker-2 to broker-3"))
+
+
 def test_two_incarnations_are_served_under_one_id() -> None:
     def shared(*beats: str) -> dict[str, list[Proof]]:
         frames = (

@@ -116,6 +116,22 @@ def test_on_zookeeper_a_broker_may_register_anew_and_keep_its_connections() -> N
     assert not doubts(asked(stale_epoch_joins, unseen, ON_ZOOKEEPER))
 
 
+def test_an_isr_change_from_before_a_registration_lets_a_replica_in() -> None:
+    def told(frames: str) -> dict[str, list[Proof]]:
+        given = tables(metadata_log(zookeeper_1=LOG), frames)
+        return proofs(asked(stale_epoch_joins, given, ON_ZOOKEEPER))
+
+    change = "at {} passed {} broker-1 changes t-0 isr {} under 1 -> {} at 22010"
+    (proof,) = told(change.format(9812, 21_990, "1,2", "ok"))["t-0"]
+    assert "on the word of" in proof.sentence or "broker epoch 3" in proof.sentence
+    assert not told(change.format(21_900, 21_990, "1,2", "ok"))
+    assert not told(change.format(9812, 21_990, "1", "ok"))
+    assert not told(change.format(9812, 23_000, "1,2", "ok").replace("22010", "23010"))
+    # Version 1 names the incarnations of the members.
+    assert not told(change.format(9812, 21_990, "1:1,2:33", "ok"))
+    assert told(change.format(21_900, 21_990, "1:1,2:3", "ok"))
+
+
 def test_without_its_answer_a_registration_counts_from_when_it_was_appended() -> None:
     join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
     for sent, stale in ((9812, True), (19950, False), (21000, False)):

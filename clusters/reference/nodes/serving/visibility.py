@@ -33,7 +33,9 @@ _READS_MAX: Final = 10_000
 class Shown(Protocol):
     """The metadata that a broker shows to its clients, and the reads that wait for it."""
 
-    image: MetadataImage
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that is shown."""
 
     @property
     def controller_id(self) -> int:

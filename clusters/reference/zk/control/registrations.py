@@ -71,9 +71,18 @@ class Registrations:
         for broker_id in sorted(set(parts.states.known()) - there.keys()):
             self._changes.gone(now, broker_id, effects)
         for broker_id, (info, incarnation) in there.items():
-            if incarnation >= parts.states.incarnation_of(broker_id):
+            is_old = incarnation < parts.states.incarnation_of(broker_id)
+            if not is_old and not self._is_known(info, incarnation):
                 self._changes.registered(now, info, incarnation, effects)
         parts.decide(now, tuple, effects, finish=self._taken)
+
+    def _is_known(self, info: BrokerInfo, incarnation: int) -> bool:
+        known = self._parts.context.image.brokers.get(info.broker_id)
+        return known is not None and (known.incarnation_id, known.listeners, known.rack) == (
+            incarnation,
+            info.listeners,
+            info.rack,
+        )
 
     def _taken(self, now: int, effects: Effects) -> None:
         """All that was read is taken."""

@@ -1,0 +1,217 @@
+"""C18 inactive-leader: a broker leads of which the controller has not heard.
+
+Where brokers send MetadataHeartbeats, the controller keeps a state of each: inactive until its
+first heartbeat, and again once none came for the controller-side time-out. An inactive broker is
+treated as one that is absent. So of each partition:
+
+- whoever is elected has sent a heartbeat that reached the controller in office, not longer before
+  the election than the time-out;
+- who leads does not lead on for longer than the time-out after its last heartbeat. The controller
+  may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
+  as well. That it lived is known if it answered another broker afterwards.
+
+Both with `SLACK_NS`. A broker that has registered as legacy (version 4) is always active; a
+controller sends itself no heartbeat over a link. Only where nodes state the time-out and heartbeats
+are on the tape is anything judged.
+
+Source: the draft "Controller heartbeats, broker incarnation ids".
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from checkers.entry import Entry
+from checkers.facts import Judged, Tables
+from checkers.metadata.metadata_heartbeats import CONTROLLER_SIDE, heartbeats_of, timeouts_ms
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.sessions import Term, term_at, terms_of
+from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "NAME", "SLACK_NS", "inactive_leaders"]
+
+NAME: Final = "inactive-leader"
+SLACK_NS: Final = 5_000_000_000
+_SESSION: Final = "zookeeper.session.timeout.ms"
+_LEGACY: Final = "4"
+_NS_A_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What the run has of heartbeats and terms."""
+
+    seen: View
+    heartbeats: Mapping[int, Sequence[Rpc]]
+    terms: Sequence[Term]
+    legacy: frozenset[int]
+    timeout_ns: int
+    session_ns: int
+
+    def judges(self, leader: int, term: Term | None) -> bool:
+        """Return whether it is known what that controller heard of a leader."""
+        nodes = self.seen.facts.node_ids
+        own = term is not None and nodes.get(term.node) == leader
+        return term is not None and leader != NO_LEADER and not own and leader not in self.legacy
+
+    def last_heard(self, broker_id: int, term: Term, until_ns: int) -> Rpc | None:
+        """Return the last heartbeat that reached the controller in its term, until then."""
+        reached = (
+            rpc
+            for rpc in self.heartbeats.get(broker_id, ())
+            if rpc.target == term.node
+            and rpc.reached_ns is not None
+            and term.begin_earliest_ns <= rpc.reached_ns <= until_ns
+        )
+        return max(reached, key=lambda rpc: rpc.reached_ns or 0, default=None)
+
+    def answered_another(self, broker_id: int, term: Term, from_ns: int, until_ns: int) -> bool:
+        """Return whether the controller answered another broker between these times."""
+        return any(
+            from_ns <= (rpc.answered_ns or 0) <= until_ns and rpc.target == term.node
+            for other, several in self.heartbeats.items()
+            for rpc in several
+            if other != broker_id
+        )
+
+
+def inactive_leaders(tables: Tables, seen: View) -> Judged:
+    """Find them, by partition. Reads `wire`, `metadata_log` and `node_settings`."""
+    settings = tables["node_settings"]
+    timeouts = timeouts_ms(settings, CONTROLLER_SIDE)
+    record = _Record(
+        seen=seen,
+        heartbeats=heartbeats_of(tables["wire"]),
+        terms=() if seen.log.doubt else terms_of(seen.log, seen.facts),
+        legacy=frozenset(
+            one.broker_id
+            for one in seen.log.records
+            if one.type == "BrokerInfoRecord" and one.value == _LEGACY and one.broker_id is not None
+        ),
+        timeout_ns=max(timeouts.values(), default=0) * _NS_A_MS,
+        session_ns=max(timeouts_ms(settings, _SESSION).values(), default=0) * _NS_A_MS,
+    )
+
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
+        return _judged(history, record) if timeouts and record.heartbeats else iter(())
+
+    return by_partition(NAME, seen, judged)
+
+
+def _judged(history: PartitionHistory, record: _Record) -> Iterator[Proof | None]:
+    tenures = [
+        place
+        for place, version in enumerate(history.versions)
+        if not place or history.versions[place - 1].leader != version.leader
+    ]
+    for place in tenures:
+        version = history.versions[place]
+        term = term_at(record.terms, version.metadata_offset)
+        if term is not None and record.judges(version.leader, term):
+            yield _elected(history, version, term, record)
+            following = bisect_right(tenures, place)
+            ends = history.versions[tenures[following]] if following < len(tenures) else None
+            yield _stayed(history, version, ends, term, record)
+
+
+def _elected(
+    history: PartitionHistory, version: PartitionVersion, term: Term, record: _Record
+) -> Proof | None:
+    facts = record.seen.facts
+    latest_ns = facts.latest_ns(version.timestamp_ms)
+    last = record.last_heard(version.leader, term, latest_ns)
+    age_ns = facts.earliest_ns(version.timestamp_ms) - ((last and last.reached_ns) or 0)
+    if last is not None and age_ns <= record.timeout_ns + SLACK_NS:
+        return None
+    rule = "none of its heartbeats had reached {controller}, the controller since {since}"
+    if last is not None:
+        rule = "its last heartbeat had reached {controller}, the controller, at {reached}"
+    return _proof(
+        "broker {broker_id} was elected the leader of {key} at metadata offset {metadata_offset}; "
+        + rule,
+        history,
+        version,
+        term,
+        last,
+    )
+
+
+def _stayed(
+    history: PartitionHistory,
+    version: PartitionVersion,
+    ends: PartitionVersion | None,
+    term: Term,
+    record: _Record,
+) -> Proof | None:
+    facts = record.seen.facts
+    end_ns = (
+        facts.earliest_ns(record.seen.log.end_timestamp_ms)
+        if ends is None
+        else facts.earliest_ns(ends.timestamp_ms)
+    )
+    last = record.last_heard(version.leader, term, end_ns)
+    if last is None or term_at(record.terms, ends.metadata_offset if ends else OPEN_NS) is not term:
+        return None
+    bound_ns = (last.reached_ns or 0) + record.timeout_ns + record.session_ns + SLACK_NS
+    if not record.answered_another(version.leader, term, bound_ns, end_ns):
+        return None
+    return _proof(
+        "broker {broker_id} led {key} since metadata offset {metadata_offset} and until after "
+        "{until}; its last heartbeat had reached {controller}, the controller, at {reached}",
+        history,
+        version,
+        term,
+        last,
+        until=end_ns,
+    )
+
+
+def _proof(
+    rule: str,
+    history: PartitionHistory,
+    version: PartitionVersion,
+    term: Term,
+    last: Rpc | None,
+    **times: int,
+) -> Proof:
+    return Proof.of(
+        rule,
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        frames={"frame": None if last is None else last.frame},
+        times={
+            **times,
+            **({"since": term.begin_ns} if last is None else {"reached": last.reached_ns}),
+        },
+        sources={"broker_id": "metadata_offset"} | ({"reached": "frame"} if last else {}),
+        broker_id=version.leader,
+        key=history.key,
+        controller=term.node,
+    )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C18",
+            name=NAME,
+            title="A broker leads that the controller has not heard of",
+            rule="A broker that is not legacy was elected the leader of a partition without a "
+            "heartbeat that had reached the controller in office within the controller-side "
+            "time-out and 5 s; or it led on for longer than that and a session's time-out after "
+            "its last one, while the controller answered others.",
+            meaning="Clients are sent to a broker that is cut off from the controller, and so "
+            "serves what is out of date.",
+            case="a leadership of a broker other than the controller and not legacy: its begin, "
+            "and its end",
+            source="Draft: controller heartbeats, broker incarnation ids",
+            needs=("wire", "metadata_log", "node_settings", "transaction_log"),
+        ),
+        kernel=inactive_leaders,
+        tables=("wire", "metadata_log", "node_settings"),
+    ),
+)

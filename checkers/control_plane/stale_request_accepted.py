@@ -1,0 +1,162 @@
+"""C17 stale-request-accepted: a broker carried out a request of a controller that is out of date.
+
+Where ZooKeeper has the metadata, the controller tells brokers what they lead and follow
+(LeaderAndIsr), what to stop (StopReplica) and what to show (UpdateMetadata). A request that was
+long on its way must do nothing any more:
+
+- one with a controller epoch below that of a request which the broker had answered before
+  (STALE_CONTROLLER_EPOCH). A broker that restarted has no memory of the other request, so both must
+  lie between two registrations of the broker;
+- one with another broker epoch than the registration that it has (STALE_BROKER_EPOCH, KIP-380), if
+  that had been made `LEARNT_NS` before the request was passed on: a broker learns its epoch from
+  ZooKeeper's answer. Requests of older versions name no broker epoch.
+
+A request with an answer that has another error was looked at, and not refused as it had to be.
+
+Source: KIP-380; `ReplicaManager.becomeLeaderOrFollower`, `KafkaApis.isBrokerEpochStale`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from checkers.entry import Entry
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "LEARNT_NS", "NAME", "stale_requests_accepted"]
+
+NAME: Final = "stale-request-accepted"
+LEARNT_NS: Final = 2_000_000_000
+_APIS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
+_OLD_CONTROLLER: Final = "STALE_CONTROLLER_EPOCH"
+_OLD_BROKER: Final = "STALE_BROKER_EPOCH"
+
+
+def stale_requests_accepted(tables: Tables, seen: View) -> Judged:
+    """Find them, by broker. Reads `wire` and `metadata_log`."""
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    by_target: dict[str, list[Rpc]] = {}
+    for rpc in rpcs(tables["wire"], *_APIS):
+        if rpc.of("item") == 0 and rpc.reached_ns is not None and rpc.response is not None:
+            by_target.setdefault(rpc.target, []).append(rpc)
+    registrations = _registrations(seen)
+    for node, requests in sorted(by_target.items()):
+        ordered = sorted(requests, key=lambda rpc: rpc.reached_ns or 0)
+        mine = registrations.get(seen.facts.node_ids.get(node, -1), ())
+        yield node, counted(NAME, node, _judged(ordered, mine, seen.facts))
+
+
+def _registrations(seen: View) -> Mapping[int, Sequence[BrokerVersion]]:
+    return {one.broker_id: tuple(one.registrations()) for one in seen.brokers.values()}
+
+
+def _judged(
+    requests: Sequence[Rpc], registrations: Sequence[BrokerVersion], facts: Facts
+) -> Iterator[Proof | None]:
+    newest: Rpc | None = None
+    for rpc in requests:
+        before = _before(newest, rpc, registrations, facts)
+        if before is not None:
+            refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
+            yield None if refused else _of_controller(rpc, before)
+        known = _known(rpc, registrations, facts)
+        if known is not None and rpc.of("broker_epoch") is not None and rpc.of("broker_epoch") >= 0:
+            is_its = rpc.of("broker_epoch") >= known.broker_epoch
+            refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
+            yield None if is_its or refused else _of_broker(rpc, known)
+        if newest is None or _epoch(rpc) >= _epoch(newest):
+            newest = rpc
+
+
+def _epoch(rpc: Rpc) -> int:
+    found = rpc.of("controller_epoch")
+    return -1 if found is None else int(found)
+
+
+def _before(
+    newest: Rpc | None, rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts
+) -> Rpc | None:
+    """Return the request of a later controller that the same process had answered before."""
+    if newest is None or not 0 <= _epoch(rpc) < _epoch(newest):
+        return None
+    assert newest.answered_ns is not None
+    assert rpc.reached_ns is not None
+    restarted = any(
+        facts.latest_ns(one.timestamp_ms) >= (newest.reached_ns or 0)
+        and facts.earliest_ns(one.timestamp_ms) <= (rpc.answered_ns or rpc.reached_ns)
+        for one in registrations
+    )
+    return newest if newest.answered_ns < rpc.reached_ns and not restarted else None
+
+
+def _known(rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts) -> BrokerVersion | None:
+    """Return the last registration that the broker surely knew when the request came."""
+    assert rpc.reached_ns is not None
+    by_then = [
+        one
+        for one in registrations
+        if facts.latest_ns(one.timestamp_ms) + LEARNT_NS < rpc.reached_ns
+    ]
+    return by_then[-1] if by_then else None
+
+
+def _of_controller(rpc: Rpc, before: Rpc) -> Proof:
+    return Proof.of(
+        "{target} answered the {api} of {source}, passed on at {reached} (frame {frame}), with "
+        "{error}: it has controller epoch {epoch}, and one with controller epoch {newer} had been "
+        "answered at {answered} (frame {before})",
+        frames={"frame": rpc.frame, "before": before.frame},
+        values={"epoch": _epoch(rpc), "newer": _epoch(before)},
+        times={"reached": rpc.reached_ns, "answered": before.answered_ns},
+        sources=dict.fromkeys(("epoch", "reached", "api"), "frame")
+        | dict.fromkeys(("newer", "answered"), "before"),
+        target=rpc.target,
+        api=rpc.api,
+        source=rpc.source,
+        error=rpc.error,
+    )
+
+
+def _of_broker(rpc: Rpc, known: BrokerVersion) -> Proof:
+    return Proof.of(
+        "{target} answered the {api} of {source}, passed on at {reached} (frame {frame}), with "
+        "{error}: it is for broker epoch {epoch}, and the broker had registered with {registered} "
+        "at metadata offset {metadata_offset}",
+        metadata_offsets={"metadata_offset": known.registration_offset},
+        frames={"frame": rpc.frame},
+        values={"epoch": rpc.of("broker_epoch"), "registered": known.broker_epoch},
+        times={"reached": rpc.reached_ns},
+        sources=dict.fromkeys(("epoch", "reached", "api"), "frame")
+        | {"registered": "metadata_offset"},
+        target=rpc.target,
+        api=rpc.api,
+        source=rpc.source,
+        error=rpc.error,
+    )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C17",
+            name=NAME,
+            title="A broker carried out a controller's request that is out of date",
+            rule="A LeaderAndIsr, StopReplica or UpdateMetadata with a controller epoch below one "
+            "that the broker had answered before, or with a broker epoch below that of its "
+            "registration, was not answered STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.",
+            meaning="What a controller decided long ago happens to a broker now.",
+            case="a request that is out of date by a controller epoch, or one that names a broker "
+            "epoch",
+            source="KIP-380",
+            needs=("wire", "metadata_log", "transaction_log"),
+        ),
+        kernel=stale_requests_accepted,
+        tables=("wire", "metadata_log"),
+    ),
+)

@@ -1,0 +1,312 @@
+"""L2 wrong-id, L4 wrong-host-mapping, L4b host-garbage: broker ids by host name.
+
+A broker's id comes from the first of these that there is: its configuration; its disk; the id that
+ZooKeeper keeps for its host, if no other broker has that registered (step a); if step b is adopted,
+the one id that topics name and no broker has registered, where several are an error; a new id. The
+log has what ZooKeeper knew at the registration. The disk is known from the log, too: a host that
+had an id has it on its disk, until a fault wiped that.
+
+A broker reads some time before it registers, and what it read may have changed meanwhile. So a
+registration is accused if its id was not the right one at any moment of the `READ_MS` before it.
+
+Once registered, a broker writes its id under the name of its host; and an entry of another host
+with that id is garbage, which the controller removes when it scans. Both are given `GRACE_MS`, the
+second a scan besides. Only hosts whose nodes were told their `host.name` are judged.
+
+Source: the draft on broker ids by host name.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.entry import Entry
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_hosts import HostState, host_states
+from checkers.metadata.records import MetadataRecord
+from checkers.metadata.view import METADATA, View, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "GARBAGE", "MAPPING", "READ_MS", "WRONG_ID"]
+
+WRONG_ID: Final = "wrong-id"
+MAPPING: Final = "wrong-host-mapping"
+GARBAGE: Final = "host-garbage"
+
+READ_MS: Final = 10_000
+GRACE_MS: Final = 10_000
+_SCAN_MS: Final = 60_000
+"""The default of `broker.hosts.scan.interval.ms`."""
+_NEW: Final = -1
+"""Stands for an id that was never used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Host:
+    """What the node of a host was told, and when its disk was wiped."""
+
+    configured: int
+    adopts: bool
+    scan_ms: int
+    wiped_ns: Sequence[int]
+
+
+def wrong_ids(tables: Tables, seen: View) -> Judged:
+    """Find registrations with an id that the procedure does not give. Reads `metadata_log`.
+
+    And `node_settings` and `faults`.
+    """
+    return _answered(WRONG_ID, tables, seen, _ids_judged)
+
+
+def wrong_mappings(tables: Tables, seen: View) -> Judged:
+    """Find brokers whose id ZooKeeper does not keep for their host. Reads the same tables."""
+    return _answered(MAPPING, tables, seen, _mappings_judged)
+
+
+def host_garbage(tables: Tables, seen: View) -> Judged:
+    """Find entries of hosts whose id another host has. Reads the same tables."""
+    return _answered(GARBAGE, tables, seen, _garbage_judged)
+
+
+_Judge = Callable[[Sequence[HostState], Mapping[str, _Host], Facts], Iterator[Proof | None]]
+
+
+def _answered(check: str, tables: Tables, seen: View, judge: _Judge) -> Judged:
+    if seen.log.doubt:
+        yield from doubtful(check, seen.log.doubt)
+        return
+    hosts = _hosts(tables["node_settings"], tables["faults"])
+    states = list(host_states(seen)) if hosts else []
+    yield METADATA, counted(check, METADATA, judge(states, hosts, seen.facts))
+
+
+def _hosts(settings: pa.Table, faults: pa.Table) -> Mapping[str, _Host]:
+    """Return the hosts that nodes were told, by name."""
+    told: dict[str, dict[str, str]] = {}
+    for row in settings.to_pylist():
+        told.setdefault(row["node"], {})[row["name"]] = row["value"]
+    wiped: dict[str, list[int]] = {}
+    for row in faults.to_pylist():
+        if row["fault"] == "wipe":
+            for node in row["targets"]:
+                wiped.setdefault(node, []).append(row["begin_ns"])
+    return {
+        one["host.name"]: _Host(
+            configured=int(one.get("broker.id", _NEW)),
+            adopts=one.get("broker.id.adopt.missing") == "true",
+            scan_ms=int(one.get("broker.hosts.scan.interval.ms", _SCAN_MS)),
+            wiped_ns=wiped.get(node, ()),
+        )
+        for node, one in told.items()
+        if "host.name" in one
+    }
+
+
+def _ids_judged(
+    states: Sequence[HostState], hosts: Mapping[str, _Host], facts: Facts
+) -> Iterator[Proof | None]:
+    recent: deque[HostState] = deque()
+    disks: dict[str, MetadataRecord] = {}
+    """The last registration of each host, whose id is on its disk."""
+    for state in states:
+        record = state.record
+        while len(recent) > 1 and recent[1].record.timestamp_ms < record.timestamp_ms - READ_MS:
+            recent.popleft()
+        host = hosts.get(record.name or "")
+        if host is not None and record.type == "BrokerInfoRecord" and not record.snapshot:
+            assert record.name is not None
+            assert record.broker_id is not None
+            disk = _disk(disks.get(record.name), host, record, facts)
+            right = [_right_ids(one, record.name, host, disk) for one in recent]
+            if right:
+                fits = any(_fits(record.broker_id, ids, one) for ids, one in right)
+                yield None if fits else _wrong_id(record, *right[-1])
+            disks[record.name] = record
+        recent.append(state)
+
+
+def _disk(
+    last: MetadataRecord | None, host: _Host, record: MetadataRecord, facts: Facts
+) -> int | None:
+    """Return the id on the host's disk; None if there is none any more, or it was wiped."""
+    if last is None:
+        return None
+    from_ns, until_ns = facts.earliest_ns(last.timestamp_ms), facts.latest_ns(record.timestamp_ms)
+    wiped = any(from_ns <= wiped_ns <= until_ns for wiped_ns in host.wiped_ns)
+    return None if wiped else last.broker_id
+
+
+def _right_ids(
+    state: HostState, name: str, host: _Host, disk: int | None
+) -> tuple[tuple[frozenset[int], str], HostState]:
+    """Return the ids that the procedure gives in a state, and by which source."""
+    others = {one for one, by in state.registered.items() if by != name}
+    kept = state.mappings.get(name)
+    missing = state.missing
+    if host.configured >= 0:
+        found = frozenset((host.configured,)), "its configuration has"
+    elif disk is not None:
+        found = frozenset((disk,)), "its disk has"
+    elif kept is not None and kept not in others:
+        found = frozenset((kept,)), "ZooKeeper keeps for its host"
+    elif host.adopts and missing:
+        alone = missing if len(missing) == 1 else frozenset[int]()
+        found = alone, "topics name and no broker has registered"
+    else:
+        found = frozenset((_NEW,)), "was never used (a new one)"
+    return found, state
+
+
+def _fits(broker_id: int, ids: tuple[frozenset[int], str], state: HostState) -> bool:
+    is_new = broker_id not in state.known and broker_id not in state.missing
+    return broker_id in ids[0] or (_NEW in ids[0] and is_new)
+
+
+def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: HostState) -> Proof:
+    right = ", ".join(str(one) for one in sorted(ids[0] - {_NEW})) or "none of those in use"
+    missing = ", ".join(map(str, sorted(state.missing))) or "none"
+    return Proof.of(
+        "host {host} registered with broker id {broker_id} at metadata offset {metadata_offset}; "
+        "the id that {source} is: {right} (ids that topics name and no broker has: {missing})",
+        metadata_offsets={"metadata_offset": record.metadata_offset},
+        sources=dict.fromkeys(("host", "broker_id"), "metadata_offset"),
+        host=record.name,
+        broker_id=record.broker_id,
+        source=ids[1],
+        right=right,
+        missing=missing,
+    )
+
+
+def _mappings_judged(
+    states: Sequence[HostState], hosts: Mapping[str, _Host], _: Facts
+) -> Iterator[Proof | None]:
+    for place, state in enumerate(states):
+        record = state.record
+        if record.type != "BrokerInfoRecord" or record.name not in hosts:
+            continue
+        later = _held(states[place:], record.timestamp_ms + GRACE_MS, record)
+        if later is not None:
+            kept = later.mappings.get(record.name or "")
+            yield None if kept == record.broker_id else _wrong_mapping(record, kept)
+
+
+def _held(states: Sequence[HostState], until_ms: int, record: MetadataRecord) -> HostState | None:
+    """Return the state at that time, if the registration lasts until then and beyond."""
+    last = None
+    for state in states:
+        if state.record.timestamp_ms > until_ms:
+            return last
+        held = record.broker_id is not None and state.registered.get(record.broker_id)
+        if held != record.name:
+            return None
+        last = state
+    return None
+
+
+def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
+    return Proof.of(
+        "host {host} registered with broker id {broker_id} at metadata offset {metadata_offset}, "
+        "and {grace} later ZooKeeper keeps {kept} for it",
+        metadata_offsets={"metadata_offset": record.metadata_offset},
+        durations={"grace": GRACE_MS * 1_000_000},
+        sources=dict.fromkeys(("host", "broker_id"), "metadata_offset"),
+        host=record.name,
+        broker_id=record.broker_id,
+        kept="no id" if kept is None else f"id {kept}",
+    )
+
+
+def _garbage_judged(
+    states: Sequence[HostState], hosts: Mapping[str, _Host], _: Facts
+) -> Iterator[Proof | None]:
+    bound_ms = max((one.scan_ms for one in hosts.values()), default=0) + GRACE_MS
+    since: dict[tuple[str, int, str], MetadataRecord] = {}
+    ends_ms = states[-1].record.timestamp_ms if states else 0
+    for state in states:
+        now = {
+            (entry, broker_id, state.registered[broker_id])
+            for entry, broker_id in state.mappings.items()
+            if state.registered.get(broker_id, entry) != entry
+        }
+        for gone in since.keys() - now:
+            begun = since.pop(gone)
+            late = state.record.timestamp_ms - begun.timestamp_ms > bound_ms
+            yield _garbage(gone, begun, bound_ms) if late else None
+        for one in now - since.keys():
+            since[one] = state.record
+    for one, begun in since.items():
+        if ends_ms - begun.timestamp_ms > bound_ms:
+            yield _garbage(one, begun, bound_ms)
+
+
+def _garbage(entry: tuple[str, int, str], begun: MetadataRecord, bound_ms: int) -> Proof:
+    host, broker_id, other = entry
+    return Proof.of(
+        "the entry of host {host} has broker id {broker_id}, which host {other} has registered, "
+        "since metadata offset {metadata_offset} and for more than {bound}",
+        metadata_offsets={"metadata_offset": begun.metadata_offset},
+        durations={"bound": bound_ms * 1_000_000},
+        host=host,
+        broker_id=broker_id,
+        other=other,
+    )
+
+
+_SOURCE: Final = "Draft: broker ids by host name"
+_NEEDS: Final = ("metadata_log", "transaction_log", "node_settings")
+_TABLES: Final = ("metadata_log", "node_settings", "faults")
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L2",
+            name=WRONG_ID,
+            title="A broker took an id that is not its own",
+            rule="A host registered with another broker id than the first of these gives: its "
+            "configuration, its disk, the id that ZooKeeper keeps for it, the one missing id if "
+            "that step is adopted, a new id; at no moment of the 10 s before was it the right one.",
+            meaning="A broker serves replicas that lie on another disk, or none at all.",
+            case="a registration by a host that was told its name",
+            source=_SOURCE,
+            needs=_NEEDS,
+        ),
+        kernel=wrong_ids,
+        tables=_TABLES,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="L4",
+            name=MAPPING,
+            title="A host's id was not kept",
+            rule="10 s after a broker registered, and while it still is, ZooKeeper keeps another "
+            "id for its host, or none.",
+            meaning="When the host's disk is lost, its broker does not get its id back.",
+            case="a registration that lasted for 10 s",
+            source=_SOURCE,
+            needs=_NEEDS,
+        ),
+        kernel=wrong_mappings,
+        tables=_TABLES,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="L4b",
+            name=GARBAGE,
+            title="A host's entry outlived its use",
+            rule="ZooKeeper keeps an id for a host that another host has registered, for longer "
+            "than the interval of scans and 10 s.",
+            meaning="When the host comes back without a disk, it tries an id that is another's.",
+            case="an entry whose id another host registered",
+            source=_SOURCE,
+            needs=_NEEDS,
+        ),
+        kernel=host_garbage,
+        tables=_TABLES,
+    ),
+)

@@ -1,0 +1,32 @@
+"""MetadataHeartbeats as controllers on ZooKeeper have seen them, and the time-outs by them.
+
+Source: the draft "Controller heartbeats, broker incarnation ids".
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.metadata.rpcs import Rpc, rpcs
+
+__all__ = ["BROKER_SIDE", "CONTROLLER_SIDE", "METADATA_HEARTBEAT", "heartbeats_of", "timeouts_ms"]
+
+METADATA_HEARTBEAT: Final = "MetadataHeartbeat"
+CONTROLLER_SIDE: Final = "controller.heartbeat.timeout.ms"
+BROKER_SIDE: Final = "broker.heartbeat.timeout.ms"
+
+
+def heartbeats_of(wire: pa.Table) -> Mapping[int, Sequence[Rpc]]:
+    """Return the heartbeats on the tape by broker id, in the order of their arrival."""
+    found: dict[int, list[Rpc]] = {}
+    for rpc in rpcs(wire, METADATA_HEARTBEAT):
+        found.setdefault(rpc.of("broker_id"), []).append(rpc)
+    return found
+
+
+def timeouts_ms(node_settings: pa.Table, name: str) -> Mapping[str, int]:
+    """Return a time-out by node, of those that state it."""
+    stated = node_settings.filter(pc.equal(node_settings["name"], name))
+    return {row["node"]: int(row["value"]) for row in stated.to_pylist()}

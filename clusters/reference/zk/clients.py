@@ -1,0 +1,156 @@
+"""What is this generation's own in a broker's service to clients.
+
+Clients see what UpdateMetadata told the broker, at once, and ask the controller itself for what it
+decides. Blocks of producer ids are taken from a znode.
+"""
+
+from typing import Any, Final
+
+from clusters.node_port.effects import CLOSE, Effects
+from clusters.node_port.zookeeper import GetData, SetData
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
+from clusters.reference.nodes.serving.forwarding import Forwarding
+from clusters.reference.nodes.serving.producer_ids import ProducerIds
+from clusters.reference.zk.asking import Answer
+from clusters.reference.zk.control.controller import CONTROLLED, Controller
+from clusters.reference.zk.situation import ZkSituation
+from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
+
+__all__ = ["ClientsOfController", "ProducerIdZnode", "ToldMetadata"]
+
+_BLOCK_LENGTH: Final = 1_000
+_NONE: Final = int(Error.NONE)
+_FAILED: Final = int(Error.UNKNOWN_SERVER_ERROR)
+
+
+class ToldMetadata:
+    """The metadata that a broker shows: all that it was told."""
+
+    __slots__ = ("_situation",)
+
+    def __init__(self, situation: ZkSituation) -> None:
+        self._situation = situation
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that is shown."""
+        return self._situation.image
+
+    @property
+    def controller_id(self) -> int:
+        """The controller, which clients have to ask themselves; -1: none is known."""
+        return self._situation.controller_id
+
+    def offered_level(self) -> int:
+        """The level whose APIs clients may use, which only a restart changes."""
+        return self._situation.level
+
+    def waits(self, _now: int, _source: int, _request: Any, _effects: Effects) -> bool:
+        """Return that no read has to wait."""
+        return False
+
+    def ready(self) -> list[tuple[int, Any]]:
+        """Return no reads, since none waits."""
+        return []
+
+    def tick(self, _now: int, _effects: Effects) -> None:
+        """Do nothing: nothing waits."""
+
+    def close(self, _effects: Effects) -> None:
+        """Do nothing: nothing waits."""
+
+
+class ClientsOfController:
+    """Clients' requests to the controller, of which this broker may have the part.
+
+    It passes on only what it wants itself.
+    """
+
+    __slots__ = ("_controller", "_own")
+
+    def __init__(self, situation: ZkSituation, controller: Controller) -> None:
+        self._controller = controller
+        self._own = Forwarding(situation)
+
+    def forward(self, now: int, source: int | None, request: Any, effects: Effects) -> None:
+        """Take a client's request; source None: the broker itself asks."""
+        if source is None:
+            self._own.forward(now, None, request, effects)
+        elif request.kind in CONTROLLED:
+            self._controller.request(now, source, request.kind, request, effects)
+        else:
+            effects.append((CLOSE, source))
+
+    def answered(self, now: int, response: Any, effects: Effects) -> None:
+        """The controller answered a request of the broker's."""
+        self._own.answered(now, response, effects)
+
+    def unreachable(self, request: Any, effects: Effects) -> None:
+        """A request of the broker's came back."""
+        self._own.unreachable(request, effects)
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at the broker's requests."""
+        self._own.tick(now, effects)
+
+    def finish(self) -> frozenset[int]:
+        """Return no clients: none waits here."""
+        return frozenset()
+
+    def close(self, effects: Effects) -> None:
+        """Give the broker's requests up."""
+        self._own.close(effects)
+
+
+class ProducerIdZnode:
+    """Blocks of producer ids: each broker writes the one that it takes over the last one."""
+
+    __slots__ = ("_correlation", "_producer_ids", "_situation")
+
+    def __init__(self, situation: ZkSituation) -> None:
+        self._situation = situation
+        self._correlation = 0
+        self._producer_ids: ProducerIds | None = None
+
+    def give_to(self, producer_ids: ProducerIds) -> None:
+        """Hand the blocks to this one."""
+        self._producer_ids = producer_ids
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Return whether ZooKeeper can be asked."""
+        return self._situation.asking.is_connected
+
+    def ask(self, correlation: int, effects: Effects) -> None:
+        """Read which block was given away last."""
+        self._correlation = correlation
+        self._situation.asking.ask((GetData(PRODUCER_IDS),), self._read, effects)
+
+    def _read(self, now: int, answer: Answer, effects: Effects) -> None:
+        stat = None if answer.response.error else answer.response.outcomes[0].stat
+        if stat is None:
+            self._answer(now, None, effects)
+            return
+        known = ProducerIdBlock.decoded(answer.response.outcomes[0].data)
+        # Rule producer_ids_unique.
+        is_unique = self._situation.rules.producer_ids_unique
+        start = known.end + 1 if is_unique else 0
+        block = ProducerIdBlock(self._situation.node_id, start, start + _BLOCK_LENGTH - 1)
+        write = SetData(PRODUCER_IDS, block.encoded(), stat.version if is_unique else -1)
+
+        def written(now: int, answer: Answer, effects: Effects) -> None:
+            # One that was written by a lost first try is given up, which does no harm.
+            self._answer(now, None if answer.response.error else block, effects)
+
+        self._situation.asking.ask((write,), written, effects)
+
+    def _answer(self, now: int, block: ProducerIdBlock | None, effects: Effects) -> None:
+        assert self._producer_ids is not None
+        if block is None:
+            response = AllocateProducerIdsResponse(self._correlation, _FAILED, -1, 0)
+        else:
+            length = block.end - block.start + 1
+            response = AllocateProducerIdsResponse(self._correlation, _NONE, block.start, length)
+        self._producer_ids.allocated(now, response, effects)

@@ -1,0 +1,54 @@
+"""A controller that goes on deciding after another was elected."""
+
+from ensemble_disks import disks, logged
+from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence
+
+from checkers.control_plane.deposed_controller_write import deposed_controller_writes
+
+LOG = """
+    1 register 1 unfenced
+    2 register 2 unfenced
+    3 leader 1 epoch 1
+    4 topic t
+    5 partition t-0 replicas 1,2 isr 1,2 leader 1
+    6 leader 2 epoch 2
+    7 change t-0 {change}
+"""
+ELECTS = "isr 2 leader 2 leader-epoch 1"
+SHRINKS = "isr 1"
+SESSIONS = {1: 71, 2: 72, 3: 71, 4: 71, 5: 71, 6: 72}
+
+
+def found(change: str, *, by: int) -> tuple[list[str], int]:
+    rows = [
+        logged("zookeeper-1", zxid, "setData", "/z", session=session)
+        for zxid, session in {**SESSIONS, 7: by}.items()
+    ]
+    log = metadata_log(zookeeper_1=LOG.format(change=change))
+    judged = list(
+        asked(deposed_controller_writes, {**disks(*rows), "metadata_log": log}, ON_ZOOKEEPER)
+    )
+    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
+    return told, case_count(judged)
+
+
+def test_a_decision_of_the_controller_before_the_present_one() -> None:
+    (told,), count = found(ELECTS, by=71)
+    assert told == sentence(
+        """broker 1, the controller of epoch 1 since metadata offset 3, wrote the state of t-0 at
+        metadata offset 7 (leader 2, leader epoch 1, ISR [2]), when broker 2 had been the
+        controller of epoch 2 since metadata offset 6"""
+    )
+    assert count == 1
+
+
+def test_the_controller_in_office_decides() -> None:
+    assert found(ELECTS, by=72) == ([], 1)
+
+
+def test_a_leader_that_was_the_controller_once_writes_its_own_isr() -> None:
+    assert found(SHRINKS, by=71) == ([], 0)
+
+
+def test_a_session_that_never_was_the_controllers_is_not_judged() -> None:
+    assert found(ELECTS, by=99) == ([], 0)
