@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from operator import is_not
 from typing import Final
 
+from clusters.kafka_port import Registers
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
@@ -91,6 +92,8 @@ class SimulatedLooks:
 
     def registrations(self, broker: NodeName) -> int:
         """Return a number that grows with the registrations granted to this broker."""
+        if isinstance(self._cluster, Registers):
+            return self._cluster.latest_registration(broker)
         if self._registrations is None:
             return granted_count(self._network(), broker)
         return self._registrations(broker)

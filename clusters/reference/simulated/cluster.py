@@ -12,6 +12,7 @@ harness's own.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,6 +122,10 @@ class SimulatedCluster(ABC):
     @abstractmethod
     def links(self) -> tuple[LinkEnd, ...]:
         """Return who dials whom."""
+
+    @abstractmethod
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
+        """Record in `raw`, while entered, what the nodes show."""
 
     @abstractmethod
     def write_witness(

@@ -1,6 +1,7 @@
 """A simulated cluster of the KRaft generation: controllers with a quorum, and brokers."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
 from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored
+from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import Watch
 from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
@@ -137,6 +139,13 @@ class SimulatedQuorumCluster(SimulatedCluster):
             for source, target in (*between, *outside)
             if source != target
         )
+
+    @contextmanager
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> Iterator[None]:
+        """Record in `raw`, while entered, what brokers and controllers show."""
+        with RecordedNotebook(raw, topics=topics, node_of=self.node_of) as notebook:
+            self.watch.notebook = notebook
+            yield
 
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes
