@@ -17,14 +17,10 @@ from functools import cache
 from typing import Final
 
 from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.finding import Finding
-from clusters.reference.oracle.insides import Insides
-from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
-from clusters.reference.simulated.quorum_cluster import build
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten
@@ -33,6 +29,7 @@ from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, MetadataAsker
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
+from harness.trials.kits import built, judged, stale_brokers, watched
 from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
 from harness.trials.plan import TrialPlan
@@ -148,17 +145,11 @@ class _Trial:
         self._plan = plan
         self._diary = diary
         self._recording = recording
-        self.cluster = build(
-            plan.cluster, seed=plan.seed, rules=rules, digest=digest, witnessed=witnessed
+        self.cluster = built(
+            plan.cluster, rules, seed=plan.seed, digest=digest, witnessed=witnessed
         )
         self._world = self.cluster.world
-        some = next(iter(self.cluster.configurations.values()))
-        self.oracle = Oracle(
-            Insides(self._world.hosts),
-            lease_ns=some.lease_timeout_ns,
-            min_isr=some.min_insync_replicas,
-            clients_from=CLIENTS_FROM,
-        )
+        self.oracle = judged(self.cluster)
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
         self._has_rules = _lays_rules(plan)
@@ -217,7 +208,8 @@ class _Trial:
             watcher = Overheard(self._diary.note, watcher)
         if self._recording is not None:
             watcher = Overheard(self._recording.hear, watcher)
-        self._world.watch(watcher, sent=SENT, delivered=DELIVERED)
+        sent, delivered = watched(self.cluster)
+        self._world.watch(watcher, sent=sent, delivered=delivered)
 
     def _faults(self) -> None:
         """Perform all faults of the plan, and heal them."""
@@ -333,7 +325,8 @@ class _Trial:
         end_ns = self._world.now_ns + int(self._plan.recovery_s * _S)
         while not self._is_decided():
             impaired = self._interpreter.observer.impaired()
-            missing = (impaired | self._unregistered()) - self._misfits.lost
+            stale = stale_brokers(self.cluster, self.oracle)
+            missing = (impaired | stale) - self._misfits.lost
             if not missing:
                 return True
             if self._world.now_ns >= end_ns:
@@ -342,20 +335,6 @@ class _Trial:
                 return False
             self.cluster.run(5 * _TICK_NS)
         return False
-
-    def _unregistered(self) -> frozenset[NodeName]:
-        """Return the brokers that run under another incarnation than is registered.
-
-        The data shown of them are old.
-        """
-        insides, brokers = self.oracle.nodes, self.oracle.decided.brokers
-        return frozenset(
-            node
-            for node in self.cluster.nodes
-            if role_of(node) is Role.BROKER
-            and (known := brokers.get(self.cluster.broker_id(node))) is not None
-            and known.incarnation_id != insides.incarnation(self.cluster.broker_id(node))
-        )
 
     def _found(self, words: str) -> None:
         now_ns = self._world.now_ns
