@@ -21,6 +21,7 @@ from harness.prepare.reference import (
     refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     release_like,
+    rules_of,
     rules_without,
 )
 from harness.prepare.releases import refuse_missing_releases
@@ -116,7 +117,7 @@ def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
 
 
 def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
-    rules_without(options.without_rules)
+    rules_without(options.without_rules, rules_of(scenario.cluster))
     refuse_what_is_kafkas(scenario)
     if scenario.trial is not None:
         from harness.trials.plan import plan_of  # noqa: PLC0415
