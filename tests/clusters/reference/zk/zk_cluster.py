@@ -121,9 +121,7 @@ class Cluster:
 
     def noted(self, subject: str, *, node: int | None = None) -> list[tuple[Any, ...]]:
         """What was noted of this subject, by this node or any."""
-        return [
-            note[1:] for one, note in self.notes if note[0] == subject and node in (None, one)
-        ]
+        return [note[1:] for one, note in self.notes if note[0] == subject and node in (None, one)]
 
     # Time.
 
