@@ -178,9 +178,6 @@ class Cluster:
         self.world.stop(self.hosts[number])
         self.until(lambda: self.hosts[number].state is HostState.DOWN)
 
-    def wipe(self, number: int) -> None:
-        self.hosts[number].disk.wipe()
-
     def cut(self, a: int, b: int) -> None:
         """Let nothing through between two hosts."""
         self.world.network.block([(a, b), (b, a)])
@@ -205,16 +202,21 @@ class Cluster:
 
     def create(self, name: str, *assignment: tuple[int, ...], **settings: str) -> int:
         """Make a topic; return its id once every broker shows it, led."""
-        topic = NewTopic(name, -1, -1, tuple(assignment), tuple(settings.items()))
-        response = self.ask(self.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
-        assert response.topics[0][2] == 0, response
-        topic_id: int = response.topics[0][1]
+        topic_id = self.ask_to_create(name, *assignment, **settings)
         keys = [(topic_id, number) for number in range(len(assignment))]
         self.until(lambda: all(self.shows(one, key) for one in self.running() for key in keys))
         leaders = {key: replicas[0] for key, replicas in zip(keys, assignment, strict=True)}
         self.until(
             lambda: all(key in self.broker(one).replicas.leaders for key, one in leaders.items())
         )
+        return topic_id
+
+    def ask_to_create(self, name: str, *assignment: tuple[int, ...], **settings: str) -> int:
+        """Have a topic made; return its id."""
+        topic = NewTopic(name, -1, -1, tuple(assignment), tuple(settings.items()))
+        response = self.ask(self.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
+        assert response.topics[0][2] == 0, response
+        topic_id: int = response.topics[0][1]
         return topic_id
 
     def delete(self, name: str) -> None:
@@ -243,11 +245,13 @@ class Cluster:
 
     def isr(self, key: PartitionKey, *, broker: int) -> tuple[int, ...]:
         """The ISR as this broker shows it."""
-        return self.broker(broker).image.partitions[key].isr
+        shown = self.broker(broker).image.partitions.get(key)
+        return () if shown is None else shown.isr
 
     def leader(self, key: PartitionKey) -> int:
         """The broker that leads by the metadata of a running one that shows the latest epoch."""
-        shown = [self.broker(one).image.partitions[key] for one in self.running()]
+        images = [self.broker(one).image for one in self.running()]
+        shown = [image.partitions[key] for image in images if key in image.partitions]
         return max(shown, key=lambda one: one.leader_epoch).leader
 
     def values(self, broker: int, key: PartitionKey) -> list[Any]:
