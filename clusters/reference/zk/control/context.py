@@ -57,8 +57,8 @@ class Context:
         self.settings_paths: set[str] = set()
         """The znodes of settings that are there."""
 
-    def view(self, expired: tuple[int, ...] = ()) -> DecisionView:
-        """Return the basis of a decision; brokers in `expired` are not elected."""
+    def view(self) -> DecisionView:
+        """Return the basis of a decision."""
         situation = self.situation
         self.image.configs = situation.image.configs
         return DecisionView(
@@ -67,7 +67,6 @@ class Context:
             configuration=situation.configuration,
             epoch=self.epoch,
             offset=self.image.offset,
-            expired=expired,
         )
 
     def apply(self, record: MetadataRecord) -> None:
