@@ -59,7 +59,10 @@ class Client:
 
 
 class Cluster:
-    """Brokers from 1 on. `rules_off` are of all; `settings` by broker, 0 for all."""
+    """Brokers from 1 on. `rules_off` are of all; `settings` by broker, 0 for all.
+
+    `watched`: the kinds of messages that are kept in `sent_messages`.
+    """
 
     def __init__(
         self,
@@ -70,10 +73,13 @@ class Cluster:
         seed: int = 1,
         rules: ZkRules | None = None,
         witnessed: bool = False,
+        watched: tuple[int, ...] = (),
     ) -> None:
         self.world = World(seed, witnessed=witnessed)
         self.rules = rules or ZkRules().without(*rules_off)
         self.settings = settings or {}
+        self.sent_messages: list[tuple[int, int, Any]] = []
+        """(source, target, message) of the kinds in `watched`."""
         self.notes: list[tuple[int, tuple[Any, ...]]] = []
         self.ensemble = Ensemble(self.world, servers)
         self.client = Client()
@@ -82,7 +88,7 @@ class Cluster:
             number: self.world.add(number, f"broker-{number}", lambda n=number: self._node(n))
             for number in range(1, brokers + 1)
         }
-        self.world.watch(self)
+        self.world.watch(self, sent=watched)
         self.ensemble.start()
         self.until(lambda: self.ensemble.leader is not None)
         self.world.start(self.client_host)
@@ -113,11 +119,11 @@ class Cluster:
     def note(self, _now: int, node: int, note: tuple[Any, ...]) -> None:
         self.notes.append((node, note[1:]))
 
-    def sent(self, *_: Any) -> None:
-        """No messages are watched."""
+    def sent(self, _now: int, source: int, target: int, _kind: int, message: Any) -> None:
+        self.sent_messages.append((source, target, message))
 
     def delivered(self, *_: Any) -> None:
-        """No messages are watched."""
+        """Nothing is looked at on its arrival."""
 
     def noted(self, subject: str, *, node: int | None = None) -> list[tuple[Any, ...]]:
         """What was noted of this subject, by this node or any."""
