@@ -6,7 +6,7 @@ fetched.
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from clusters.kafka_port import Quorum, of_kafka
 from clusters.port import ClusterSpec
@@ -35,10 +35,9 @@ __all__ = [
 ]
 
 AnyRules = TypeVar("AnyRules", bound=Rules)
-_RULES: Final = Rules()
 
 
-def rules_without(names: Sequence[str], rules: AnyRules = _RULES) -> AnyRules:
+def rules_without(names: Sequence[str], rules: AnyRules) -> AnyRules:
     """Return all of these rules but those named.
 
     Raise UsageError, with the nearest name, if there is no such rule.
@@ -91,7 +90,7 @@ def fitted_to_reference(
     """
     spec = scenario.cluster
     is_on_zookeeper = isinstance(spec, ReferenceZooKeeperSpec)
-    rules_without(options.without_rules, ZkRules() if is_on_zookeeper else _RULES)
+    rules_without(options.without_rules, ZkRules() if is_on_zookeeper else Rules())
     refuse_what_is_kafkas(scenario)
     workload = scenario.workload
     assert isinstance(workload, ProducePollSpec)

@@ -10,6 +10,7 @@ from typing import Final
 
 from clusters.kafka_port import of_kafka
 from clusters.port import CLIENTS
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
@@ -43,7 +44,7 @@ _S: Final = 1_000_000_000
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
     """Return the cluster of a scenario, not started yet."""
-    rules = rules_without(options.without_rules)
+    rules = rules_without(options.without_rules, Rules())
     return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
 
 
