@@ -21,6 +21,7 @@ from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.finding import Finding
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten
@@ -268,28 +269,35 @@ class _Trial:
             seed=plan.seed,
             noted=True,
         )
+        if plan.administers or isinstance(plan.cluster, ReferenceZooKeeperSpec):
+            self._read_metadata()
         if plan.administers:
-            brokers, clients = self.cluster.brokers, Clients(self.cluster)
-            upgrades_to = self.cluster.level + 1 if plan.upgrades else None
-            moved = next(
-                ((one.name, 0, one.assignment[0]) for one in plan.topics[1:] if one.assignment),
-                None,
-            )
-            recording = self._recording
-            for number, seed in enumerate((plan.seed, -plan.seed)):
-                told = None if recording is None else recording.reads(number)
-                clients.place(f"reader-{number}", MetadataAsker(brokers, seed=seed, told=told))
-            administrator = Administrator(
-                brokers,
-                seed=plan.seed,
-                moved=moved,
-                upgrades_to=upgrades_to,
-                writes=None if recording is None else recording.writes,
-            )
-            clients.place("administrator", administrator)
+            self._administer()
         if self._recording is not None:
             self._recording.workload = workload
         return workload
+
+    def _read_metadata(self) -> None:
+        """Have two readers ask for metadata, now of this broker and now of that."""
+        clients, recording = Clients(self.cluster), self._recording
+        for number, seed in enumerate((self._plan.seed, -self._plan.seed)):
+            told = None if recording is None else recording.reads(number)
+            asker = MetadataAsker(self.cluster.brokers, seed=seed, told=told)
+            clients.place(f"reader-{number}", asker)
+
+    def _administer(self) -> None:
+        plan, recording = self._plan, self._recording
+        moved = next(
+            ((one.name, 0, one.assignment[0]) for one in plan.topics[1:] if one.assignment), None
+        )
+        administrator = Administrator(
+            self.cluster.brokers,
+            seed=plan.seed,
+            moved=moved,
+            upgrades_to=self.cluster.level + 1 if plan.upgrades else None,
+            writes=None if recording is None else recording.writes,
+        )
+        Clients(self.cluster).place("administrator", administrator)
 
     def _break(self, schedule: Schedule, end_ns: int) -> None:
         """Perform faults until the time is up or something is found."""
