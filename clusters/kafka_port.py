@@ -111,6 +111,11 @@ class BrokersSpec(ClusterSpec):
     """True if there are releases of it that do not understand all that clients ask."""
 
     @property
+    def has_control_plane(self) -> bool:
+        """True if brokers hear the controller on a listener of its own (KIP-291)."""
+        return False
+
+    @property
     def member_ids(self) -> tuple[int, ...]:
         """Kafka's ids of all brokers."""
         return tuple(range(1, self.counts[Role.BROKER] + 1))

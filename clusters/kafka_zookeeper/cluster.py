@@ -46,8 +46,8 @@ _POLL_S: Final = 0.05
 class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
     """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
 
-    `port_base`: use the ports from there on, two for each broker, then three for each server; None:
-    any that are free.
+    `port_base`: use the ports from there on, those of Kafka's nodes, then three for each server;
+    None: any that are free.
     """
 
     _spec: KafkaZooKeeperSpec
@@ -66,7 +66,8 @@ class KafkaZooKeeperCluster(WrongClocks, BrokerProcesses):
         self._prepared = prepared
 
         def ensemble(ports: ReservedPorts) -> Mapping[NodeName, ProcessNode]:
-            base = None if port_base is None else port_base + 2 * spec.brokers
+            taken = sum(len(node.ports) for node in self._listed.values())
+            base = None if port_base is None else port_base + taken
             self._ensemble = Ensemble(
                 spec.ensemble,
                 prepared=prepared.ensemble,
