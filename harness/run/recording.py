@@ -5,7 +5,7 @@ that there are acknowledged operations after them; the final reads come last, wh
 The caller decides whether time is the machine's or a simulated world's.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -36,9 +36,10 @@ from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "first_few"]
 
 _FINAL_READ_LIMIT_S = 120.0
+_NAMED_MAX = 10
 _CLIENT_STOP_LIMIT_S = 60.0
 _STILL_BROKEN_S = 3.0
 
@@ -146,7 +147,7 @@ class Recording:
         complete = self.workload.final_read(timeout_s=_FINAL_READ_LIMIT_S)
         missing = sorted(set(self.workload.keys) - set(complete))
         if missing:
-            shortfalls.append(f"final reads are incomplete: {', '.join(missing)}")
+            shortfalls.append(f"final reads are incomplete: {first_few(missing)}")
 
     def _tick(self, now_s: float, interpreter: Interpreter, sampler: Sampler) -> None:
         if dead := self.workload.failures():
@@ -180,3 +181,9 @@ def _end_of(cluster: Observable, node: NodeName) -> str:
     if isinstance(cluster, Explains):
         return cluster.obituary(node).removeprefix(f"{node} ")
     return f"see {cluster.logs(node)[0]}"
+
+
+def first_few(keys: Sequence[str]) -> str:
+    """Return the first ten, and how many more there are: an ensemble has thousands of znodes."""
+    more = f" and {len(keys) - _NAMED_MAX} more" if len(keys) > _NAMED_MAX else ""
+    return f"{', '.join(keys[:_NAMED_MAX])}{more}"
