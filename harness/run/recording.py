@@ -58,11 +58,8 @@ class Recording:
     progress: Progress
     seed: int
     time: Time = field(default_factory=RealTime)
-    observing: (
-        Callable[[Callable[[], int], Callable[[], WireStatus]], AbstractContextManager[Looks]]
-        | None
-    ) = None
-    """Opens the looks at the cluster, given the count of acknowledged sends and the wire's status.
+    observing: Callable[[Callable[[], int]], AbstractContextManager[Looks]] | None = None
+    """Opens the looks at the cluster, given the count of acknowledged sends.
     None: a thread of its own looks."""
     _dead: set[str] = field(default_factory=set)
 
@@ -128,7 +125,7 @@ class Recording:
         self, acknowledged: Callable[[], int], status: Callable[[], WireStatus]
     ) -> AbstractContextManager[Looks]:
         if self.observing is not None:
-            return self.observing(acknowledged, status)
+            return self.observing(acknowledged)
         return Observer(self.cluster, acknowledged=acknowledged, wire=status)
 
     def _break(self, interpreter: Interpreter) -> None:
