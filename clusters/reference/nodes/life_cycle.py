@@ -43,9 +43,13 @@ _TRIGGERS: Final[dict[int, Trigger]] = {
 _EPOCH_REFUSED: Final = frozenset(
     {int(Error.STALE_BROKER_EPOCH), int(Error.BROKER_ID_NOT_REGISTERED)}
 )
-_DUPLICATE: Final = int(Error.DUPLICATE_BROKER_REGISTRATION)
-"""Another process has the id, or had it until a moment ago."""
-_FOR_GOOD: Final = frozenset({int(Error.UNSUPPORTED_VERSION), int(Error.INCONSISTENT_CLUSTER_ID)})
+_FOR_GOOD: Final = frozenset(
+    {
+        int(Error.DUPLICATE_BROKER_REGISTRATION),
+        int(Error.UNSUPPORTED_VERSION),
+        int(Error.INCONSISTENT_CLUSTER_ID),
+    }
+)
 """Registrations refused with these are refused the next time too."""
 
 
@@ -69,7 +73,6 @@ class LifeCycle:
         "_acknowledged",
         "_given_up_ns",
         "_heartbeats",
-        "_is_taken",
         "_lease_end_ns",
         "_offered",
         "_registered",
@@ -94,8 +97,6 @@ class LifeCycle:
         """True if it has an epoch that was not refused, and a lease that is not over."""
         self._given_up_ns = 0
         """The time when it has waited for long enough to be registered."""
-        self._is_taken = False
-        """True if the last registration was refused because another process has the id."""
         self._registrations = Cadence(situation.configuration, situation.alarm)
         self._heartbeats = Cadence(situation.configuration, situation.alarm)
         self._offered = -1
@@ -126,8 +127,8 @@ class LifeCycle:
             self._situation.alarm.by(self._lease_end_ns)
         elif now < self._given_up_ns:
             self._situation.alarm.by(self._given_up_ns)
-        else:
-            self._give_up(effects)
+        elif self.state == _REGISTERING:  # once it was registered, it waits for a controller
+            self._refused("no controller registered it in time", effects)
 
     def look_at_lease(self, now: int, effects: Effects) -> None:
         """Fence the broker if its lease is over."""
@@ -163,7 +164,6 @@ class LifeCycle:
         sent_ns = self._registrations.answered(response.correlation)
         if sent_ns is None or self._registered or self.state == _DOWN:
             return
-        self._is_taken = response.error == _DUPLICATE
         if response.error:
             self._registrations.failed(now, response.correlation)
             if response.error in _FOR_GOOD:
@@ -228,13 +228,6 @@ class LifeCycle:
         """Note that from now on no controller has it registered."""
         self._given_up_ns = now + self._situation.configuration.registration_timeout_ns
         self._situation.alarm.by(self._given_up_ns)
-
-    def _give_up(self, effects: Effects) -> None:
-        """End it if not registered in time; once it was registered, it waits for a controller."""
-        if self._is_taken:
-            self._refused(Error.DUPLICATE_BROKER_REGISTRATION.name, effects)
-        elif self.state == _REGISTERING:
-            self._refused("no controller registered it in time", effects)
 
     def _refused(self, why: str, effects: Effects) -> None:
         self._move(Trigger.REFUSED, effects, reason=f"registration refused: {why}")

@@ -222,6 +222,8 @@ def test_k03_a_second_process_with_a_live_id_ends() -> None:
         )
         world.feed(1000, -1, heartbeat.kind, heartbeat)
     assert world.exits[2] == "registration refused: DUPLICATE_BROKER_REGISTRATION"
+    refused = [m for _, t, m in world.sent if t == 2 and m.kind == 21 and m.error == 101]
+    assert len(refused) == 1
 
 
 def test_k03_a_broker_that_does_not_support_the_level_ends() -> None:
