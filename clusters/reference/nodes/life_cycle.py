@@ -30,6 +30,7 @@ _FOR_EVER: Final = 1 << 62
 
 _DOWN: Final = BrokerState.NOT_RUNNING
 _REGISTERING: Final = BrokerState.REGISTERING
+_RECOVERING: Final = BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN
 _RUNNING: Final = BrokerState.RUNNING
 _FENCED: Final = BrokerState.FENCED
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
@@ -105,13 +106,15 @@ class LifeCycle:
         """The one in the last heartbeat that was answered."""
 
     def start(self, now: int, *, is_unclean: bool, effects: Effects) -> None:
-        """Begin. Logs are taken as they are found, so recovery has nothing more to do."""
+        """Begin; after a crash it registers once its logs are `recovered`."""
         self._unregistered(now)
-        if is_unclean:
-            self._move(Trigger.STARTED_UNCLEAN, effects)
-            self._move(Trigger.RECOVERED, effects)
-        else:
-            self._move(Trigger.STARTED_CLEAN, effects)
+        self._move(Trigger.STARTED_UNCLEAN if is_unclean else Trigger.STARTED_CLEAN, effects)
+
+    def recovered(self, now: int, effects: Effects) -> None:
+        """The logs are recovered."""
+        self._unregistered(now)
+        self._move(Trigger.RECOVERED, effects)
+        self.speak(now, effects)
 
     def stop(self, now: int, effects: Effects) -> None:
         """The operating system asks the broker to end."""
@@ -142,7 +145,7 @@ class LifeCycle:
 
     def speak(self, now: int, effects: Effects) -> None:
         """Send what is due to the active controller."""
-        if self.state == _DOWN:
+        if self.state in (_DOWN, _RECOVERING):
             return
         situation = self._situation
         controller_id = situation.controller_id
