@@ -39,6 +39,7 @@ from clusters.reference.nodes.life_cycle import LifeCycle
 from clusters.reference.nodes.messages import client, control, data, quorum
 from clusters.reference.nodes.quorum.observer import QuorumObserver
 from clusters.reference.nodes.quorum.replay import Replayer
+from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.records import (
     ConfigRecord,
     MetadataRecord,
@@ -84,7 +85,8 @@ _Applied = list[tuple[int, int, MetadataRecord]]
 class BrokerNode:
     """A broker, to be driven as `effects.Node` says.
 
-    `codec` turns commits of groups' offsets into payloads of the kind that the shell stores.
+    `codec` turns commits of groups' offsets into payloads of the kind that the shell stores,
+    `snapshots` snapshots into what pieces are cut of.
     """
 
     __slots__ = (
@@ -106,11 +108,16 @@ class BrokerNode:
     )
 
     def __init__(
-        self, configuration: Configuration, rules: Rules, *, codec: CommitCodec | None = None
+        self,
+        configuration: Configuration,
+        rules: Rules,
+        *,
+        codec: CommitCodec | None = None,
+        snapshots: SnapshotCodec | None = None,
     ) -> None:
         self.situation = Situation(configuration, rules)
         self.alarm: Alarm = self.situation.alarm
-        self.observer = QuorumObserver(configuration, rules, self.alarm)
+        self.observer = QuorumObserver(configuration, rules, self.alarm, snapshots=snapshots)
         self.replicas = Replicas(self.situation)
         self.server = Server(self.situation, self.replicas, codec or CommitValues())
         self.life = LifeCycle(self.situation, self)

@@ -43,6 +43,7 @@ from clusters.node_port.effects import (
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.controller import ControllerNode
@@ -92,12 +93,16 @@ class _Process:
         self._syncs = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sync")
         self._id = self._configuration.node_id
         if self._configuration.is_controller:
-            controller = ControllerNode(self._configuration, settings.rules)
+            controller = ControllerNode(
+                self._configuration, settings.rules, snapshots=SnapshotBytes()
+            )
             self._handle: Callable[..., None] = controller.handle
             self._image: Callable[[], MetadataImage] = MetadataImage
         else:
             codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
-            broker = BrokerNode(self._configuration, settings.rules, codec=codec)
+            broker = BrokerNode(
+                self._configuration, settings.rules, codec=codec, snapshots=SnapshotBytes()
+            )
             self._handle = broker.handle
             self._image = lambda: broker.image
         self._ended: asyncio.Future[str]

@@ -152,11 +152,11 @@ EXCHANGES = {
         quorum.MetadataFetchResponse(1, 74, 7, -1, -1, (), -1, -1, 40, 2),
     ),
     "FetchSnapshot": (
-        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 0),
-        quorum.FetchSnapshotResponse(1, 0, 6, 1001, SNAPSHOT),
+        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 0, 1 << 20),
+        quorum.FetchSnapshotResponse(1, 0, 6, 1001, 8, 3, b"a piece"),
     ),
     "FetchSnapshot-none": (
-        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 0),
+        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 9, 7),
         quorum.FetchSnapshotResponse(1, 98, 6, 1001),
     ),
     "BrokerRegistration": (
