@@ -2,7 +2,8 @@
 
 Every event is one step: the node takes it and says what is to be done, and all of that is done, in
 its order, before the next step. Syncs run in a thread of their own, one after the other; a node is
-told in their order. Nothing here decides anything of the protocol.
+told in their order. Logs are recovered in another one, so that the node takes events meanwhile, a
+signal to end among them. Nothing here decides anything of the protocol.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from clusters.node_port.effects import (
     DELETE,
     EXIT,
     NOTE,
+    RECOVER,
+    RECOVERED,
     SEND,
     START,
     STOP,
@@ -40,6 +43,7 @@ from clusters.node_port.effects import (
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.controller import ControllerNode
@@ -89,18 +93,23 @@ class _Process:
         self._syncs = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sync")
         self._id = self._configuration.node_id
         if self._configuration.is_controller:
-            controller = ControllerNode(self._configuration, settings.rules)
+            controller = ControllerNode(
+                self._configuration, settings.rules, snapshots=SnapshotBytes()
+            )
             self._handle: Callable[..., None] = controller.handle
             self._image: Callable[[], MetadataImage] = MetadataImage
         else:
             codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
-            broker = BrokerNode(self._configuration, settings.rules, codec=codec)
+            broker = BrokerNode(
+                self._configuration, settings.rules, codec=codec, snapshots=SnapshotBytes()
+            )
             self._handle = broker.handle
             self._image = lambda: broker.image
         self._ended: asyncio.Future[str]
         self._build_connections()
         self._perform: dict[int, Callable[[tuple[Any, ...]], None]] = {
             APPEND: lambda effect: self._disk.append(effect[1], effect[2]),
+            RECOVER: lambda _: self._recover(),
             SYNC: self._sync,
             TRUNCATE: lambda effect: self._disk.truncate(effect[1], effect[2]),
             WRITE: lambda effect: self._disk.write(effect[1], effect[2]),
@@ -196,6 +205,19 @@ class _Process:
             self._ended.set_exception(error)
         else:
             self._step(self._id, SYNCED, token)
+
+    def _recover(self) -> None:
+        read = self._disk.recovery(self._ended.done)
+        reading = asyncio.get_running_loop().run_in_executor(None, read)
+        reading.add_done_callback(self._recovered)
+
+    def _recovered(self, reading: "asyncio.Future[list[Any]]") -> None:
+        if self._ended.done():
+            return
+        if (error := reading.exception()) is not None:
+            self._ended.set_exception(error)
+        else:
+            self._step(self._id, RECOVERED, self._disk.recovered(reading.result()))
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

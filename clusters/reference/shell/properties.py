@@ -74,6 +74,9 @@ _NUMBERS: Final[Mapping[str, _Number]] = {
     "fencepost.metadata.snapshot.records": _Number(
         field="metadata_snapshot_records", unit=1, lowest=1
     ),
+    "fencepost.metadata.snapshot.fetch.max.bytes": _Number(
+        field="snapshot_piece_max", unit=1, lowest=1
+    ),
     "replica.lag.time.max.ms": _Number(field="replica_lag_max_ns", unit=MS, lowest=1),
     "replica.fetch.wait.max.ms": _Number(field="replica_fetch_wait_ns", unit=MS),
     "replica.fetch.backoff.ms": _Number(field="replica_fetch_backoff_ns", unit=MS),

@@ -1,5 +1,6 @@
 """Every message of the nodes survives the wire, whole and byte by byte."""
 
+import struct
 from dataclasses import replace
 from uuid import UUID
 
@@ -364,6 +365,16 @@ def test_a_controller_says_its_own_apis() -> None:
     offered = _offered(Door.CONTROLLER, level=3)
     assert offered.keys() >= {1, 19, 52, 53, 54, 55, 56, 57, 58, 59, 63, 67}
     assert 0 not in offered
+
+
+@pytest.mark.parametrize("key", [4, 5, 6, 7])
+def test_k13_what_controllers_told_brokers_before_is_no_api_of_this_mode(key: int) -> None:
+    """LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown are offered at no door."""
+    for door in Door:
+        assert all(key not in _offered(door, level=level) for level in (1, 2, 3))
+        asked = struct.pack(">hhih", key, 0, 1, 0)
+        with pytest.raises(Unreadable, match=f"API {key} at the door"):
+            _codec().incoming(door, asked, correlation=1)
 
 
 def _offered(door: Door, *, level: int) -> dict[int, int]:
