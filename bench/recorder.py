@@ -5,10 +5,9 @@ recorder is exchanged. Runs alternate (with, without, with, …), since other wo
 moves single figures far more than recording does: read the ratios of neighbouring runs.
 """
 
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +15,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.brief_topic import BRIEF, brief_topic
+from bench.measuring import spread
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec, TopicSpec
 from history.clock import Clock
 from history.operation import Outcome
 from history.send_recorder import SendRecorder
@@ -39,17 +39,7 @@ _RUN_S_MAX: Final = 60.0
 """The time that a run may take to get its first answer."""
 _ALONE_RUNS: Final = 5
 _ALONE_OPERATIONS: Final = 1_000_000
-# A run writes some 100 MB a second and replica: keep the last few hundred.
-_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
-_TOPIC: Final = TopicSpec(
-    name="bench",
-    partitions=4,
-    settings={
-        "segment.bytes": str(32 << 20),
-        "retention.bytes": str(32 << 20),
-        "file.delete.delay.ms": "0",
-    },
-)
+_TOPIC: Final = brief_topic(partitions=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +73,10 @@ class RecorderFigures:
             f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
             "operations a second: min / median / max",
-            f"  recorded            {_spread(self.recorded_per_s, '9,.0f')}",
-            f"  without recording   {_spread(self.unrecorded_per_s, '9,.0f')}",
-            f"  ratio, pair by pair {_spread(self.ratios, '9.2f')}",
-            f"  the recorder alone  {_spread(self.alone_per_s, '9,.0f')}",
+            f"  recorded            {spread(self.recorded_per_s, '9,.0f')}",
+            f"  without recording   {spread(self.unrecorded_per_s, '9,.0f')}",
+            f"  ratio, pair by pair {spread(self.ratios, '9.2f')}",
+            f"  the recorder alone  {spread(self.alone_per_s, '9,.0f')}",
         ]
 
 
@@ -94,14 +84,14 @@ def recorder_bench(
     *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
 ) -> RecorderFigures:
     """Start a cluster and measure pairs of runs; raise HarnessError if it does not start."""
-    prepared = prepare(_CLUSTER, say)
+    prepared = prepare(BRIEF, say)
     recorded, unrecorded = [], []
     with (
         tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
         Warden(run_id="bench-recorder") as warden,
     ):
         cluster = KafkaCluster(
-            _CLUSTER,
+            BRIEF,
             host=LocalHost(warden),
             prepared=prepared,
             directory=Path(directory) / "nodes",
@@ -271,8 +261,3 @@ def _alone() -> float:
         took_ns = time.monotonic_ns() - begin_ns
         recorder.close()
     return _ALONE_OPERATIONS / took_ns * 1e9
-
-
-def _spread(figures: Sequence[float], form: str) -> str:
-    low, middle, high = min(figures), statistics.median(figures), max(figures)
-    return f"{low:{form}} / {middle:{form}} / {high:{form}}"

@@ -1,6 +1,5 @@
 """The time that a cluster takes from the first spawn until it can be used, warm."""
 
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.measuring import spread
 from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
@@ -42,13 +42,14 @@ class StartFigures:
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
-        topic = (f"  and a topic created    {_spread(self.usable_s)}",) if self.usable_s else ()
-        return [
+        found = [
             f"{self.title}, {self.nodes} nodes, Java {self.java}",
             f"{len(self.start_s)} starts: min / median / max",
-            f"  all nodes take part    {_spread(self.start_s)}",
-            *topic,
+            f"  all nodes take part    {spread(self.start_s, '5.2f')} s",
         ]
+        if self.usable_s:
+            found.append(f"  and a topic created    {spread(self.usable_s, '5.2f')} s")
+        return found
 
 
 def start_bench(spec: ClusterSpec, *, runs: int, say: Callable[[str], None]) -> StartFigures:
@@ -105,8 +106,3 @@ def _times(
                 cluster.stop()
         say(f"started after {times[-1][0]:.2f} s, usable after {times[-1][1]:.2f} s")
     return prepared.java.version, times
-
-
-def _spread(seconds: tuple[float, ...]) -> str:
-    low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
-    return f"{low:5.2f} / {middle:5.2f} / {high:5.2f} s"

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Final, Self
 
 from clusters.hosts.disk import remove_directory
@@ -266,12 +265,7 @@ class SshHost:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Bring the logs here, end what runs over there, and hang up."""
         with self._stack:
             for place in self._places.values():
