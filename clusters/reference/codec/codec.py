@@ -17,9 +17,10 @@ from clusters.reference.codec.client_apis import (
     API_VERSIONS,
     API_VERSIONS_KNOWN,
     CLIENT_APIS,
+    asking_versions,
     versions_offered,
 )
-from clusters.reference.codec.data_apis import DATA_APIS
+from clusters.reference.codec.data_apis import DATA_APIS, lowered_fetch
 from clusters.reference.codec.dialect_apis import (
     address_of,
     request_fields,
@@ -45,7 +46,7 @@ from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
 )
-from clusters.reference.nodes.messages.data import ProduceRequest
+from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
 
 __all__ = ["Codec", "Incoming", "Outgoing", "correlation_of"]
 
@@ -53,6 +54,11 @@ _HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">i")
 _DIALECT_KINDS: Final = frozenset((BrokerRegistrationRequest.kind, BrokerHeartbeatRequest.kind))
+_LOWERED: Final[Mapping[int, Callable[[Any, int], Any]]] = {
+    AlterPartitionRequest.kind: lowered,
+    FetchRequest.kind: lowered_fetch,
+}
+"""Requests whose version is negotiated, and the functions that put them in a lower one."""
 _UNSUPPORTED: Final = int(Error.UNSUPPORTED_VERSION)
 _DIALECT_OFFERED: Final = tuple(
     {"api_key": key, "min_version": version, "max_version": version}
@@ -125,8 +131,9 @@ class Codec:
         """
         if request.kind in _DIALECT_KINDS:
             return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
-        if highest is not None and request.kind == AlterPartitionRequest.kind:
-            request = lowered(request, highest)
+        lower = _LOWERED.get(request.kind)
+        if highest is not None and lower is not None:
+            request = lower(request, highest)
         api = self._by_kind[request.kind]
         assert api.ask is not None
         version, values = api.ask(request, Labels(self._image()))
@@ -137,7 +144,8 @@ class Codec:
     def asking_versions(self, *, correlation_id: int, client_id: str) -> bytes:
         """The frame by which another node is asked what it offers."""
         kind = request_type(API_VERSIONS, API_VERSIONS_KNOWN[1])
-        return request_frame(kind, {}, correlation_id=correlation_id, client_id=client_id)
+        values = asking_versions()
+        return request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
 
     def highest_offered(self, frame: bytes, kind: int) -> int:
         """Return up to which version a node's answer (to ApiVersions) offers this kind of request.
