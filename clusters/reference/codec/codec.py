@@ -30,12 +30,14 @@ from clusters.reference.codec.dialect_apis import (
 )
 from clusters.reference.codec.entities import (
     Unreadable,
+    Values,
     read,
     request_frame,
     request_type,
     response_frame,
     response_type,
 )
+from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession, OpenFetch
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
 from clusters.reference.codec.quorum_apis import quorum_apis
 from clusters.reference.codec.write_apis import WRITE_APIS
@@ -66,6 +68,10 @@ _DIALECT_OFFERED: Final = tuple(
 )
 
 
+def _as_it_is(values: Values) -> Values:
+    return values
+
+
 @dataclass(slots=True)
 class Incoming:
     """A request that came in at a door."""
@@ -87,11 +93,20 @@ class Outgoing(NamedTuple):
 
 
 class Codec:
-    """The codec of a node's messages. `image`: its metadata, at the time of each call."""
+    """The codec of a node's messages. `image`: its metadata, at the time of each call.
+
+    `sessions`: the fetch sessions that it remembers; by default there is room for none.
+    """
 
     def __init__(
-        self, *, voters: tuple[int, ...], image: Callable[[], TopicNames], wall_offset_ns: int = 0
+        self,
+        *,
+        voters: tuple[int, ...],
+        image: Callable[[], TopicNames],
+        wall_offset_ns: int = 0,
+        sessions: FetchSessions | None = None,
     ) -> None:
+        self._sessions = sessions or FetchSessions(slots=0, seed=0, now_ns=lambda: 0)
         apis = (
             *quorum_apis(voters),
             *BROKER_APIS,
@@ -120,14 +135,24 @@ class Codec:
             raise Unreadable(f"API {header.api_key} at the door for {door.value}s")
         if not api.versions[0] <= header.version <= api.versions[1]:
             raise Unreadable(f"{api.name} version {header.version}, known are {api.versions}")
-        return self._incoming(api, frame, header, correlation, door)
+        entity = read(request_type(api.key, header.version), frame)
+        if api.kind == FetchRequest.kind:
+            return self._fetch(api, entity, header, correlation, door)
+        return self._incoming(api, entity, header, correlation, door)
 
     def outgoing(
-        self, request: Any, *, correlation_id: int, client_id: str, highest: int | None = None
+        self,
+        request: Any,
+        *,
+        correlation_id: int,
+        client_id: str,
+        highest: int | None = None,
+        session: FollowerSession | None = None,
     ) -> Outgoing:
         """Encode a request to another node, which offers its API up to version `highest`.
 
-        None: its offer was not asked for. Raises Unreadable if it offers no version known here.
+        None: its offer was not asked for. `session`: that of a connection for fetches. Raises
+        Unreadable if it offers no version known here.
         """
         if request.kind in _DIALECT_KINDS:
             return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
@@ -137,6 +162,8 @@ class Codec:
         api = self._by_kind[request.kind]
         assert api.ask is not None
         version, values = api.ask(request, Labels(self._image()))
+        if session is not None and request.kind == FetchRequest.kind:
+            values = session.reduced(values)
         kind = request_type(api.key, version)
         frame = request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
         return Outgoing(frame, version)
@@ -156,7 +183,15 @@ class Codec:
         key = self._by_kind[kind].key
         return next((int(one.max_version) for one in entity.api_keys if one.api_key == key), -1)
 
-    def answered(self, frame: bytes, request: Any, *, version: int, node: int) -> Any:
+    def answered(
+        self,
+        frame: bytes,
+        request: Any,
+        *,
+        version: int,
+        node: int,
+        session: FollowerSession | None = None,
+    ) -> Any:
         """The response of another node to a request that it was asked in this version.
 
         Raises Unreadable.
@@ -168,12 +203,31 @@ class Codec:
         api = self._by_kind[request.kind]
         assert api.answered is not None
         entity = read(response_type(api.key, version), frame)
+        if session is not None and request.kind == FetchRequest.kind:
+            session.heard(entity)
         return api.answered(entity, request, node, Labels(self._image()))
 
-    def _incoming(
-        self, api: Api, frame: bytes, header: "_Header", correlation: int, door: Door
+    def _fetch(
+        self, api: Api, entity: Any, header: "_Header", correlation: int, door: Door
     ) -> Incoming:
-        entity = read(request_type(api.key, header.version), frame)
+        opened = self._sessions.open(entity)
+        if isinstance(opened, OpenFetch):
+            return self._incoming(api, opened.entity, header, correlation, door, told=opened.answer)
+        kind = response_type(api.key, header.version)
+        values = {"error_code": int(opened)}
+        frame = response_frame(kind, values, correlation_id=header.correlation_id)
+        return Incoming(None, expects_answer=True, answer=lambda _: frame)
+
+    def _incoming(
+        self,
+        api: Api,
+        entity: Any,
+        header: "_Header",
+        correlation: int,
+        door: Door,
+        *,
+        told: Callable[[Values], Values] = _as_it_is,
+    ) -> Incoming:
         labels = Labels(self._image())
         offered = self._by_key[door].values()
         asked = Asked(api, header.version, entity, labels, offered, self._wall_offset_ns)
@@ -181,7 +235,7 @@ class Codec:
         kind = response_type(api.key, header.version)
 
         def answer(response: Any) -> bytes:
-            values = api.answer(response, asked)
+            values = told(api.answer(response, asked))
             return response_frame(kind, values, correlation_id=header.correlation_id)
 
         silent = isinstance(message, ProduceRequest) and not message.acks

@@ -30,7 +30,6 @@ _IDENTIFIERS_FROM: Final = 13
 _EPOCHS_FROM: Final = 15
 """Fetch: the follower's broker epoch (KIP-903)."""
 _NO_EPOCH: Final = -1
-_SESSIONLESS: Final = (0, -1)
 _FETCH_BYTES_MAX: Final = 1 << 26
 _PARTITION_BYTES_MAX: Final = 1 << 20
 
@@ -86,8 +85,6 @@ def _produce_answer(response: ProduceResponse, asked: Asked) -> Values:
 
 def _fetch_asked(entity: Any, correlation: int, labels: Labels) -> FetchRequest:
     version = int(entity.__version__)
-    if getattr(entity, "session_epoch", 0) not in _SESSIONLESS:
-        raise Unreadable(f"a fetch of session {entity.session_id}: none was ever begun")
     state = entity.replica_state if version >= _EPOCHS_FROM else entity
     return FetchRequest(
         correlation,
