@@ -26,11 +26,19 @@ from clusters.reference.nodes.messages.client import (
 )
 from clusters.reference.nodes.messages.data import FetchRequest
 
-__all__ = ["API_VERSIONS", "API_VERSIONS_KNOWN", "CLIENT_APIS", "versions_offered"]
+__all__ = [
+    "API_VERSIONS",
+    "API_VERSIONS_KNOWN",
+    "CLIENT_APIS",
+    "asking_versions",
+    "versions_offered",
+]
 
 API_VERSIONS: Final = 18
 API_VERSIONS_KNOWN: Final = (0, 3)
 
+_NODE_SOFTWARE: Final = "fencepost-node"
+"""The software (KIP-511) by which a broker knows another one; clients state their own."""
 _CLIENTS: Final = (Door.BROKER,)
 _NO_OPERATIONS: Final = -(1 << 31)
 """Authorized operations: not asked for."""
@@ -43,6 +51,16 @@ _STRING: Final = 2
 _GROUP: Final = 0
 _REFUSED: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 _NO_TRANSACTIONS: Final = "this cluster has no transactions"
+
+
+def asking_versions() -> Values:
+    """Return the fields by which a node asks another one what it offers."""
+    return {"client_software_name": _NODE_SOFTWARE, "client_software_version": "1"}
+
+
+def _versions_asked(entity: Any, correlation: int, _: Labels) -> ApiVersionsRequest:
+    software = getattr(entity, "client_software_name", "")
+    return ApiVersionsRequest(correlation, by_node=software == _NODE_SOFTWARE)
 
 
 def versions_offered(response: ApiVersionsResponse, apis: Iterable[Api]) -> Values:
@@ -304,7 +322,7 @@ CLIENT_APIS: Final = (
         kind=ApiVersionsRequest.kind,
         versions=API_VERSIONS_KNOWN,
         doors=_CLIENTS,
-        asked=lambda _entity, correlation, _: ApiVersionsRequest(correlation),
+        asked=_versions_asked,
         answer=lambda response, asked: versions_offered(response, asked.offered),
     ),
     Api(

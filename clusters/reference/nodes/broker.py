@@ -58,6 +58,7 @@ __all__ = ["BrokerNode"]
 
 _FETCH: Final = data.FetchRequest.kind
 _FETCHED: Final = data.FetchResponse.kind
+_VERSIONS: Final = client.ApiVersionsRequest.kind
 _PRODUCE: Final = data.ProduceRequest.kind
 _OF_QUORUM: Final = (
     SYNCED,
@@ -199,7 +200,10 @@ class BrokerNode:
             effects.append((EXIT, message[1]))
 
     def _request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        """A client asks."""
+        """A client asks, or another broker what it may ask."""
+        if kind == _VERSIONS and message.by_node:
+            self.server.negotiate(source, message, effects)
+            return
         if now >= self.life.serves_until_ns and not self._serves_anyway:
             effects.append((CLOSE, source))
             return

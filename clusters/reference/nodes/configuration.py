@@ -69,6 +69,8 @@ class Configuration:
     """replica.fetch.backoff.ms."""
     request_timeout_ns: int = 30_000 * MS
     """controller.socket.timeout.ms, replica.socket.timeout.ms: a request without an answer."""
+    fetch_sessions_max: int = 1_000
+    """max.incremental.fetch.session.cache.slots; there are none in virtual time."""
     fetch_records_max: int = 1 << 30
     """Records in one answer; the simulator's bound."""
     checkpoint_interval_ns: int = 5_000 * MS

@@ -43,6 +43,7 @@ from clusters.node_port.effects import (
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.fetch_sessions import FetchSessions
 from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.nodes.broker import BrokerNode
@@ -152,6 +153,11 @@ class _Process:
             voters=self._configuration.voters,
             image=self._image,
             wall_offset_ns=time.time_ns() - time.monotonic_ns(),
+            sessions=FetchSessions(
+                slots=self._configuration.fetch_sessions_max,
+                seed=self._contents.incarnation_id,
+                now_ns=time.monotonic_ns,
+            ),
         )
         self._incoming = Connections(
             codec=codec,

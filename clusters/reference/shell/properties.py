@@ -80,6 +80,7 @@ _NUMBERS: Final[Mapping[str, _Number]] = {
     "replica.lag.time.max.ms": _Number(field="replica_lag_max_ns", unit=MS, lowest=1),
     "replica.fetch.wait.max.ms": _Number(field="replica_fetch_wait_ns", unit=MS),
     "replica.fetch.backoff.ms": _Number(field="replica_fetch_backoff_ns", unit=MS),
+    "max.incremental.fetch.session.cache.slots": _Number(field="fetch_sessions_max", unit=1),
     "controller.socket.timeout.ms": _Number(field="request_timeout_ns", unit=MS, lowest=1),
     "replica.high.watermark.checkpoint.interval.ms": _Number(
         field="checkpoint_interval_ns", unit=MS, lowest=1

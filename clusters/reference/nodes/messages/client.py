@@ -86,6 +86,8 @@ class ApiVersionsRequest:
 
     kind: ClassVar[int] = 64
     correlation: int
+    by_node: bool = False
+    """True if another broker asks, before it fetches: it is answered at once, fenced or not."""
 
 
 @dataclass(slots=True)

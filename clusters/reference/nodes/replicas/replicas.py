@@ -85,6 +85,7 @@ class Replicas:
             return
         if not self._may_have_roles and self._situation.own_registration() is not None:
             self._may_have_roles = whole = True
+            self._situation.fetch_level = self._situation.level
             self._delete_strays(effects)
         # Rule role_after_registration.
         if not self._may_have_roles and self._situation.rules.role_after_registration:

@@ -73,6 +73,26 @@ def test_e07_a_proposal_is_in_a_version_that_the_controller_offers() -> None:
         codec.outgoing(request, correlation_id=1, client_id="1", highest=1)
 
 
+def test_e07_a_fetch_is_in_a_version_that_the_other_broker_offers() -> None:
+    codec = _codec()
+    request = EXCHANGES["Fetch-15"][0]
+    for highest, version, epoch in ((15, 15, request.replica_epoch), (14, 14, -1)):
+        sent = codec.outgoing(request, correlation_id=1, client_id="1", highest=highest)
+        came = codec.incoming(Door.BROKER, sent.frame[4:], correlation=1).message
+        assert (sent.version, came.version, came.replica_epoch) == (version, version, epoch)
+    with pytest.raises(Unreadable, match="up to version 12"):
+        codec.outgoing(request, correlation_id=1, client_id="1", highest=12)
+
+
+def test_a_broker_knows_another_one_that_asks_what_it_offers() -> None:
+    codec = _codec()
+    asking = codec.asking_versions(correlation_id=0, client_id="1")[4:]
+    assert codec.incoming(Door.BROKER, asking, correlation=1).message.by_node
+    values = {"client_software_name": "librdkafka", "client_software_version": "2"}
+    asked = request_frame(request_type(18, 3), values, correlation_id=8, client_id="c")
+    assert not codec.incoming(Door.BROKER, asked[4:], correlation=1).message.by_node
+
+
 def test_what_is_cut_or_of_nobody_is_refused() -> None:
     codec = _codec()
     for door in Door:
