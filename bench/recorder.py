@@ -16,11 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
+from bench.clusters import built
 from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.system import Make, Wanted
 from history.clock import Clock
 from history.operation import Outcome
 from history.send_recorder import SendRecorder
@@ -56,7 +54,8 @@ _TOPIC: Final = TopicSpec(
 class RecorderFigures:
     """Operations (sends with their ends) a second, of each run, in order."""
 
-    kafka: str
+    title: str
+    """The cluster that the producer wrote to."""
     java: str
     value_bytes: int
     seconds: int
@@ -80,7 +79,7 @@ class RecorderFigures:
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
         return [
-            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
+            f"{self.title}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
             "operations a second: min / median / max",
             f"  recorded            {_spread(self.recorded_per_s, '9,.0f')}",
@@ -91,36 +90,24 @@ class RecorderFigures:
 
 
 def recorder_bench(
-    *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
+    make: Make, *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
 ) -> RecorderFigures:
     """Start a cluster and measure pairs of runs; raise HarnessError if it does not start."""
-    prepared = prepare(_CLUSTER, say)
+    prepared = make.driver.prepare(_CLUSTER, Wanted(), say)
     recorded, unrecorded = [], []
-    with (
-        tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
-        Warden(run_id="bench-recorder") as warden,
-    ):
-        cluster = KafkaCluster(
-            _CLUSTER,
-            host=LocalHost(warden),
-            prepared=prepared,
-            directory=Path(directory) / "nodes",
-            clock=Clock.start(),
-        )
-        try:
-            cluster.start()
-            cluster.create_topics([_TOPIC])
-            # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
-            _run(cluster, _Unrecorded(), pairs, seconds)
-            for pair in range(pairs):
-                with tempfile.TemporaryDirectory(dir=directory) as raw:
-                    recorded.append(_run(cluster, _recorder(Path(raw)), pair, seconds))
-                unrecorded.append(_run(cluster, _Unrecorded(), pair, seconds))
-                say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
-        finally:
-            cluster.stop()
+    with built(make, _CLUSTER, prepared=prepared, name="recorder") as bench:
+        bench.cluster.start()
+        bench.cluster.create_topics([_TOPIC])
+        servers = bench.cluster.bootstrap_servers
+        # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
+        _run(servers, _Unrecorded(), pairs, seconds)
+        for pair in range(pairs):
+            with tempfile.TemporaryDirectory(dir=bench.directory) as raw:
+                recorded.append(_run(servers, _recorder(Path(raw)), pair, seconds))
+            unrecorded.append(_run(servers, _Unrecorded(), pair, seconds))
+            say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
     return RecorderFigures(
-        kafka=prepared.release.version,
+        title=make.title.format(release=_CLUSTER.release),
         java=prepared.java.version,
         value_bytes=_VALUE_BYTES,
         seconds=seconds,
@@ -189,12 +176,12 @@ class _Counted:
         self.last_ns = time_ns
 
 
-def _run(cluster: KafkaCluster, recorder: RecordsSends, seed: int, seconds: int) -> float:
+def _run(bootstrap_servers: str, recorder: RecordsSends, seed: int, seconds: int) -> float:
     """Return the sends a second that ended ok, from the first end until told to stop."""
     clock = Clock.start()
     counted = _Counted(recorder)
     sender = Sender(
-        _config(cluster.bootstrap_servers, seed),
+        _config(bootstrap_servers, seed),
         generation=0,
         recorder=counted,
         clock=clock,
