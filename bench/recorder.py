@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.brief_topic import BRIEF, brief_topic
+from bench.clusters import built
 from bench.measuring import spread
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
+from clusters.system import Make, Wanted
 from history.clock import Clock
 from history.operation import Outcome
 from history.send_recorder import SendRecorder
@@ -46,7 +44,8 @@ _TOPIC: Final = brief_topic(partitions=4)
 class RecorderFigures:
     """Operations (sends with their ends) a second, of each run, in order."""
 
-    kafka: str
+    title: str
+    """The cluster that the producer wrote to."""
     java: str
     value_bytes: int
     seconds: int
@@ -70,7 +69,7 @@ class RecorderFigures:
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
         return [
-            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
+            f"{self.title}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
             "operations a second: min / median / max",
             f"  recorded            {spread(self.recorded_per_s, '9,.0f')}",
@@ -81,36 +80,24 @@ class RecorderFigures:
 
 
 def recorder_bench(
-    *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
+    make: Make, *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
 ) -> RecorderFigures:
     """Start a cluster and measure pairs of runs; raise HarnessError if it does not start."""
-    prepared = prepare(BRIEF, say)
+    prepared = make.driver.prepare(BRIEF, Wanted(), say)
     recorded, unrecorded = [], []
-    with (
-        tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
-        Warden(run_id="bench-recorder") as warden,
-    ):
-        cluster = KafkaCluster(
-            BRIEF,
-            host=LocalHost(warden),
-            prepared=prepared,
-            directory=Path(directory) / "nodes",
-            clock=Clock.start(),
-        )
-        try:
-            cluster.start()
-            cluster.create_topics([_TOPIC])
-            # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
-            _run(cluster, _Unrecorded(), pairs, seconds)
-            for pair in range(pairs):
-                with tempfile.TemporaryDirectory(dir=directory) as raw:
-                    recorded.append(_run(cluster, _recorder(Path(raw)), pair, seconds))
-                unrecorded.append(_run(cluster, _Unrecorded(), pair, seconds))
-                say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
-        finally:
-            cluster.stop()
+    with built(make, BRIEF, prepared=prepared, name="recorder") as bench:
+        bench.cluster.start()
+        bench.cluster.create_topics([_TOPIC])
+        servers = bench.cluster.bootstrap_servers
+        # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
+        _run(servers, _Unrecorded(), pairs, seconds)
+        for pair in range(pairs):
+            with tempfile.TemporaryDirectory(dir=bench.directory) as raw:
+                recorded.append(_run(servers, _recorder(Path(raw)), pair, seconds))
+            unrecorded.append(_run(servers, _Unrecorded(), pair, seconds))
+            say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
     return RecorderFigures(
-        kafka=prepared.release.version,
+        title=make.title.format(release=BRIEF.release),
         java=prepared.java.version,
         value_bytes=_VALUE_BYTES,
         seconds=seconds,
@@ -179,12 +166,12 @@ class _Counted:
         self.last_ns = time_ns
 
 
-def _run(cluster: KafkaCluster, recorder: RecordsSends, seed: int, seconds: int) -> float:
+def _run(bootstrap_servers: str, recorder: RecordsSends, seed: int, seconds: int) -> float:
     """Return the sends a second that ended ok, from the first end until told to stop."""
     clock = Clock.start()
     counted = _Counted(recorder)
     sender = Sender(
-        _config(cluster.bootstrap_servers, seed),
+        _config(bootstrap_servers, seed),
         generation=0,
         recorder=counted,
         clock=clock,

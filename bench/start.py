@@ -1,21 +1,15 @@
 """The time that a cluster takes from the first spawn until it can be used, warm."""
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from bench.clusters import built
 from bench.measuring import spread
-from clusters.abilities import direct
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
 from clusters.kafka_port import BrokersSpec, TopicSpec
 from clusters.port import ClusterSpec
 from clusters.system import Make, Wanted
-from clusters.systems import system_of
-from history.clock import Clock
 
 __all__ = ["StartFigures", "start_bench"]
 
@@ -52,9 +46,10 @@ class StartFigures:
         return found
 
 
-def start_bench(spec: ClusterSpec, *, runs: int, say: Callable[[str], None]) -> StartFigures:
+def start_bench(
+    make: Make, spec: ClusterSpec, *, runs: int, say: Callable[[str], None]
+) -> StartFigures:
     """Start and stop a cluster `runs` times; raise HarnessError if one fails."""
-    make = system_of(spec).makes[0]
     has_topics = isinstance(spec, BrokersSpec)
     java, times = _times(make, spec, runs=runs, say=say, use=_topic_made if has_topics else _unused)
     return StartFigures(
@@ -78,31 +73,14 @@ def _times(
     make: Make, spec: ClusterSpec, *, runs: int, say: Callable[[str], None], use: Usable
 ) -> tuple[str, list[tuple[float, float]]]:
     """Return the Java, and of each start the seconds until it was over and until it was used."""
-    driver = make.driver
-    prepared = driver.prepare(spec, Wanted(), say)
+    prepared = make.driver.prepare(spec, Wanted(), say)
     times = []
     for _ in range(runs):
-        with (
-            tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
-            Warden(run_id="bench-start") as warden,
-        ):
-            cluster = driver.build(
-                spec,
-                prepared,
-                host=LocalHost(warden),
-                directory=Path(directory),
-                clock=Clock.start(),
-                rules_off=(),
-                port_base=None,
-                route=direct,
-            )
-            try:
-                begin_s = time.monotonic()
-                cluster.start()
-                start_s = time.monotonic() - begin_s
-                use(cluster)
-                times.append((start_s, time.monotonic() - begin_s))
-            finally:
-                cluster.stop()
+        with built(make, spec, prepared=prepared, name="start") as bench:
+            begin_s = time.monotonic()
+            bench.cluster.start()
+            start_s = time.monotonic() - begin_s
+            use(bench.cluster)
+            times.append((start_s, time.monotonic() - begin_s))
         say(f"started after {times[-1][0]:.2f} s, usable after {times[-1][1]:.2f} s")
     return prepared.java.version, times

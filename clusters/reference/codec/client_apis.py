@@ -16,6 +16,8 @@ from clusters.reference.nodes.messages.client import (
     DescribeConfigsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
@@ -25,6 +27,7 @@ from clusters.reference.nodes.messages.client import (
     PartitionMetadata,
 )
 from clusters.reference.nodes.messages.data import FetchRequest
+from clusters.reference.nodes.serving.groups import GROUP_STATE, GROUP_TYPE
 
 __all__ = [
     "API_VERSIONS",
@@ -288,6 +291,22 @@ def _fetch_answer(response: OffsetFetchResponse, asked: Asked) -> Values:
     return found if groups is None else {"groups": [found | {"group_id": groups[0].group_id}]}
 
 
+def _groups_asked(entity: Any, correlation: int, _: Labels) -> ListGroupsRequest:
+    return ListGroupsRequest(
+        correlation,
+        states=tuple(getattr(entity, "states_filter", ())),
+        types=tuple(getattr(entity, "types_filter", ())),
+    )
+
+
+def _groups_answer(response: ListGroupsResponse, _: Asked) -> Values:
+    of_each = {"protocol_type": "", "group_state": GROUP_STATE, "group_type": GROUP_TYPE}
+    return {
+        "error_code": response.error,
+        "groups": [of_each | {"group_id": group} for group in response.groups],
+    }
+
+
 CLIENT_APIS: Final = (
     Api(
         name="Metadata",
@@ -351,5 +370,14 @@ CLIENT_APIS: Final = (
         doors=_CLIENTS,
         asked=_fetch_asked,
         answer=_fetch_answer,
+    ),
+    Api(
+        name="ListGroups",
+        key=16,
+        kind=ListGroupsRequest.kind,
+        versions=(0, 5),
+        doors=_CLIENTS,
+        asked=_groups_asked,
+        answer=_groups_answer,
     ),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from clusters.kafka_port import QUORUM_SIZES
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from clusters.reference.nodes.records import Listener
@@ -40,7 +41,6 @@ SEED: Final = "fencepost.seed"
 _ID_MAX: Final = (1 << 31) - 1
 _PORT_MAX: Final = (1 << 16) - 1
 _LARGEST: Final = (1 << 63) - 1
-_VOTER_COUNTS: Final = (1, 3)
 _PLAINTEXT: Final = "PLAINTEXT"
 _ROLES: Final = ("broker", "controller")
 
@@ -243,8 +243,8 @@ def _voters(found: Mapping[str, str]) -> dict[int, Address]:
             _refuse(name, found[name], form)
         port = _number(name, parts[3], lowest=1, highest=_PORT_MAX)
         voters[_number(name, parts[1], lowest=0, highest=_ID_MAX)] = (parts[2], port)
-    if len(voters) not in _VOTER_COUNTS:
-        _refuse(name, found[name], "one controller or three, each with an id of its own")
+    if len(voters) not in QUORUM_SIZES:
+        _refuse(name, found[name], "1, 3 or 5 controllers, each with an id of its own")
     return voters
 
 

@@ -46,7 +46,7 @@ def test_the_cluster_that_it_becomes_has_the_same_settings() -> None:
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ("controllers: 2", "cluster.controllers: 1 or 3 controllers, found 2"),
+        ("controllers: 2", "cluster.controllers: 1, 3 or 5 controllers, found 2"),
         ("zookeepers: 2", "cluster.zookeepers: 1, 3 or 5 servers, found 2"),
         ("quorum: dynamic", "unknown key 'quorum'"),
         (

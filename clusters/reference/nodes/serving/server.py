@@ -145,7 +145,13 @@ class Server:
         self._producer_ids.close(effects)
 
     def _all_handlers(self) -> Mapping[int, _Handler]:
-        reads = (client.MetadataRequest, client.DescribeConfigsRequest, client.ApiVersionsRequest)
+        reads = (
+            client.MetadataRequest,
+            client.DescribeConfigsRequest,
+            client.ApiVersionsRequest,
+            # By the metadata a broker knows whether it coordinates groups.
+            client.ListGroupsRequest,
+        )
         return {
             **dict.fromkeys(sorted(FORWARDED), self._forwarding.forward),
             **{read.kind: self._read for read in reads},
@@ -168,6 +174,8 @@ class Server:
             response = self._metadata.answer(request, image)
         elif request.kind == client.DescribeConfigsRequest.kind:
             response = described(request, situation=situation, image=image)
+        elif request.kind == client.ListGroupsRequest.kind:
+            response = self._groups.listed(request)
         else:
             response = api_versions(request, situation=situation, image=image)
         effects.append((SEND, source, response))

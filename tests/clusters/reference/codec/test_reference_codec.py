@@ -333,6 +333,20 @@ def test_offsets_of_a_group_are_fetched(version: int) -> None:
     assert topic.partitions[0].committed_offset == 9
 
 
+@pytest.mark.parametrize("version", range(6))
+def test_groups_are_listed(version: int) -> None:
+    codec = _codec()
+    values = {"states_filter": ["Empty"], "types_filter": ["classic"]}
+    asked = request_frame(request_type(16, version), values, correlation_id=9, client_id="c")
+    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    states = ("Empty",) if version >= 4 else ()
+    types = ("classic",) if version >= 5 else ()
+    assert came.message == client.ListGroupsRequest(1, states, types)
+    answer = came.answer(client.ListGroupsResponse(1, 0, ("g",)))
+    (group,) = read(response_type(16, version), answer[4:]).groups
+    assert (group.group_id, getattr(group, "group_state", "Empty")) == ("g", "Empty")
+
+
 def test_two_topics_that_are_not_there_keep_their_names() -> None:
     codec = _codec()
     topics = [

@@ -8,9 +8,11 @@ from node_world import CLOSED
 
 from clusters.node_port.storage import MetadataBatch
 from clusters.reference.nodes.configuration import MS
+from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
+    ListGroupsRequest,
     MetadataRequest,
 )
 from clusters.reference.nodes.messages.control import (
@@ -91,6 +93,17 @@ def test_v03_a_read_waits_for_what_its_broker_had_applied(*, rule_on: bool) -> N
         assert world.answers[reading].resources[0][3][0][1] == "7"
     else:
         assert world.answers[reading].resources[0][3][0][1] == "604800000"
+
+
+def test_v03_a_list_of_groups_waits_as_other_reads_do() -> None:
+    """Its broker may have applied that it coordinates no groups any more, and another not yet."""
+    world = lagging()
+    listing = world.send(1, ListGroupsRequest(1))
+    world.run(100 * MS)
+    assert listing not in world.answers
+    world.release()
+    world.until(lambda: listing in world.answers)
+    assert world.answers[listing].error == Error.NONE
 
 
 def test_v03_an_acknowledged_write_is_in_every_later_read() -> None:
