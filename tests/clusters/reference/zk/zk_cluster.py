@@ -59,7 +59,10 @@ class Client:
 
 
 class Cluster:
-    """Brokers from 1 on. `rules_off` are of all; `settings` by broker, 0 for all."""
+    """Brokers from 1 on. `rules_off` are of all; `settings` by broker, 0 for all.
+
+    `watched`: the kinds of messages that are kept in `sent_messages`.
+    """
 
     def __init__(
         self,
@@ -70,10 +73,13 @@ class Cluster:
         seed: int = 1,
         rules: ZkRules | None = None,
         witnessed: bool = False,
+        watched: tuple[int, ...] = (),
     ) -> None:
         self.world = World(seed, witnessed=witnessed)
         self.rules = rules or ZkRules().without(*rules_off)
         self.settings = settings or {}
+        self.sent_messages: list[tuple[int, int, Any]] = []
+        """(source, target, message) of the kinds in `watched`."""
         self.notes: list[tuple[int, tuple[Any, ...]]] = []
         self.ensemble = Ensemble(self.world, servers)
         self.client = Client()
@@ -82,7 +88,7 @@ class Cluster:
             number: self.world.add(number, f"broker-{number}", lambda n=number: self._node(n))
             for number in range(1, brokers + 1)
         }
-        self.world.watch(self)
+        self.world.watch(self, sent=watched)
         self.ensemble.start()
         self.until(lambda: self.ensemble.leader is not None)
         self.world.start(self.client_host)
@@ -113,17 +119,15 @@ class Cluster:
     def note(self, _now: int, node: int, note: tuple[Any, ...]) -> None:
         self.notes.append((node, note[1:]))
 
-    def sent(self, *_: Any) -> None:
-        """No messages are watched."""
+    def sent(self, _now: int, source: int, target: int, _kind: int, message: Any) -> None:
+        self.sent_messages.append((source, target, message))
 
     def delivered(self, *_: Any) -> None:
-        """No messages are watched."""
+        """Nothing is looked at on its arrival."""
 
     def noted(self, subject: str, *, node: int | None = None) -> list[tuple[Any, ...]]:
         """What was noted of this subject, by this node or any."""
-        return [
-            note[1:] for one, note in self.notes if note[0] == subject and node in (None, one)
-        ]
+        return [note[1:] for one, note in self.notes if note[0] == subject and node in (None, one)]
 
     # Time.
 
@@ -180,9 +184,6 @@ class Cluster:
         self.world.stop(self.hosts[number])
         self.until(lambda: self.hosts[number].state is HostState.DOWN)
 
-    def wipe(self, number: int) -> None:
-        self.hosts[number].disk.wipe()
-
     def cut(self, a: int, b: int) -> None:
         """Let nothing through between two hosts."""
         self.world.network.block([(a, b), (b, a)])
@@ -207,16 +208,21 @@ class Cluster:
 
     def create(self, name: str, *assignment: tuple[int, ...], **settings: str) -> int:
         """Make a topic; return its id once every broker shows it, led."""
-        topic = NewTopic(name, -1, -1, tuple(assignment), tuple(settings.items()))
-        response = self.ask(self.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
-        assert response.topics[0][2] == 0, response
-        topic_id: int = response.topics[0][1]
+        topic_id = self.ask_to_create(name, *assignment, **settings)
         keys = [(topic_id, number) for number in range(len(assignment))]
         self.until(lambda: all(self.shows(one, key) for one in self.running() for key in keys))
         leaders = {key: replicas[0] for key, replicas in zip(keys, assignment, strict=True)}
         self.until(
             lambda: all(key in self.broker(one).replicas.leaders for key, one in leaders.items())
         )
+        return topic_id
+
+    def ask_to_create(self, name: str, *assignment: tuple[int, ...], **settings: str) -> int:
+        """Have a topic made; return its id."""
+        topic = NewTopic(name, -1, -1, tuple(assignment), tuple(settings.items()))
+        response = self.ask(self.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
+        assert response.topics[0][2] == 0, response
+        topic_id: int = response.topics[0][1]
         return topic_id
 
     def delete(self, name: str) -> None:
@@ -245,11 +251,13 @@ class Cluster:
 
     def isr(self, key: PartitionKey, *, broker: int) -> tuple[int, ...]:
         """The ISR as this broker shows it."""
-        return self.broker(broker).image.partitions[key].isr
+        shown = self.broker(broker).image.partitions.get(key)
+        return () if shown is None else shown.isr
 
     def leader(self, key: PartitionKey) -> int:
         """The broker that leads by the metadata of a running one that shows the latest epoch."""
-        shown = [self.broker(one).image.partitions[key] for one in self.running()]
+        images = [self.broker(one).image for one in self.running()]
+        shown = [image.partitions[key] for image in images if key in image.partitions]
         return max(shown, key=lambda one: one.leader_epoch).leader
 
     def values(self, broker: int, key: PartitionKey) -> list[Any]:
