@@ -9,6 +9,7 @@ from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.software import KafkaFiles
+from clusters.kafka_port import Role
 from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
@@ -67,6 +68,12 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
             "java_source": java.source,
         }
         return found | ({"rules_off": ", ".join(self._rules_off)} if self._rules_off else {})
+
+    def _await_role(self, role: str, members: Sequence[NodeName]) -> None:
+        """A broker waits for its servers on its own: it starts while they do."""
+        if role == Role.BROKER:
+            super()._await_role(Role.ZOOKEEPER, self._names(Role.ZOOKEEPER))
+            super()._await_role(role, members)
 
     def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
         return {node.name: _BrokerSoftware() for node in nodes}

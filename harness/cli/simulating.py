@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from clusters.provision.java import find_java
-from clusters.reference.nodes.rules import RULES, ProtocolRule
+from clusters.reference.nodes.rules import RULES, ProtocolRule, Rules
 from harness.cli.options import emit_json
 from harness.cli.tables import console
 from harness.prepare.reference import rules_without
@@ -48,7 +48,7 @@ def simulate(
     as_json: bool,
 ) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
-    rules = rules_without(off)
+    rules = rules_without(off, Rules())
     plans = _plans(scenario, metadata_version)
     from harness.trials.series import TrialSeries, TrialTally, enough
 
@@ -87,7 +87,7 @@ def selftest(
     as_json: bool,
 ) -> int:
     """Switch each rule of the reference cluster off, and see that a check finds it out."""
-    rules_without(chosen)
+    rules_without(chosen, Rules())
     from checkers.runner.session import is_local
 
     if not is_local(spark_master):

@@ -6,7 +6,7 @@ fetched.
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from clusters.kafka_port import Quorum, of_kafka
 from clusters.port import ClusterSpec
@@ -36,10 +36,9 @@ __all__ = [
 ]
 
 AnyRules = TypeVar("AnyRules", bound=Rules)
-_RULES: Final = Rules()
 
 
-def rules_without(names: Sequence[str], rules: AnyRules = _RULES) -> AnyRules:
+def rules_without(names: Sequence[str], rules: AnyRules) -> AnyRules:
     """Return all of these rules but those named.
 
     Raise UsageError, with the nearest name, if there is no such rule.

@@ -18,6 +18,7 @@ from types import FrameType
 from checkers.verdict import Verdict
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import Java
+from clusters.reference.nodes.rules import Rules
 from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
@@ -130,7 +131,7 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
+    plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules, Rules())
     return _in_virtual_time(
         options.cluster.driver.prepare(scenario.cluster, Wanted(), progress.say),
         lambda run: _said(record_trial(plan, rules, run=run), progress),

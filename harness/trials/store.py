@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from clusters.reference.nodes.rules import Rules
 from clusters.systems import SIMULATED
 from harness.manifest import first_manifest
 from harness.prepare.reference import rules_without
@@ -60,7 +61,7 @@ def store_trial(
         run.scenario_path.write_text(scenario.document.text, encoding="utf-8")
         manifest = first_manifest(scenario, options, run, origin_ns=0, origin_utc_ns=ORIGIN_UTC_NS)
         write_manifest(run.manifest_path, manifest)
-        result = record_trial(plan, rules_without(without_rules), run=run, diary=diary)
+        result = record_trial(plan, rules_without(without_rules, Rules()), run=run, diary=diary)
         seal(run)
         _write_beside(run, result, diary)
     except OSError as error:

@@ -263,8 +263,10 @@ class _Process:
     def _client_id(self, traffic: str) -> str:
         """Return the name by which Kafka's nodes call themselves."""
         node = self._node
-        is_controller = isinstance(node, ControllerNode)
-        own = self._configuration.node_id if is_controller else node.situation.node_id
+        if isinstance(node, ControllerNode):
+            own = self._configuration.node_id
+        else:
+            own = node.situation.node_id
         return f"broker-{own}-fetcher-0" if traffic == Traffic.REPLICATION else str(own)
 
     def _timeout_ns(self, kind: int) -> int:

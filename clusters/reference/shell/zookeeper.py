@@ -63,17 +63,16 @@ class ZooKeeper:
             case OpenSession():
                 assert self._session is None or self._session.is_over
                 self._session = _Session(self._servers, message.timeout_ms, told=self._tell)
-            case ZkRequest() if self._session is None or self._session.is_over:
-                self._refuse(message)
             case ZkRequest():
-                self._session.ask(message)
+                self._ask(message)
             case CloseSession():
                 self.close()
 
     async def data(self, path: str) -> bytes | None:
         """Read a znode in the node's session, for the shell; None: it is not there, or not read."""
         correlation = next(self._correlations)
-        done = self._read[correlation] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        self._read[correlation] = done
         self.send(ZkRequest(correlation, (GetData(path),)))
         try:
             return await done
@@ -91,7 +90,10 @@ class ZooKeeper:
             self._session.close()
             self._session = None
 
-    def _refuse(self, request: ZkRequest) -> None:
+    def _ask(self, request: ZkRequest) -> None:
+        if self._session is not None and not self._session.is_over:
+            self._session.ask(request)
+            return
         response = _without_answer(request, ZkError.SESSION_EXPIRED)
         asyncio.get_running_loop().call_soon(self._tell, response)
 
