@@ -16,7 +16,7 @@ from clusters.reference.shell.zk_properties import KNOWN, PROTOCOL, parsed
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
 
-__all__ = ["ignored", "properties"]
+__all__ = ["ignored", "properties", "settings_of"]
 
 _DEFAULTS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -40,11 +40,8 @@ def properties(
     route: Route,
 ) -> dict[str, str]:
     """Return the broker's properties. Raises UsageError if what the spec sets cannot be."""
-    stated = {**_DEFAULTS, **spec.settings, **spec.broker_settings}
-    known = {**stated, **broker_listeners(node, route=route)}
     found = {
-        **{name: value for name, value in known.items() if name in KNOWN},
-        PROTOCOL: stated.get(PROTOCOL, spec.protocol_level),
+        **settings_of(spec, broker_listeners(node, route=route)),
         "broker.id": str(node.node_id),
         "log.dirs": str(data),
         HOSTS: str(hosts),
@@ -54,6 +51,16 @@ def properties(
         found[RULES_OFF] = ",".join(rules_off)
     parsed(found)
     return found
+
+
+def settings_of(spec: ReferenceZooKeeperSpec, listeners: Mapping[str, str]) -> dict[str, str]:
+    """Return what every broker of a spec is told, by the names that mean something to it."""
+    stated = {**_DEFAULTS, **spec.settings, **spec.broker_settings}
+    known = {**stated, **listeners}
+    return {
+        **{name: value for name, value in known.items() if name in KNOWN},
+        PROTOCOL: stated.get(PROTOCOL, spec.protocol_level),
+    }
 
 
 def ignored(spec: ReferenceZooKeeperSpec) -> tuple[str, ...]:

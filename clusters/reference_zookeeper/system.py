@@ -12,7 +12,7 @@ from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.system import Make
 from history.failure import Mistakes
 
-__all__ = ["REFERENCE_ZOOKEEPER", "SYSTEM", "ReferenceZooKeeperSpec"]
+__all__ = ["REFERENCE_ZOOKEEPER", "SIMULATED_ZOOKEEPER", "SYSTEM", "ReferenceZooKeeperSpec"]
 
 _PROTOCOLS: Final = (1, 2)
 _RELEASE_LIKE: Final = KafkaZooKeeperSpec().release
@@ -49,9 +49,18 @@ REFERENCE_ZOOKEEPER: Final = Make(
 )
 """Brokers of our own and a release of Apache ZooKeeper, as processes."""
 
+SIMULATED_ZOOKEEPER: Final = Make(
+    name="simulated-zookeeper",
+    driver_module="clusters.reference_zookeeper.simulated.driver",
+    title="the reference cluster on ZooKeeper in virtual time",
+    in_virtual_time=True,
+    of_our_own=True,
+)
+"""Brokers of our own, a model of ZooKeeper and the clients in one process and in virtual time."""
+
 SYSTEM: Final = replace(
     KAFKA_ON_ZOOKEEPER,
     name="reference-zookeeper",
     spec=ReferenceZooKeeperSpec,
-    makes=(REFERENCE_ZOOKEEPER,),
+    makes=(REFERENCE_ZOOKEEPER, SIMULATED_ZOOKEEPER),
 )

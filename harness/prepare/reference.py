@@ -31,6 +31,7 @@ __all__ = [
     "refuse_unsimulated_clients",
     "refuse_what_is_kafkas",
     "release_like",
+    "rules_of",
     "rules_without",
 ]
 
@@ -49,6 +50,11 @@ def rules_without(names: Sequence[str], rules: AnyRules) -> AnyRules:
                 f"--without-rule {name}: there is no such rule; {did_you_mean(name, known)}"
             )
     return rules.without(*names)
+
+
+def rules_of(spec: ClusterSpec) -> Rules:
+    """Return the rules that nodes of our own keep in such a cluster."""
+    return ZkRules() if isinstance(spec, ReferenceZooKeeperSpec) else Rules()
 
 
 def level_of(spec: ClusterSpec) -> int:
@@ -89,8 +95,7 @@ def fitted_to_reference(
     Raise UsageError if it cannot be.
     """
     spec = scenario.cluster
-    is_on_zookeeper = isinstance(spec, ReferenceZooKeeperSpec)
-    rules_without(options.without_rules, ZkRules() if is_on_zookeeper else Rules())
+    rules_without(options.without_rules, rules_of(spec))
     refuse_what_is_kafkas(scenario)
     workload = scenario.workload
     assert isinstance(workload, ProducePollSpec)

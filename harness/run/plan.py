@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from clusters.kafka_port import of_kafka
-from clusters.reference.nodes.rules import Rules
 from clusters.systems import KAFKA, system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.placement import refuse_unplaceable, with_disks, with_hardships
@@ -22,6 +21,7 @@ from harness.prepare.reference import (
     refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     release_like,
+    rules_of,
     rules_without,
 )
 from harness.prepare.releases import refuse_missing_releases
@@ -117,7 +117,7 @@ def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
 
 
 def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
-    rules_without(options.without_rules, Rules())
+    rules_without(options.without_rules, rules_of(scenario.cluster))
     refuse_what_is_kafkas(scenario)
     if scenario.trial is not None:
         from harness.trials.plan import plan_of  # noqa: PLC0415

@@ -6,16 +6,12 @@ begins at a fixed moment.
 """
 
 from contextlib import ExitStack, nullcontext
-from typing import Final
+from typing import Any, Final
 
-from clusters.kafka_port import of_kafka
 from clusters.port import CLIENTS
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
-from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
-from harness.prepare.reference import rules_without
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
@@ -44,8 +40,11 @@ _S: Final = 1_000_000_000
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
     """Return the cluster of a scenario, not started yet."""
-    rules = rules_without(options.without_rules, Rules())
-    return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
+    driver: Any = options.cluster.driver
+    cluster: SimulatedCluster = driver.simulate(
+        scenario.cluster, seed=options.seed, rules_off=options.without_rules
+    )
+    return cluster
 
 
 def record_simulated(
@@ -77,14 +76,16 @@ def record_simulated(
         note(
             run,
             node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
-            recorded=("windows", *recorded_tables(wired=options.wire, clients=tables_of(scenario))),
+            recorded=(
+                "windows",
+                *recorded_tables(cluster, wired=options.wire, clients=tables_of(scenario)),
+            ),
             stuck_isr_limit_s=scenario.recovery_limit_s,
         )
         cluster.create_topics(scenario.topics)
         if wire is not None:
             wire.name_topics(cluster.view().topic_ids)
-        notebook = RecordedNotebook(run.raw, topics=topics, node_of=cluster.node_of)
-        cluster.watch.notebook = stack.enter_context(notebook)
+        stack.enter_context(cluster.recorded(run.raw, topics=topics))
         time = SimulatedTime(cluster)
         Recording(
             scenario=scenario,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
 from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
-from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
 from clusters.systems import system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
@@ -141,7 +141,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
             f"{scenario.name}: a cluster of {system.name} has no nodes in virtual time"
         )
     refuse_what_is_kafkas(scenario)
-    refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
+    refuse_missing_abilities(scenario, There(cluster=SimulatedQuorumCluster))
     _refuse_what_is_not_tried(scenario)
     assert isinstance(scenario.workload, ProducePollSpec)
     return TrialPlan(

@@ -23,7 +23,8 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.finding import Finding
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, build
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
+from clusters.reference.simulated.quorum_cluster import build
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from clusters.node_port.notes import APPENDED_METADATA
 from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
+from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.world import Watcher
 from history.failure import HarnessError
 from history.journal import RowJournal
@@ -103,12 +103,12 @@ def few_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def recorded_tables(*, wired: bool, clients: Sequence[str] = ()) -> tuple[str, ...]:
+def recorded_tables(
+    cluster: SimulatedCluster, *, wired: bool, clients: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return the cluster tables that a recording sets out to fill; `clients`: those of clients."""
-    seen = ("describes", "metadata_offsets", "quorum_claims")
-    lain = ("metadata_log", "replicas", "replica_records", "node_settings")
     taped = ("wire",) if wired else ()
-    return tuple(dict.fromkeys((*taped, *seen, *lain, *clients)))
+    return tuple(dict.fromkeys((*taped, *cluster.tables, *clients)))
 
 
 def testify(
@@ -124,11 +124,8 @@ def testify(
         for node in cluster.nodes:
             for name, value in sorted(cluster.settings(node).items()):
                 journal.add({"node": node, "name": name, "value": value})
-    disks = {node: cluster.host(node).disk for node in cluster.nodes}
     try:
-        metadata_count, record_count = write_simulated_witness(
-            disks, topics=topics, times=times, raw=run.raw
-        )
+        metadata_count, record_count = cluster.write_witness(run.raw, topics=topics, times=times)
     except OSError as error:
         raise HarnessError(f"cannot write what the disks hold in {run.raw}: {error}") from error
     say(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from operator import is_not
 from typing import Final
 
+from clusters.kafka_port import Registers
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
@@ -43,7 +44,7 @@ class SimulatedLooks:
         """Return the latest look, with the states of processes as they are now."""
         cluster = self._cluster
         return Observation(
-            view=cluster.watch.view,
+            view=cluster.shown,
             active_controller=cluster.leader_now(),
             broker_ids=self._ids,
             states=cluster.states,
@@ -66,7 +67,7 @@ class SimulatedLooks:
 
     def scene(self) -> Scene:
         """Return the scene, by the latest look, against which targets are resolved."""
-        view, active = self._cluster.watch.view, self._cluster.leader_now()
+        view, active = self._cluster.shown, self._cluster.leader_now()
         scene = self._scene
         if scene is None or scene.view is not view or scene.active_controller != active:
             scene = self._scene = Scene(
@@ -80,8 +81,7 @@ class SimulatedLooks:
     def impaired(self) -> frozenset[NodeName]:
         """Return the nodes that are not whole now."""
         cluster = self._cluster
-        view = cluster.watch.view
-        seen = () if view is None else (view.brokers, view.serving, view.partitions)
+        seen = cluster.shown_parts
         states = cluster.states
         before, was, impaired = self._impaired
         # A view shares with the one before what has not changed.
@@ -92,6 +92,8 @@ class SimulatedLooks:
 
     def registrations(self, broker: NodeName) -> int:
         """Return a number that grows with the registrations granted to this broker."""
+        if isinstance(self._cluster, Registers):
+            return self._cluster.latest_registration(broker)
         if self._registrations is None:
             return granted_count(self._network(), broker)
         return self._registrations(broker)

@@ -1,45 +1,44 @@
-"""A reference cluster in a simulated world: `clusters.port.Cluster` in virtual time.
+"""A cluster of our own nodes in a simulated world: `clusters.port.Cluster` in virtual time.
 
 Nothing happens unless the caller lets the world go on. What a port promises to be so on its return
 (a topic is there, a node has ended) lets it go on until it is; `start_node`, `kill_node` and
-the like take no time at all.
+the like take no time at all. What differs between generations is in `quorum_cluster`, and in
+`clusters.reference_zookeeper.simulated`.
 
-Hosts have the ids of their nodes as numbers: n for `broker-n`, 1000 + n for `controller-n`. From
-CLIENTS_FROM on they are the workload's clients, from HARNESS_FROM on the harness's own.
+Hosts have the ids of their nodes as numbers: n for `broker-n`, 1000 + n for `controller-n`, 2000 +
+n for `zookeeper-n`. From CLIENTS_FROM on they are the workload's clients, from HARNESS_FROM on the
+harness's own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 from clusters.abilities import LinkEnd
-from clusters.compiled import is_compiled
-from clusters.kafka_port import ClusterView, KafkaSpec, Role, TopicSpec, refuse_unplaceable, role_of
+from clusters.kafka_port import BrokersSpec, ClusterView, TopicSpec, refuse_unplaceable
 from clusters.node_port.effects import Node
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.port import NodeName, NodeState
-from clusters.reference.nodes.broker import BrokerNode
+from clusters.node_port.storage import META_PROPERTIES
+from clusters.port import NodeName, NodeState, View
 from clusters.reference.nodes.configuration import MS, Configuration, S
-from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
 from clusters.reference.simulated.asking import Operator
-from clusters.reference.simulated.nodes import CLUSTER_ID, CONTROLLERS_FROM, configurations, ignored
 from clusters.reference.simulated.observing import Watch
-from clusters.reference.specs import DEFAULTS, level_of, own_settings
+from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.host import Host, HostState
-from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 from history.failure import HarnessError
 
-__all__ = ["CLIENTS_FROM", "HARNESS_FROM", "SimulatedCluster", "build"]
+__all__ = ["CLIENTS_FROM", "HARNESS_FROM", "START_NS_MAX", "SimulatedCluster"]
 
 CLIENTS_FROM: Final = 1 << 20
 HARNESS_FROM: Final = 1 << 21
 _OPERATOR: Final = HARNESS_FROM
 _WATCH: Final = HARNESS_FROM + 1
-_START_NS_MAX: Final = 60 * S
+START_NS_MAX: Final = 60 * S
+"""The longest that a cluster may take to be up."""
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
 _STATES: Final = {
@@ -49,54 +48,99 @@ _STATES: Final = {
 }
 
 
-def build(
-    spec: KafkaSpec,
-    *,
-    seed: int,
-    rules: Rules | None = None,
-    latency: Latency | None = None,
-    digest: bool = True,
-    witnessed: bool = False,
-) -> "SimulatedCluster":
-    """A cluster whose nodes are formatted and down, in a world of its own.
+class SimulatedCluster(ABC):
+    """A cluster in a world. It and `watch` are there from the start; nodes start with `start`.
 
-    Raises UsageError if the spec asks for what there is not.
+    `level`: of its protocol, at the start.
     """
-    world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
-    return SimulatedCluster(spec, world=world, seed=seed, rules=rules or Rules())
 
-
-class SimulatedCluster:
-    """A cluster in a world. It and `watch` are there from the start; nodes start with `start`."""
-
-    def __init__(self, spec: KafkaSpec, *, world: World, seed: int, rules: Rules) -> None:
+    def __init__(
+        self, spec: BrokersSpec, *, world: World, level: int, nodes: Mapping[NodeName, int]
+    ) -> None:
+        """`nodes`: the numbers of their hosts, those that others need first."""
         self.world = world
-        self.rules = rules
+        self.level = level
         self._spec = spec
-        self.level = level_of(spec)
-        """The metadata.version that it starts with."""
-        self.configurations = configurations(spec, level=self.level, seed=seed)
-        """The configurations by node."""
         self._in_force: dict[NodeName, Configuration] = {}
-        self._hosts = {name: self._place(name) for name in self.configurations}
-        self._nodes = tuple(self._hosts)
-        self._names = {host.number: name for name, host in self._hosts.items()}
+        self._hosts = {name: self._place(name, number) for name, number in nodes.items()}
+        self._nodes = tuple(nodes)
+        self._names = {number: name for name, number in nodes.items()}
         self._operator = Operator(world, _OPERATOR)
-        self.watch = Watch(self._running)
+        self.watch = self._observer()
         """The watch that looks at the cluster all the time; it starts with the nodes."""
         self._watching = world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
         self._administration = Administration(
-            world, self._operator, leader=lambda: self.watch.leader_id, view=self.view
+            world, self._operator, leader=self._active_controller, view=self.view
         )
 
     @property
-    def spec(self) -> KafkaSpec:
+    @abstractmethod
+    def rules(self) -> Rules:
+        """The rules that its nodes keep."""
+
+    @property
+    @abstractmethod
+    def configurations(self) -> Mapping[NodeName, Configuration]:
+        """What each node of our own is told."""
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[str, ...]:
+        """The tables of evidence that a recording of it sets out to fill."""
+
+    @property
+    @abstractmethod
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
+
+    @property
+    @abstractmethod
+    def ignored_settings(self) -> tuple[str, ...]:
+        """Return the settings of the spec that mean nothing to these nodes."""
+
+    @abstractmethod
+    def settings(self, node: NodeName) -> Mapping[str, str]:
+        """Return what a node was told, by Kafka's names."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start every node, and let the world go on until all brokers show each other."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop every node, those that others need last."""
+
+    @property
+    @abstractmethod
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of the nodes that a view shows."""
+
+    @abstractmethod
+    def leader_now(self) -> NodeName | None:
+        """The active controller as it is known at this time, or None."""
+
+    @abstractmethod
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Return who dials whom."""
+
+    @abstractmethod
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
+        """Record in `raw`, while entered, what the nodes show."""
+
+    @abstractmethod
+    def write_witness(
+        self, raw: Path, *, topics: Collection[str], times: AppendTimes
+    ) -> tuple[int, int]:
+        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+
+    @property
+    def spec(self) -> BrokersSpec:
         """The specification that it was built from."""
         return self._spec
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """The controllers first, then brokers, each in the order of their numbers."""
+        """The nodes that others need first, each role in the order of its numbers."""
         return self._nodes
 
     @property
@@ -109,73 +153,11 @@ class SimulatedCluster:
         """The addresses that brokers advertise; no real client finds them there."""
         return ",".join(f"broker-{number}:9092" for number in self.brokers)
 
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
-        found = {
-            "cluster": "simulated",
-            "metadata_version": str(self.level),
-            "events": str(self.world.event_count),
-            "virtual_s": f"{self.world.now_ns / S:.3f}",
-            "trace": self.world.digest(),
-            "simulator": "compiled" if is_compiled() else "plain Python",
-        }
-        off = [field.name for field in fields(Rules) if not getattr(self.rules, field.name)]
-        return found | ({"rules_off": ", ".join(off)} if off else {})
-
-    @property
-    def ignored_settings(self) -> tuple[str, ...]:
-        """Return the settings of the spec that mean nothing to these nodes."""
-        spec = self._spec
-        return ignored({**spec.settings, **spec.controller_settings, **spec.broker_settings})
-
-    def settings(self, node: NodeName) -> Mapping[str, str]:
-        """Return what a node was told, by Kafka's names."""
-        return {
-            **DEFAULTS,
-            **own_settings(self._spec, role_of(node)),
-            "node.id": str(self.broker_id(node)),
-        }
-
     def host(self, node: NodeName) -> Host:
         """The host of a node."""
         return self._hosts[node]
 
     # What every cluster can do.
-
-    def start(self) -> None:
-        """Start every node, and let the world go on until all brokers show each other unfenced."""
-        for host in self._hosts.values():
-            self.world.start(host)
-        if self._watching.state is HostState.DOWN:
-            self.world.start(self._watching)
-        wanted = frozenset(self.brokers)
-        self._until(
-            lambda: (
-                self.watch.view is not None
-                and self.watch.view.brokers == self.watch.view.serving == wanted
-            ),
-            within_ns=_START_NS_MAX,
-            otherwise="not all brokers were unfenced a minute after the start",
-        )
-
-    def stop(self) -> None:
-        """Stop every node: brokers first, as they take their leave from a controller."""
-        if self._watching.state is not HostState.DOWN:
-            self.world.kill(self._watching)
-        for role in (Role.BROKER, Role.CONTROLLER):
-            names = [name for name in self._hosts if name.startswith(role)]
-            for name in names:
-                if self.state(name) is NodeState.PAUSED:
-                    self.kill_node(name)
-                elif self.state(name) is NodeState.RUNNING:
-                    self.world.stop(self._hosts[name])
-            self._let_go(names, within_ns=10 * S)
-
-    @property
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of the brokers."""
-        return {node: self.broker_id(node) for node in self.nodes if role_of(node) is Role.BROKER}
 
     def broker_id(self, node: NodeName) -> int:
         """Kafka's id of this node: n for `broker-n`, 1000 + n for `controller-n`."""
@@ -207,7 +189,7 @@ class SimulatedCluster:
         )
 
     def view(self) -> ClusterView:
-        """The metadata as the most current of the brokers shows it, in a round that begins now."""
+        """Return the metadata that it shows, in a round of looks that begins now."""
         wanted = self.watch.begun_count + 1
         self._until(
             lambda: self.watch.ended_count >= wanted,
@@ -218,27 +200,20 @@ class SimulatedCluster:
             raise HarnessError("no broker answered")
         return self.watch.view
 
-    def leader_now(self) -> NodeName | None:
-        """The active controller as it said itself when it was asked last, or None."""
-        leader_id = self.watch.leader_id
-        return None if leader_id < 0 else self.node_of(leader_id)
+    @property
+    def shown(self) -> View | None:
+        """Return what the last round of looks has shown; None: nothing."""
+        return self.watch.view
+
+    @property
+    def shown_parts(self) -> tuple[object, ...]:
+        """Return the parts of that, the same ones as before where nothing has changed."""
+        view = self.watch.view
+        return () if view is None else (view.brokers, view.serving, view.partitions)
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:  # noqa: ARG002  # the port's
         """Return no files: simulated nodes write no logs."""
         return ()
-
-    def links(self) -> tuple[LinkEnd, ...]:
-        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
-        controllers = [name for name in self._hosts if name.startswith(Role.CONTROLLER)]
-        brokers = [name for name in self._hosts if name.startswith(Role.BROKER)]
-        between = [(source, target) for target in controllers for source in self._hosts]
-        between += [(source, target) for target in brokers for source in brokers]
-        outside = [(NodeName("clients"), target) for target in brokers]
-        return tuple(
-            LinkEnd(source=source, target=target, port=0)
-            for source, target in (*between, *outside)
-            if source != target
-        )
 
     # Abilities.
 
@@ -345,39 +320,62 @@ class SimulatedCluster:
 
     # What these are made of.
 
-    def _target(self, via: NodeName | None) -> int | None:
-        return None if via is None else self.broker_id(via)
+    @abstractmethod
+    def _built(self, node: NodeName) -> Node:
+        """Make the node of a new incarnation."""
 
-    def _place(self, name: NodeName) -> Host:
-        def built() -> Node:
-            configuration = self._in_force.get(name, self.configurations[name])
-            if configuration.is_controller:
-                return ControllerNode(configuration, self.rules)
-            return BrokerNode(configuration, self.rules)
+    @abstractmethod
+    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
+        """Return what formatting a disk writes. `directory_id` 0: a new one."""
 
-        number = self.configurations[name].node_id
-        host = self.world.add(number, name, built)
+    @abstractmethod
+    def _observer(self) -> Watch:
+        """Make the watch."""
+
+    @abstractmethod
+    def _active_controller(self) -> int:
+        """Return the id of the controller that operators ask; -1: none is known."""
+
+    def _configuration(self, node: NodeName) -> Configuration:
+        return self._in_force.get(node, self.configurations[node])
+
+    def _place(self, name: NodeName, number: int) -> Host:
+        host = self.world.add(number, name, lambda: self._built(name))
         host.disk.format(self._formatted(name, directory_id=0))
         return host
 
-    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
-        """Return what formatting a disk writes. `directory_id` 0: a new one."""
-        node_id = self.configurations[node].node_id
-        drawn = directory_id or self.world.new_id()
-        return {
-            META_PROPERTIES: MetaProperties(
-                cluster_id=CLUSTER_ID, node_id=node_id, directory_id=drawn
-            )
-        }
+    def _start_all(self) -> None:
+        for host in self._hosts.values():
+            self.world.start(host)
+        if self._watching.state is HostState.DOWN:
+            self.world.start(self._watching)
+
+    def _stop_in_order(self, roles: Iterable[str]) -> None:
+        """Stop the nodes, role by role; kill those that stand still or take too long."""
+        if self._watching.state is not HostState.DOWN:
+            self.world.kill(self._watching)
+        for role in roles:
+            names = [name for name in self._hosts if name.startswith(role)]
+            for name in names:
+                if self.state(name) is NodeState.PAUSED:
+                    self.kill_node(name)
+                elif self.state(name) is NodeState.RUNNING:
+                    self.world.stop(self._hosts[name])
+            self._let_go(names, within_ns=10 * S)
+
+    def _running_numbers(self, role: str) -> tuple[int, ...]:
+        return tuple(
+            host.number
+            for name, host in self._hosts.items()
+            if host.state is HostState.RUNNING and name.startswith(role)
+        )
+
+    def _target(self, via: NodeName | None) -> int | None:
+        return None if via is None else self.broker_id(via)
 
     def _require_down(self, node: NodeName) -> None:
         if self.state(node) is not NodeState.DOWN:
             raise HarnessError(f"{node} is {self.state(node)}: its disk is in use")
-
-    def _running(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        running = [h.number for h in self._hosts.values() if h.state is HostState.RUNNING]
-        brokers = tuple(number for number in running if number < CONTROLLERS_FROM)
-        return tuple(number for number in running if number >= CONTROLLERS_FROM), brokers
 
     def _let_go(self, nodes: Sequence[NodeName], *, within_ns: int) -> bool:
         """Wait for the ends of these; kill those that are late. Whether none was."""

@@ -49,7 +49,7 @@ from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import TableFile
 from history.writer import bucket_of
 
-__all__ = ["AppendTimes", "write_simulated_witness"]
+__all__ = ["AppendTimes", "write_simulated_replicas", "write_simulated_witness"]
 
 _TYPE_KEYS: Final[Mapping[type, int]] = {
     RegisterBrokerRecord: 0,
@@ -105,6 +105,13 @@ def write_simulated_witness(
             rows = _metadata_rows(node, disk, times)
             metadata_count += len(rows)
             file.add(pa.Table.from_pylist(rows, schema=METADATA_LOG))
+    return metadata_count, write_simulated_replicas(disks, topics=topics, times=times, raw=raw)
+
+
+def write_simulated_replicas(
+    disks: Mapping[NodeName, Disk], *, topics: Collection[str], times: AppendTimes, raw: Path
+) -> int:
+    """Write replicas and replica_records of the brokers' disks; return how many records."""
     replicas = [
         (f"{topic}-{log[1]}", node, log, disk)
         for node, disk in disks.items()
@@ -116,8 +123,7 @@ def write_simulated_witness(
     with TableFile(raw / "replicas.parquet", "replicas") as file:
         rows = [_replica_row(*replica) for replica in replicas]
         file.add(pa.Table.from_pylist(rows, schema=REPLICAS))
-    record_count = _write_records(replicas, times, raw / "replica_records")
-    return metadata_count, record_count
+    return _write_records(replicas, times, raw / "replica_records")
 
 
 def _metadata_rows(node: NodeName, disk: Disk, times: AppendTimes) -> list[dict[str, Any]]:

@@ -25,7 +25,13 @@ _NONE: Final = int(Error.NONE)
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _OLD_INCARNATION: Final = int(Error.INVALID_INCARNATION_ID)
 _INELIGIBLE: Final = int(Error.INELIGIBLE_REPLICA)
-_GIVEN_UP: Final = frozenset({int(Error.NOT_LEADER_OR_FOLLOWER), int(Error.INVALID_REQUEST)})
+_GIVEN_UP: Final = frozenset(
+    {
+        int(Error.NOT_LEADER_OR_FOLLOWER),
+        int(Error.INVALID_REQUEST),
+        int(Error.UNKNOWN_TOPIC_OR_PARTITION),
+    }
+)
 """The errors after which a change waits for a newer LeaderAndIsr: not dropped, not repeated."""
 
 

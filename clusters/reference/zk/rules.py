@@ -52,6 +52,12 @@ class ZkRules(Rules):
         "Two incarnations of a broker cannot be told apart.",
         "epoch-went-back, stuck-replica",
     )
+    unseen_restarts_found: bool = protocol_rule(
+        "controller heartbeats, beyond the draft",
+        "A member that registered after its state was written is new to the next controller.",
+        "A broker that was wiped and restarted without a controller stays in its ISRs, and leads.",
+        "lost-write",
+    )
     new_incarnation_told_all: bool = protocol_rule(
         _Z,
         "A broker with a new incarnation id is told the state of all of its partitions.",

@@ -52,10 +52,6 @@ from clusters.simulation.zookeeper.watches import Watches
 
 __all__ = ["Server"]
 
-_MS: Final = 1_000_000
-_TIMEOUT_TICKS_MIN: Final = 2
-_TIMEOUT_TICKS_MAX: Final = 20
-"""The time-outs of sessions that are granted, in ticks, as ZooKeeper's defaults are."""
 _SYNC: Final = ()
 """A sync as a change: nothing."""
 
@@ -147,8 +143,8 @@ class Server:
         self._connections[connection.number] = connection
 
     def _granted_ms(self, timeout_ms: int) -> int:
-        tick_ms = self._timing.tick_ns // _MS
-        return min(max(timeout_ms, tick_ms * _TIMEOUT_TICKS_MIN), tick_ms * _TIMEOUT_TICKS_MAX)
+        least, most = self._timing.sessions_ms
+        return min(max(timeout_ms, least), most)
 
     def _heard(self, now: int, frame: Call | Ping, effects: Effects) -> None:
         connection = self._connections.get(frame.connection)

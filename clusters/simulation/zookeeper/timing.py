@@ -10,9 +10,11 @@ class Timing:
     """ZooKeeper's tickTime and its syncLimit, shorter than its defaults as tests have them."""
 
     tick_ns: int = 200_000_000
-    """A leader gives a sign of life twice a tick; sessions last 2 to 20 of them."""
+    """A leader gives a sign of life twice a tick."""
     patience_ticks: int = 3
     """Ticks without a sign of life after which a leader or a follower is gone."""
+    sessions_ms: tuple[int, int] = (400, 4_000)
+    """The least and the greatest time-out of a session, 2 and 20 ticks as ZooKeeper has it."""
 
     @property
     def heartbeat_ns(self) -> int:

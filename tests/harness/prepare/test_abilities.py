@@ -20,7 +20,8 @@ from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
+from clusters.reference.simulated.quorum_cluster import build
 from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
 from harness.interpreter.books import Unwritten
 from harness.interpreter.client_faults import ClientFaults

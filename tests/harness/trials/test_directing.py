@@ -11,7 +11,8 @@ from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster, build
+from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
+from clusters.reference.simulated.quorum_cluster import build
 from harness.interpreter.books import Unwritten
 from harness.interpreter.interpreter import Interpreter
 from harness.trials.directing import interpreter_of

@@ -1,6 +1,6 @@
 """One controller epoch, from its election to its end: it loads all, decides, and tells brokers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from clusters.reference.nodes.control.moves import preferred_elections
 from clusters.reference.nodes.control.reassignment import in_progress
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_changes import BrokerChanges
 from clusters.reference.zk.control.broker_states import BrokerStates
@@ -207,15 +206,12 @@ class ActiveController:
             for broker_id in (*one.isr, one.leader)
         }
         for broker_id in sorted(counted - {-1}):
-            if not context.is_served(broker_id):
-                parts.decide(now, partial(self._departed, broker_id), effects)
+            if not context.is_served(broker_id) or context.has_restarted(broker_id):
+                depart = partial(departed, context.view(), broker_id)
+                parts.decide(now, depart, effects)
         parts.decide(now, lambda: leaderless(context.view()), effects)
         parts.decide(now, lambda: begun(context, context.view()), effects)
         parts.decide(now, lambda: completed(context.view()), effects)
-
-    def _departed(self, broker_id: int) -> Iterable[MetadataRecord]:
-        is_back = self.context.is_served(broker_id)
-        return [] if is_back else departed(self.context.view(), broker_id)
 
     def _rebalance(self, now: int, effects: Effects) -> None:
         interval_ns = self._parts.situation.configuration.auto_leader_rebalance_ns

@@ -51,11 +51,10 @@ def registration(
 class BrokerChanges:
     """The decisions of one controller epoch."""
 
-    __slots__ = ("_parts", "_silenced")
+    __slots__ = ("_parts",)
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._silenced: set[int] = set()
 
     def gone(self, now: int, broker_id: int, effects: Effects) -> None:
         """A registration is gone."""
@@ -128,32 +127,20 @@ class BrokerChanges:
     def silenced(self, now: int, broker_id: int, effects: Effects) -> None:
         """A broker has sent no heartbeat for the controller-side time-out (Z07)."""
         parts, image = self._parts, self._parts.context.image
-        if broker_id in self._silenced:
+        self.move(now, broker_id, ControlledState.INACTIVE, effects)
+        if not self._is_left_out(ControlledState.INACTIVE):
             return
-        self._silenced.add(broker_id)
-        heard_ns = parts.states.heard_ns(broker_id)
-
-        def is_silent() -> bool:
-            return broker_id in image.brokers and parts.states.heard_ns(broker_id) == heard_ns
+        parts.channels.close(broker_id)
+        incarnation = parts.states.incarnation_of(broker_id)
 
         def records() -> Iterable[MetadataRecord]:
-            if not is_silent() or not self._is_left_out(ControlledState.INACTIVE):
+            known = image.brokers.get(broker_id)
+            if known is None or known.incarnation_id != incarnation:
                 return []
-            fenced = BrokerRegistrationChangeRecord(
-                broker_id, image.brokers[broker_id].broker_epoch, fenced=True
-            )
+            fenced = BrokerRegistrationChangeRecord(broker_id, known.broker_epoch, fenced=True)
             return [*departed(parts.context.view(), broker_id), fenced]
 
-        def finish(now: int, effects: Effects) -> None:
-            self._silenced.discard(broker_id)
-            if is_silent():
-                self.move(now, broker_id, ControlledState.INACTIVE, effects)
-            known = image.brokers.get(broker_id)
-            if known is not None and known.fenced:
-                parts.channels.close(broker_id)
-                self._brokers_changed(now, effects)
-
-        parts.decide(now, records, effects, finish=finish)
+        parts.decide(now, records, effects, finish=self._brokers_changed)
 
     def stopping(self, now: int, broker_id: int, then: OnChanged, effects: Effects) -> None:
         """A broker wants to end: others lead, and it leaves the ISRs (Z14)."""

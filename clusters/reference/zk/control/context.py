@@ -38,6 +38,7 @@ class Context:
         "image",
         "settings_paths",
         "situation",
+        "written_zxids",
     )
 
     def __init__(self, situation: ZkSituation, *, epoch: int, epoch_version: int) -> None:
@@ -52,13 +53,15 @@ class Context:
         self.assignments_versions: dict[str, int] = {}
         self.controller_epochs: dict[PartitionKey, int] = {}
         """The epochs of the controllers that wrote the partitions' states."""
+        self.written_zxids: dict[PartitionKey, int] = {}
+        """The transactions that wrote the states as they were read last."""
         self.deleting: dict[str, None] = {}
         """The topics that are being deleted, in order."""
         self.settings_paths: set[str] = set()
         """The znodes of settings that are there."""
 
-    def view(self, expired: tuple[int, ...] = ()) -> DecisionView:
-        """Return the basis of a decision; brokers in `expired` are not elected."""
+    def view(self) -> DecisionView:
+        """Return the basis of a decision."""
         situation = self.situation
         self.image.configs = situation.image.configs
         return DecisionView(
@@ -67,7 +70,6 @@ class Context:
             configuration=situation.configuration,
             epoch=self.epoch,
             offset=self.image.offset,
-            expired=expired,
         )
 
     def apply(self, record: MetadataRecord) -> None:
@@ -121,6 +123,7 @@ class Context:
             self.image.keys.setdefault(key[0], []).append(key)
         self.image.partitions[key] = new
         self.controller_epochs[key] = state.controller_epoch
+        self.written_zxids[key] = stat.mzxid
         return Change(key, old, new)
 
     def _partition(
@@ -150,6 +153,20 @@ class Context:
         """Return whether a broker is registered and counts as one that serves."""
         known = self.image.brokers.get(broker_id)
         return known is not None and not known.fenced
+
+    def has_restarted(self, broker_id: int) -> bool:
+        """Return whether a broker registered after a state was written that has it in the ISR.
+
+        Asked when all is loaded: whoever wrote that state knew another incarnation.
+        """
+        known = self.image.brokers.get(broker_id)
+        # Rule unseen_restarts_found.
+        if known is None or not self.situation.rules.unseen_restarts_found:
+            return False
+        return any(
+            broker_id in one.isr and self.written_zxids[key] < known.broker_epoch
+            for key, one in self.image.partitions.items()
+        )
 
     def hosted_by(self, broker_id: int) -> list[PartitionKey]:
         """Return the partitions with a replica on a broker, but those that are being deleted."""

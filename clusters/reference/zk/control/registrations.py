@@ -37,6 +37,7 @@ class Registrations:
         """Take those that a new controller finds; what follows from them is decided next."""
         parts = self._parts
         for info, incarnation in self._decoded(found):
+            parts.context.apply(registration(info, incarnation, fenced=True))
             was_active = self._was_active(info.broker_id)
             state = parts.states.first_state(info, was_active=was_active)
             # Rule inactive_left_out.
@@ -95,6 +96,8 @@ class Registrations:
     def _was_active(self, broker_id: int) -> bool:
         """Return whether the controller before this one took a broker for active."""
         partitions = self._parts.context.image.partitions.values()
+        if self._parts.context.has_restarted(broker_id):
+            return False
         return any(one.leader >= 0 and broker_id in one.isr for one in partitions)
 
     def _decoded(self, found: dict[str, Outcome]) -> list[tuple[BrokerInfo, int]]:

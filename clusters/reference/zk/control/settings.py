@@ -15,7 +15,8 @@ from clusters.reference.zk.znodes import (
 
 __all__ = ["path_of", "settings_operations"]
 
-_KINDS: Final = {2: "topics", 4: "brokers"}
+_TOPIC: Final = 2
+_KINDS: Final = {_TOPIC: "topics", 4: "brokers"}
 """The folders below /config by the type of the resource."""
 _ALL: Final = "<default>"
 
@@ -28,9 +29,10 @@ def path_of(resource_type: int, name: str) -> str:
 def settings_operations(context: Context, records: list[MetadataRecord]) -> Iterable[Write]:
     """Yield what writes the settings of the resources that records name or make."""
     found: dict[tuple[int, str], dict[str, str]] = {}
+    made = {one.name for one in records if isinstance(one, TopicRecord)}
     for one in records:
         if isinstance(one, TopicRecord):
-            found.setdefault((2, one.name), {})
+            found.setdefault((_TOPIC, one.name), {})
         elif isinstance(one, ConfigRecord):
             resource = (one.resource_type, one.resource_name)
             before = context.situation.image.configs.get(resource, {})
@@ -44,6 +46,6 @@ def settings_operations(context: Context, records: list[MetadataRecord]) -> Iter
         data = encoded_settings(settings)
         is_there = path in context.settings_paths
         yield SetData(path, data) if is_there else Create(path, data)
-        yield Create(
-            CONFIG_CHANGE_PREFIX, encoded_config_change(_KINDS[kind], name or _ALL), sequential=True
-        )
+        if kind != _TOPIC or name not in made:  # Who hears of a new topic reads its settings.
+            change = encoded_config_change(_KINDS[kind], name or _ALL)
+            yield Create(CONFIG_CHANGE_PREFIX, change, sequential=True)

@@ -6,7 +6,7 @@ answers in ZooKeeper's order, lies in its session's `inbox` until the test deliv
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusters.node_port.zookeeper import (
@@ -69,7 +69,9 @@ class ZookeeperDouble:
         self.sessions: dict[int, Session] = {}
         self.numbers = 0
         self.on_write: Callable[[Operation], None] = lambda _: None
-        """Called before each write is carried out; a test may do another one first."""
+        """Called before writes, with the last of them; a test may do another one first."""
+        self.loses: Callable[[ZkRequest], bool] = lambda _: False
+        """Whether the answer to a request, which is carried out, gets lost."""
         for path in PERMANENT:
             self.write(Create(path, b""))
 
@@ -117,18 +119,20 @@ class ZookeeperDouble:
             return
         error, outcomes = self._carry_out(request.operations, session)
         response = ZkResponse(request.correlation, error, self.zxid, tuple(outcomes))
+        if self.loses(request):
+            response = ZkResponse(request.correlation, int(ZkError.CONNECTION_LOSS), -1, ())
         session.inbox.append(response)
 
     def _carry_out(
         self, operations: tuple[Operation, ...], session: Session
     ) -> tuple[int, list[Outcome]]:
-        before = {path: Znode(**vars(one)) for path, one in self.tree.items()}
         fired: list[tuple[WatchType, str]] = []
         outcomes: list[Outcome] = []
-        if isinstance(operations[0], Create | SetData | Delete):
-            self.on_write(operations[0])
-            before = {path: Znode(**vars(one)) for path, one in self.tree.items()}
-        self.zxid += 1
+        writes = [one for one in operations if isinstance(one, Create | SetData | Delete)]
+        if writes:
+            self.on_write(writes[-1])
+            self.zxid += 1
+        before = {path: replace(one) for path, one in self.tree.items()} if writes else self.tree
         for index, operation in enumerate(operations):
             try:
                 outcomes.append(self._one(operation, session, fired))

@@ -5,6 +5,7 @@ from control_desk import LEGACY, READY, Desk
 
 from clusters.node_port.notes import BROKER_CONTROLLED_STATE
 from clusters.node_port.zookeeper import SetData
+from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.messages import LeaderAndIsrRequest, StopReplicaRequest
 from clusters.reference.zk.states import ControlledState
@@ -305,3 +306,14 @@ def silence(desk: Desk, broker_id: int) -> None:
         for one in desk.brokers:
             if one != broker_id:
                 desk.heartbeat(one)
+
+
+def test_z07_a_heartbeat_that_comes_while_a_broker_is_made_inactive_makes_it_active_again() -> None:
+    desk = Desk()
+    desk.create("t", (2,))
+    desk.now += TIMEOUT * MS
+    broker = desk.active
+    desk._do(broker, broker.controller.tick)
+    desk.heartbeat(2)
+    assert kept(desk, 2) == ACTIVE
+    assert (desk.state().leader, desk.state().isr) == (2, (2,))

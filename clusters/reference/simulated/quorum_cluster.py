@@ -1,0 +1,178 @@
+"""A simulated cluster of the KRaft generation: controllers with a quorum, and brokers."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from clusters.abilities import LinkEnd
+from clusters.compiled import is_compiled
+from clusters.kafka_port import KafkaSpec, Role, role_of
+from clusters.node_port.effects import Node
+from clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from clusters.port import NodeName
+from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.nodes.configuration import Configuration, S
+from clusters.reference.nodes.controller import ControllerNode
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
+from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.observing import Watch
+from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
+from clusters.reference.specs import DEFAULTS, level_of, own_settings
+from clusters.simulation.network import Latency
+from clusters.simulation.world import World
+
+__all__ = ["SimulatedQuorumCluster", "build"]
+
+
+def build(
+    spec: KafkaSpec,
+    *,
+    seed: int,
+    rules: Rules | None = None,
+    latency: Latency | None = None,
+    digest: bool = True,
+    witnessed: bool = False,
+) -> "SimulatedQuorumCluster":
+    """A cluster whose nodes are formatted and down, in a world of its own.
+
+    Raises UsageError if the spec asks for what there is not.
+    """
+    world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
+    return SimulatedQuorumCluster(spec, world=world, seed=seed, rules=rules or Rules())
+
+
+class SimulatedQuorumCluster(SimulatedCluster):
+    """`level`: the metadata.version that it starts with."""
+
+    def __init__(self, spec: KafkaSpec, *, world: World, seed: int, rules: Rules) -> None:
+        self._rules = rules
+        self._quorum_spec = spec
+        level = level_of(spec)
+        self._configurations = configurations(spec, level=level, seed=seed)
+        numbers = {name: one.node_id for name, one in self._configurations.items()}
+        super().__init__(spec, world=world, level=level, nodes=numbers)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that its nodes keep."""
+        return self._rules
+
+    @property
+    def configurations(self) -> Mapping[NodeName, Configuration]:
+        """What each node is told."""
+        return self._configurations
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of evidence that a recording of it sets out to fill."""
+        seen = ("describes", "metadata_offsets", "quorum_claims")
+        return (*seen, "metadata_log", "replicas", "replica_records", "node_settings")
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
+        found = {
+            "cluster": "simulated",
+            "metadata_version": str(self.level),
+            "events": str(self.world.event_count),
+            "virtual_s": f"{self.world.now_ns / S:.3f}",
+            "trace": self.world.digest(),
+            "simulator": "compiled" if is_compiled() else "plain Python",
+        }
+        off = [field.name for field in fields(Rules) if not getattr(self.rules, field.name)]
+        return found | ({"rules_off": ", ".join(off)} if off else {})
+
+    @property
+    def ignored_settings(self) -> tuple[str, ...]:
+        """Return the settings of the spec that mean nothing to these nodes."""
+        spec = self._quorum_spec
+        return ignored({**spec.settings, **spec.controller_settings, **spec.broker_settings})
+
+    def settings(self, node: NodeName) -> Mapping[str, str]:
+        """Return what a node was told, by Kafka's names."""
+        return {
+            **DEFAULTS,
+            **own_settings(self._quorum_spec, role_of(node)),
+            "node.id": str(self.broker_id(node)),
+        }
+
+    def start(self) -> None:
+        """Start every node, and let the world go on until all brokers show each other unfenced."""
+        self._start_all()
+        wanted = frozenset(self.brokers)
+        self._until(
+            lambda: (
+                self.watch.view is not None
+                and self.watch.view.brokers == self.watch.view.serving == wanted
+            ),
+            within_ns=START_NS_MAX,
+            otherwise="not all brokers were unfenced a minute after the start",
+        )
+
+    def stop(self) -> None:
+        """Stop every node: brokers first, as they take their leave from a controller."""
+        self._stop_in_order((Role.BROKER, Role.CONTROLLER))
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of the brokers."""
+        return {node: self.broker_id(node) for node in self.nodes if role_of(node) is Role.BROKER}
+
+    def leader_now(self) -> NodeName | None:
+        """The active controller as it said itself when it was asked last, or None."""
+        leader_id = self.watch.leader_id
+        return None if leader_id < 0 else self.node_of(leader_id)
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
+        controllers = [name for name in self.nodes if name.startswith(Role.CONTROLLER)]
+        brokers = [name for name in self.nodes if name.startswith(Role.BROKER)]
+        between = [(source, target) for target in controllers for source in self.nodes]
+        between += [(source, target) for target in brokers for source in brokers]
+        outside = [(NodeName("clients"), target) for target in brokers]
+        return tuple(
+            LinkEnd(source=source, target=target, port=0)
+            for source, target in (*between, *outside)
+            if source != target
+        )
+
+    @contextmanager
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> Iterator[None]:
+        """Record in `raw`, while entered, what brokers and controllers show."""
+        with RecordedNotebook(raw, topics=topics, node_of=self.node_of) as notebook:
+            self.watch.notebook = notebook
+            yield
+
+    def write_witness(
+        self, raw: Path, *, topics: Collection[str], times: AppendTimes
+    ) -> tuple[int, int]:
+        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+        disks = {node: self.host(node).disk for node in self.nodes}
+        return write_simulated_witness(disks, topics=topics, times=times, raw=raw)
+
+    def _built(self, node: NodeName) -> Node:
+        configuration = self._configuration(node)
+        if configuration.is_controller:
+            return ControllerNode(configuration, self._rules)
+        return BrokerNode(configuration, self._rules)
+
+    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
+        node_id = self._configurations[node].node_id
+        drawn = directory_id or self.world.new_id()
+        return {
+            META_PROPERTIES: MetaProperties(
+                cluster_id=CLUSTER_ID, node_id=node_id, directory_id=drawn
+            )
+        }
+
+    def _observer(self) -> Watch:
+        return Watch(
+            lambda: (self._running_numbers(Role.CONTROLLER), self._running_numbers(Role.BROKER))
+        )
+
+    def _active_controller(self) -> int:
+        return self.watch.leader_id

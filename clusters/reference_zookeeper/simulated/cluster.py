@@ -1,0 +1,247 @@
+"""A simulated cluster of the ZooKeeper generation: a model of an ensemble, and our brokers.
+
+Brokers have the ids of their hosts' numbers, servers are 2000 + their `myid`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from clusters.abilities import LinkEnd
+from clusters.compiled import is_compiled
+from clusters.kafka_port import Role, role_of
+from clusters.kafka_zookeeper.metadata_log import write_metadata_log
+from clusters.kafka_zookeeper.view import KafkaZooKeeperView
+from clusters.node_port.effects import Node
+from clusters.port import CLIENTS, NodeName
+from clusters.reference.nodes.configuration import Configuration, S
+from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.observing import Watch
+from clusters.reference.simulated.witness import AppendTimes, write_simulated_replicas
+from clusters.reference.zk.broker import ZkBrokerNode
+from clusters.reference.zk.configuration import ZkConfiguration
+from clusters.reference.zk.rules import ZkRules
+from clusters.reference_zookeeper.configuration import ignored
+from clusters.reference_zookeeper.simulated.log_files import write_log
+from clusters.reference_zookeeper.simulated.nodes import configured, told
+from clusters.reference_zookeeper.simulated.watching import ZkWatch
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.simulation.host import Host
+from clusters.simulation.network import Latency
+from clusters.simulation.world import World
+from clusters.simulation.zookeeper.ensemble import Ensemble
+from clusters.simulation.zookeeper.sessioned import SessionedNode
+from clusters.simulation.zookeeper.timing import Timing
+from clusters.simulation.zookeeper.transactions import transactions
+from clusters.witness.witness import WitnessReport
+from clusters.zookeeper.stored.tables import write_server_disks
+from history.journal import RowJournal
+
+__all__ = ["SimulatedZkCluster", "build"]
+
+_MS = 1_000_000
+
+
+def build(
+    spec: ReferenceZooKeeperSpec,
+    *,
+    seed: int,
+    rules: ZkRules | None = None,
+    latency: Latency | None = None,
+    digest: bool = True,
+    witnessed: bool = False,
+) -> "SimulatedZkCluster":
+    """A cluster whose nodes are down, in a world of its own.
+
+    Raises UsageError if the spec asks for what there is not.
+    """
+    world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
+    return SimulatedZkCluster(spec, world=world, seed=seed, rules=rules or ZkRules())
+
+
+class SimulatedZkCluster(SimulatedCluster):
+    """`level`: its inter-broker protocol."""
+
+    def __init__(
+        self, spec: ReferenceZooKeeperSpec, *, world: World, seed: int, rules: ZkRules
+    ) -> None:
+        self._rules = rules
+        self._zk_spec = spec
+        numbers = spec.view_ids
+        self._settings = {
+            node: told(spec, node, broker_id=numbers[node])
+            for node in spec.nodes
+            if role_of(node) is Role.BROKER
+        }
+        self._configurations = {
+            node: configured(one, seed=seed) for node, one in self._settings.items()
+        }
+        kept = spec.ensemble
+        timing = Timing(tick_ns=kept.tick_ms * _MS, sessions_ms=kept.session_timeouts_ms)
+        self.ensemble = Ensemble(world, spec.zookeepers, timing=timing)
+        super().__init__(spec, world=world, level=spec.inter_broker_protocol, nodes=numbers)
+
+    @property
+    def rules(self) -> ZkRules:
+        """The rules that its brokers keep."""
+        return self._rules
+
+    @property
+    def configurations(self) -> Mapping[NodeName, Configuration]:
+        """What each broker is told."""
+        return self._configurations
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of evidence that a recording of it sets out to fill."""
+        of_ensemble = ("ensemble", "server_disks", "transaction_log", "znodes")
+        of_brokers = ("describes", "metadata_log", "replicas", "replica_records", "node_settings")
+        return (*of_brokers, *of_ensemble)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
+        found = {
+            "cluster": "simulated-zookeeper",
+            "inter_broker_protocol": str(self.level),
+            "events": str(self.world.event_count),
+            "virtual_s": f"{self.world.now_ns / S:.3f}",
+            "trace": self.world.digest(),
+            "simulator": "compiled" if is_compiled() else "plain Python",
+        }
+        off = [one.name for one in fields(ZkRules) if not getattr(self._rules, one.name)]
+        return found | ({"rules_off": ", ".join(off)} if off else {})
+
+    @property
+    def ignored_settings(self) -> tuple[str, ...]:
+        """Return the settings of the spec that mean nothing to these nodes."""
+        return ignored(self._zk_spec)
+
+    def settings(self, node: NodeName) -> Mapping[str, str]:
+        """Return what a node was told, by Kafka's names; nothing of a server."""
+        return self._settings.get(node, {})
+
+    def start(self) -> None:
+        """Start every node, and let the world go on until all brokers serve and one controls."""
+        self._start_all()
+        wanted = frozenset(self.brokers)
+        self._until(
+            lambda: (
+                self.watch.view is not None
+                and self.watch.view.brokers == self.watch.view.serving == wanted
+                and self._active_controller() >= 0
+            ),
+            within_ns=START_NS_MAX,
+            otherwise="not all brokers served a minute after the start",
+        )
+
+    def stop(self) -> None:
+        """Stop every node, brokers first."""
+        self._stop_in_order((Role.BROKER, Role.ZOOKEEPER))
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
+        return self._zk_spec.view_ids
+
+    @property
+    def shown(self) -> KafkaZooKeeperView | None:
+        """Return what the last round of looks has shown; None: no server leads."""
+        return self._zk_watch.shown
+
+    @property
+    def shown_parts(self) -> tuple[object, ...]:
+        """Return the parts of that, the same ones as before where nothing has changed."""
+        shown = self.shown
+        if shown is None:
+            return ()
+        kafka, servers = shown.kafka, shown.ensemble.servers
+        return (kafka.brokers, kafka.serving, kafka.partitions, servers)
+
+    def leader_now(self) -> NodeName | None:
+        """The active controller by its znode; None if no broker is, or no server leads."""
+        controller = self._zk_watch.controller_now()
+        return None if controller is None else self.node_of(controller)
+
+    def latest_registration(self, broker: NodeName) -> int:
+        """The zxid that made the znode of its latest session; -1: none was seen."""
+        return self._zk_watch.latest_epochs.get(self.broker_id(broker), -1)
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Return links: brokers and servers among themselves, brokers to servers, clients."""
+        servers = [name for name in self.nodes if role_of(name) is Role.ZOOKEEPER]
+        brokers = [name for name in self.nodes if role_of(name) is Role.BROKER]
+        between = [(source, target) for target in servers for source in self.nodes]
+        between += [(source, target) for target in brokers for source in brokers]
+        outside = [(CLIENTS, target) for target in brokers]
+        return tuple(
+            LinkEnd(source=source, target=target, port=0)
+            for source, target in (*between, *outside)
+            if source != target
+        )
+
+    @contextmanager
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> Iterator[None]:
+        """Record in `raw`, while entered, what brokers and servers show."""
+        notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
+        journal = RowJournal(raw, "ensemble")
+        try:
+            with notebook:
+                self.watch.notebook, self._zk_watch.ensemble_journal = notebook, journal
+                yield
+        finally:
+            self._zk_watch.ensemble_journal = None
+            journal.close()
+
+    def write_witness(
+        self, raw: Path, *, topics: Collection[str], times: AppendTimes
+    ) -> tuple[int, int]:
+        """Write what the disks hold as raw tables; how many metadata records, and replicas'.
+
+        The servers' logs are written as real ones have them, and read by the same witness.
+        """
+        brokers = {node: self.host(node).disk for node in self._configurations}
+        report = WitnessReport()
+        with TemporaryDirectory() as directory:
+            servers: dict[NodeName, Path] = {}
+            for host in self.ensemble.hosts:
+                node = NodeName(host.name)
+                servers[node] = Path(directory) / node
+                log = transactions(self.ensemble.log(host))
+                write_log(servers[node], log, origin_ms=times.stamp_ms(0))
+            write_metadata_log(servers, raw=raw, report=report)
+            write_server_disks(servers, raw)
+        record_count = write_simulated_replicas(brokers, topics=topics, times=times, raw=raw)
+        return sum(report.metadata_record_counts.values()), record_count
+
+    @property
+    def _zk_watch(self) -> ZkWatch:
+        assert isinstance(self.watch, ZkWatch)
+        return self.watch
+
+    def _built(self, node: NodeName) -> Node:
+        configuration = self._configuration(node)
+        assert isinstance(configuration, ZkConfiguration)
+        broker = ZkBrokerNode(configuration, self._rules)
+        number = self.broker_id(node)
+        return SessionedNode(broker, number=number, servers=self.ensemble.numbers)
+
+    def _place(self, name: NodeName, number: int) -> Host:
+        if role_of(name) is Role.ZOOKEEPER:
+            return self.world.hosts[number]
+        return super()._place(name, number)
+
+    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:  # noqa: ARG002  # of KRaft
+        """Return nothing: this generation formats no disks."""
+        return {}
+
+    def _observer(self) -> Watch:
+        return ZkWatch(lambda: ((), self._running_numbers(Role.BROKER)), self.ensemble)
+
+    def _active_controller(self) -> int:
+        controller = self._zk_watch.controller_now()
+        return -1 if controller is None else controller

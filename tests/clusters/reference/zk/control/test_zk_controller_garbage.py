@@ -1,0 +1,26 @@
+"""H05: the garbage below /brokers/hosts."""
+
+from control_desk import Desk
+
+from clusters.node_port.zookeeper import Create
+from clusters.reference.zk.znodes import HOSTS, encoded_host, host_path
+
+
+def desk_with_hosts(*without: str) -> Desk:
+    """Hosts whose id is theirs, another's, and nobody's."""
+    desk = Desk(2, *without)
+    for host, broker_id in (("host-1", 1), ("old-host", 1), ("host-9", 9)):
+        desk.double.write(Create(host_path(host), encoded_host(broker_id)))
+    return desk
+
+
+def test_h05_a_host_whose_id_is_registered_by_another_is_removed() -> None:
+    desk = desk_with_hosts()
+    desk.advance(60_000)
+    assert desk.double.children(HOSTS) == ("host-1", "host-9")
+
+
+def test_h05_without_the_rule_the_garbage_stays() -> None:
+    desk = desk_with_hosts("host_garbage_removed")
+    desk.advance(60_000)
+    assert "old-host" in desk.double.children(HOSTS)
