@@ -7,6 +7,7 @@ import pytest
 
 from clusters.kafka_port import of_kafka
 from clusters.provision.releases import UnfetchedError
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.specs import release_like
 from clusters.systems import KAFKA, REFERENCE
 from harness.prepare import default_cluster as default_cluster_module
@@ -81,11 +82,11 @@ def test_a_stock_client_does_not_read_in_virtual_time(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_is_not_there_is_refused_with_the_nearest_one() -> None:
-    assert not rules_without(["one_vote"]).one_vote
+    assert not rules_without(["one_vote"], Rules()).one_vote
     with pytest.raises(
         UsageError, match=r"one_voot: there is no such rule; did you mean 'one_vote'"
     ):
-        rules_without(["one_voot"])
+        rules_without(["one_voot"], Rules())
 
 
 def _unfetched(*_: object, **__: object) -> None:
