@@ -28,6 +28,7 @@ __all__ = [
     "TRUNCATED",
     "VISIBLE",
     "VOTED",
+    "ZNODES_CHANGED",
 ]
 
 VOTED: Final = "voted"
@@ -79,3 +80,9 @@ READ_BEGAN: Final = "read-began"
 """A client's: (number,): it asks a broker for metadata, under a number of its own."""
 READ_METADATA: Final = "read-metadata"
 """A client's: (number, broker id, metadata offset): the answer, and up to where it shows."""
+
+ZNODES_CHANGED: Final = "znodes-changed"
+"""A server's of ZooKeeper: (zxid, session, changes): it applied a transaction that changed znodes.
+
+A change is (path, data, version); data is None if the znode is gone.
+"""

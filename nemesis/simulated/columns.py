@@ -16,6 +16,7 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages import client, control, data, quorum
 from clusters.reference.nodes.states import BrokerState
 from clusters.simulation.host import Channel
+from nemesis.simulated.zk_columns import ZK_APIS, ZK_READERS
 from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 from nemesis.wire.decoding.entities import Decoded
@@ -61,6 +62,7 @@ APIS: Final[Mapping[int, tuple[str, int]]] = {
     client.FindCoordinatorRequest.kind: ("FindCoordinator", 4),
     client.OffsetCommitRequest.kind: ("OffsetCommit", 8),
     client.OffsetFetchRequest.kind: ("OffsetFetch", 8),
+    **ZK_APIS,
 }
 """Kafka's name of each request, by its kind, and the version where the message states none."""
 
@@ -337,6 +339,7 @@ def _produce(message: data.ProduceRequest) -> Parts:
 
 
 _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
+    **ZK_READERS,
     quorum.VoteRequest.kind: _vote,
     quorum.VoteResponse.kind: lambda it: (
         {"error": "NONE"},

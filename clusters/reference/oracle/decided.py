@@ -26,7 +26,7 @@ from clusters.reference.nodes.records import (
 )
 from clusters.reference.oracle.finding import Nodes
 
-__all__ = ["Broker", "Decided", "Led", "Problem"]
+__all__ = ["Broker", "Decided", "Decisions", "Led", "Problem"]
 
 Problem = tuple[str, str]
 """(anomaly, words)."""
@@ -61,14 +61,21 @@ class Led:
 
 
 @dataclass(slots=True)
-class Decided:
-    """The decided metadata, up to but without `offset`."""
+class Decisions:
+    """The state that all decisions add up to, wherever they are kept."""
 
-    offset: int = 0
     brokers: dict[int, Broker] = field(default_factory=dict)
     partitions: dict[PartitionKey, Led] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Settings of topics by (topic, name)."""
+
+
+@dataclass(slots=True)
+class Decided(Decisions):
+    """The decided metadata of a quorum, up to but without `offset`."""
+
+    offset: int = 0
     level: int = LEVEL_REGISTRATION
     level_offset: int = -1
     """The offset at which the present level was decided."""

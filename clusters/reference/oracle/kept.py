@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.messages.control import AlterPartitionRequest
-from clusters.reference.oracle.decided import Decided, Led, Problem
+from clusters.reference.oracle.decided import Decisions, Led, Problem
 from clusters.reference.oracle.finding import Nodes
 
 __all__ = ["Kept"]
@@ -47,7 +47,7 @@ class _Log:
 class Kept:
     """The ghosts of all partitions. `min_isr` applies to topics that do not set it."""
 
-    decided: Decided
+    decided: Decisions
     nodes: Nodes
     min_isr: int = 1
     lost_disks: dict[int, int] = field(default_factory=dict)

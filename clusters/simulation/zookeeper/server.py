@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import CLOSE, EXIT, START, STOP, SYNCED, TICK, Effects
+from clusters.node_port.effects import CLOSE, EXIT, NOTE, START, STOP, SYNCED, TICK, Effects
+from clusters.node_port.notes import ZNODES_CHANGED
 from clusters.node_port.storage import Contents
 from clusters.node_port.zookeeper import (
     ZOOKEEPER,
@@ -26,6 +27,7 @@ from clusters.node_port.zookeeper import (
     Outcome,
     SetData,
     Sync,
+    WatchType,
     ZkResponse,
 )
 from clusters.simulation.zookeeper.connection import Asked, Connection
@@ -52,6 +54,7 @@ from clusters.simulation.zookeeper.watches import Watches
 
 __all__ = ["Server"]
 
+_CHILDREN: Final = WatchType.CHILDREN
 _SYNC: Final = ()
 """A sync as a change: nothing."""
 
@@ -305,6 +308,8 @@ class Server:
     def applied(self, now: int, entry: Entry, effects: Effects) -> None:
         """Apply a committed entry: push what it fires, then answer who asked for it."""
         result = self.tree.apply(entry)
+        if result.fired:
+            effects.append((NOTE, ZNODES_CHANGED, entry.zxid, entry.session, self._changes(result)))
         for fired in result.fired:
             self._fire(fired, effects)
         change = entry.change
@@ -319,6 +324,15 @@ class Server:
         if isinstance(change, EndSession):
             self._end(entry, effects)
         self._release(effects)
+
+    def _changes(self, result: Applied) -> tuple[tuple[str, bytes | None, int], ...]:
+        """Return what became of each znode that a transaction changed."""
+        paths = dict.fromkeys(path for what, path in result.fired if what is not _CHILDREN)
+        found = ((path, self.tree.znodes.get(path)) for path in paths)
+        return tuple(
+            (path, None, -1) if znode is None else (path, znode.data, znode.version)
+            for path, znode in found
+        )
 
     def _fire(self, fired: Fired, effects: Effects) -> None:
         what, path = fired

@@ -35,7 +35,9 @@ class Context:
         "deleting",
         "epoch",
         "epoch_version",
+        "hosts",
         "image",
+        "removed",
         "settings_paths",
         "situation",
         "written_zxids",
@@ -48,6 +50,8 @@ class Context:
         self.epoch_version = epoch_version
         """The version of the znode /controller_epoch while that epoch lasts."""
         self.image = MetadataImage()
+        self.hosts: dict[int, str] = {}
+        """The hosts that brokers registered with last."""
         self.assignments: dict[str, TopicInfo] = {}
         """The content of the topics' znodes; a partition that is only here has no state yet."""
         self.assignments_versions: dict[str, int] = {}
@@ -57,6 +61,8 @@ class Context:
         """The transactions that wrote the states as they were read last."""
         self.deleting: dict[str, None] = {}
         """The topics that are being deleted, in order."""
+        self.removed: set[int] = set()
+        """The ids of topics that were removed: what was read of them before is outdated."""
         self.settings_paths: set[str] = set()
         """The znodes of settings that are there."""
 
@@ -79,6 +85,8 @@ class Context:
 
     def assign(self, name: str, info: TopicInfo, version: int) -> None:
         """Take the content of a topic's znode as it was read or written."""
+        if info.topic_id in self.removed:
+            return
         if name not in self.image.topics:
             self.apply(TopicRecord(name, info.topic_id))
         self.assignments[name] = info

@@ -1,0 +1,177 @@
+"""The ghost of heartbeats in the ZooKeeper generation: who may act as broker, and as controller.
+
+The oracle sees heartbeats leave and arrive. A broker is in contact for the broker-side time-out
+from when it sent the last heartbeat that was answered; a controller has heard of a broker when a
+heartbeat of it arrived. What a controller knows of incarnations is what it has noted itself.
+
+Source: the draft "Controller heartbeats, broker incarnation ids"; KIP-380.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.oracle.decided import Problem
+from clusters.reference.oracle.znodes import ZnodeDecisions
+
+__all__ = ["Contact"]
+
+_SLACK_NS: Final = 300_000_000
+"""Ticks, a drifting clock, and a step that was under way."""
+_CONTROLLER_SLACK_NS: Final = 3_000_000_000
+"""What a controller has to write before a silent broker leads no more."""
+_NONE: Final = 0
+_INVALID_INCARNATION: Final = "INVALID_INCARNATION_ID"
+_STOPPING: Final = 3
+_TARGETS: Final = frozenset({2, _STOPPING})
+
+
+@dataclass(slots=True)
+class Contact:
+    """The ghost. The time-outs are the cluster's; `refusal` is INVALID_INCARNATION_ID's code."""
+
+    decided: ZnodeDecisions
+    controller_side_ns: int
+    broker_side_ns: int
+    refusal: int
+    _sent: dict[tuple[int, int], int] = field(default_factory=dict)
+    """When each heartbeat was sent, by (broker, correlation)."""
+    _contact: dict[int, int] = field(default_factory=dict)
+    """When the last heartbeat was sent that was answered, by broker."""
+    _heartbeats: dict[tuple[int, int, int], Any] = field(default_factory=dict)
+    """By (controller, source, correlation)."""
+    _heard: dict[tuple[int, int], int] = field(default_factory=dict)
+    """When a heartbeat last arrived, by (controller, broker)."""
+    _known: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The highest incarnation id by (controller, broker), since the controller's election."""
+    _office_ns: dict[int, int] = field(default_factory=dict)
+    """When each controller was elected last."""
+    _told_epoch: dict[int, int] = field(default_factory=dict)
+    """The highest controller epoch that a broker has answered, by broker."""
+
+    def started(self, node: int) -> None:
+        """A process begins."""
+        self._contact.pop(node, None)
+        self._told_epoch.pop(node, None)
+        self._forget_office(node)
+
+    def elected(self, node: int, now: int) -> None:
+        """A broker is the controller from here on."""
+        self._forget_office(node)
+        self._office_ns[node] = now
+
+    def kept(self, node: int, broker_id: int, incarnation: int) -> None:
+        """A controller keeps a state of a broker, under this incarnation."""
+        place = (node, broker_id)
+        self._known[place] = max(incarnation, self._known.get(place, -1))
+
+    def known(self, node: int, broker_id: int) -> int:
+        """Return the highest incarnation id that a controller knows of a broker; -1: none."""
+        return self._known.get((node, broker_id), -1)
+
+    # Heartbeats.
+
+    def sent(self, node: int, request: Any, now: int) -> None:
+        """A broker sends a heartbeat."""
+        self._sent[node, request.correlation] = now
+
+    def arrived(self, controller: int, source: int, request: Any, now: int) -> None:
+        """A controller gets a heartbeat."""
+        self._heartbeats[controller, source, request.correlation] = request
+        self._heard[controller, request.broker_id] = now
+
+    def answered(self, controller: int, target: int, response: Any) -> Iterator[Problem]:
+        """A controller answers a heartbeat."""
+        request = self._heartbeats.get((controller, target, response.correlation))
+        if request is None or controller not in self._office_ns:
+            return
+        known = self._known.get((controller, request.broker_id), -1)
+        told = f"broker {controller} answered a heartbeat of broker {request.broker_id}"
+        if response.error == _NONE:
+            if request.broker_id < 0 or request.target_state not in _TARGETS:
+                yield "bad-heartbeat-accepted", f"{told} with target state {request.target_state}"
+            if request.incarnation_id < known:
+                words = f"{told} of incarnation {request.incarnation_id}, it knew {known}"
+                yield "shared-identity", words
+        elif response.error == self.refusal and request.incarnation_id >= known:
+            newest = self.decided.brokers.get(request.broker_id)
+            if newest is not None and request.incarnation_id >= newest.incarnation_id:
+                words = f"{told} of incarnation {request.incarnation_id}: {_INVALID_INCARNATION}"
+                yield "valid-incarnation-refused", words
+
+    def heard(self, node: int, response: Any) -> None:
+        """A broker gets the answer to a heartbeat."""
+        sent_ns = self._sent.get((node, response.correlation))
+        if response.error == _NONE and sent_ns is not None:
+            self._contact[node] = max(sent_ns, self._contact.get(node, 0))
+
+    def served(self, node: int, now: int) -> Iterator[Problem]:
+        """A broker that sends heartbeats answers a client."""
+        since_ns = self._contact.get(node)
+        drift_ns = self.broker_side_ns // 100
+        if since_ns is None or now - since_ns <= self.broker_side_ns + drift_ns + _SLACK_NS:
+            return
+        words = (
+            f"broker {node} answered a client {(now - since_ns) / 1e9:.3f} s after the heartbeat"
+        )
+        yield "served-while-fenced", f"{words} that was answered last"
+
+    # What controllers decide, and brokers are told.
+
+    def decided_by(
+        self, controller: int, key: PartitionKey, leader: int, *, elected: bool, now: int
+    ) -> Iterator[Problem]:
+        """A controller has written a state; `elected`: with a leader that did not lead before."""
+        if elected and self._is_silent(controller, leader, now, _SLACK_NS):
+            heard_ns = self._heard.get((controller, leader))
+            last = "never" if heard_ns is None else f"at {heard_ns / 1e9:.3f} s"
+            yield (
+                "inactive-leader",
+                f"broker {controller} made broker {leader} lead {key}; heard of it {last}",
+            )
+
+    def told(self, node: int, request: Any, error: int, *, broker_epoch: int) -> Iterator[Problem]:
+        """A broker answers a controller's request; `broker_epoch` is its own."""
+        newest = self._told_epoch.get(node, -1)
+        if error == _NONE:
+            what = f"broker {node} carried out a {type(request).__name__} of controller epoch"
+            if request.controller_epoch < newest:
+                words = f"{what} {request.controller_epoch}, after one of {newest}"
+                yield "stale-request-accepted", words
+            if 0 <= request.broker_epoch < broker_epoch:
+                words = f"{what} {request.controller_epoch} for broker epoch {request.broker_epoch}"
+                yield "stale-request-accepted", f"{words}, its own is {broker_epoch}"
+            self._told_epoch[node] = max(newest, request.controller_epoch)
+
+    def wrote(self, controller: int, now: int) -> Iterator[Problem]:
+        """The controller wrote something: it lives, and could have given silent leaders up."""
+        led: dict[int, PartitionKey] = {}
+        for key, one in self.decided.partitions.items():
+            led.setdefault(one.leader, key)
+        for leader, key in led.items():
+            if self._is_silent(controller, leader, now, _CONTROLLER_SLACK_NS):
+                yield (
+                    "inactive-leader",
+                    f"broker {leader} leads {key} though broker {controller} has not heard of it",
+                )
+
+    def _is_silent(self, controller: int, leader: int, now: int, slack_ns: int) -> bool:
+        """Return whether a controller must have given a broker up by now."""
+        if leader in (-1, controller) or leader in self.decided.legacy:
+            return False
+        begun_ns = self._office_ns.get(controller)
+        if begun_ns is None:
+            return False
+        registered = self.decided.brokers.get(leader)
+        heard_ns = self._heard.get((controller, leader))
+        if heard_ns is None and registered is not None and registered.registered_ns > begun_ns:
+            return not slack_ns > _SLACK_NS or now - registered.registered_ns > slack_ns
+        since_ns = max(heard_ns or 0, begun_ns)
+        return now - since_ns > self.controller_side_ns + slack_ns
+
+    def _forget_office(self, node: int) -> None:
+        self._office_ns.pop(node, None)
+        for ghost in (self._known, self._heard):
+            for place in [place for place in ghost if place[0] == node]:
+                del ghost[place]

@@ -1,0 +1,199 @@
+"""The oracle over a cluster of the ZooKeeper generation: notes, messages, disks in, findings out.
+
+A driver calls it as it calls `oracle.Oracle`. Records are judged by the same ghost (`kept`); what
+was decided, it reads from what ZooKeeper's servers apply.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from clusters.node_port import notes
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.oracle.contact import Contact
+from clusters.reference.oracle.decided import Problem
+from clusters.reference.oracle.finding import Finding, Nodes
+from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.znodes import ZnodeDecisions
+
+__all__ = ["ZK_DELIVERED", "ZK_SENT", "ZkOracle"]
+
+_HEARTBEAT: Final = 88
+_HEARTBEAT_ANSWER: Final = 89
+_CHANGE: Final = 90
+_CHANGE_ANSWER: Final = 91
+_TOLD: Final = frozenset({80, 82, 84})
+_TOLD_ANSWERS: Final = frozenset({81, 83, 85})
+_SERVED: Final = frozenset({55, 61, 63, 65, 67, 69, 71})
+"""Responses of brokers to what is answered at once: what was under way is completed (Z08)."""
+
+ZK_SENT: Final = (
+    frozenset({_HEARTBEAT, _HEARTBEAT_ANSWER, _CHANGE, _CHANGE_ANSWER}) | _TOLD_ANSWERS | _SERVED
+)
+ZK_DELIVERED: Final = frozenset({_HEARTBEAT, _HEARTBEAT_ANSWER, _CHANGE}) | _TOLD
+_FINDINGS_MAX: Final = 64
+
+
+@dataclass(slots=True)
+class ZkOracle:
+    """Over one run. `broker_epoch` tells what a running broker takes for its own."""
+
+    nodes: Nodes
+    broker_epoch: Callable[[int], int]
+    speaks: Callable[[int], bool]
+    """Whether a broker's inter-broker protocol has heartbeats."""
+    controller_side_ns: int
+    broker_side_ns: int
+    refusal: int
+    """INVALID_INCARNATION_ID's code."""
+    min_isr: int = 1
+    clients_from: int = 1 << 20
+    findings: list[Finding] = field(default_factory=list)
+    decided: ZnodeDecisions = field(default_factory=ZnodeDecisions)
+    kept: Kept = field(init=False)
+    contact: Contact = field(init=False)
+    _changes: dict[tuple[int, int, int], Any] = field(default_factory=dict)
+    """IsrChanges by (controller, source, correlation)."""
+    _told: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
+    """(request, broker epoch of who got it) by (broker, source, correlation)."""
+    _led: dict[PartitionKey, int] = field(default_factory=dict)
+    """The leader that was decided last."""
+
+    def __post_init__(self) -> None:
+        """Give the ghosts what they share."""
+        self.kept = Kept(self.decided, self.nodes, self.min_isr)
+        self.contact = Contact(
+            self.decided, self.controller_side_ns, self.broker_side_ns, self.refusal
+        )
+
+    def started(self, node: int) -> None:
+        """A node's process begins."""
+        self.contact.started(node)
+
+    def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
+        """A node's disk lost something, of these partitions or of all."""
+        self.kept.disk_lost(node, keys)
+
+    def finish(self, now: int) -> None:
+        """Everything was healed, and the cluster is quiet."""
+        self._add(now, -1, self.kept.finish())
+
+    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
+        """A node, a server or a client says that something became true: (NOTE, subject, …)."""
+        taken = _NOTED.get(note[1])
+        if taken is not None:
+            self._add(now, node, taken(self, now, node, note))
+
+    def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        """A message of a kind in ZK_SENT leaves a node."""
+        if kind in _SERVED:
+            if target >= self.clients_from:
+                self._add(now, source, self.contact.served(source, now))
+        elif kind == _HEARTBEAT:
+            if not self.speaks(source):
+                self._add(now, source, [("ungated-request", f"broker {source} sent a heartbeat")])
+            self.contact.sent(source, message, now)
+        elif kind == _HEARTBEAT_ANSWER:
+            self._add(now, source, self.contact.answered(source, target, message))
+        elif kind == _CHANGE:
+            if not self.speaks(source):
+                self._add(now, source, [("ungated-request", f"broker {source} sent an IsrChange")])
+        elif kind == _CHANGE_ANSWER:
+            self._add(now, source, self._change_answered(source, target, message))
+        else:
+            self._add(now, source, self._told_answered(source, target, message))
+
+    def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        """A message of a kind in ZK_DELIVERED arrives at a node, which takes it after this call."""
+        if kind == _HEARTBEAT:
+            self.contact.arrived(target, source, message, now)
+        elif kind == _HEARTBEAT_ANSWER:
+            self.contact.heard(target, message)
+        elif kind == _CHANGE:
+            self._changes[target, source, message.correlation] = message
+        else:
+            place = (target, source, message.correlation)
+            self._told[place] = (message, self.broker_epoch(target))
+
+    def _change_answered(self, controller: int, target: int, response: Any) -> Iterable[Problem]:
+        """Judge what a controller granted: its sender's incarnation, its leadership, its ISR."""
+        request = self._changes.pop((controller, target, response.correlation), None)
+        if request is None or response.error:
+            return
+        known = self.contact.known(controller, request.broker_id)
+        changes = [(topic, one) for topic, several in request.topics for one in several]
+        for (topic, change), (error, _) in zip(changes, response.results, strict=True):
+            if error:
+                continue
+            what = f"broker {controller} granted isr {change.isr} of {topic}-{change.partition}"
+            if request.incarnation_id < known:
+                words = f"{what} to incarnation {request.incarnation_id}, it knew {known}"
+                yield "epoch-check-bypassed", words
+            if not change.isr or request.broker_id not in change.isr:
+                yield "illegal-isr", f"{what} to its leader {request.broker_id}"
+
+    def _told_answered(self, node: int, target: int, response: Any) -> Iterable[Problem]:
+        request, epoch = self._told.pop((node, target, response.correlation), (None, -1))
+        if request is not None:
+            yield from self.contact.told(node, request, response.error, broker_epoch=epoch)
+
+    # Notes.
+
+    def _applied(self, now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        yield from self.decided.apply(now, *note[2:5])
+        if self.decided.wrote:
+            yield from self.contact.wrote(self.decided.controller, now)
+        for key, was, led in self.decided.changed:
+            yield from self.kept.isr_changed(key, was, led)
+        self.decided.changed.clear()
+
+    def _elected(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
+        self.contact.elected(node, now)
+        return ()
+
+    def _keeps(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        broker_id, incarnation, state = note[2:5]
+        self.contact.kept(node, broker_id, incarnation)
+        if broker_id in self.decided.legacy and state < _ACTIVE:
+            yield "legacy-inactive", f"broker {node} keeps legacy broker {broker_id} as {state!r}"
+
+    def _decides(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        key, leader = note[2], note[5]
+        elected = self._led.get(key) != leader
+        self._led[key] = leader
+        return self.contact.decided_by(node, key, leader, elected=elected, now=now)
+
+    def _commits(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        return self.kept.high_watermark(node, *note[2:5])
+
+    def _acknowledged(self, _now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        return self.kept.acknowledged(note[2], note[3], note[4])
+
+    def _read(self, _now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        return self.kept.read(note[2], note[3])
+
+    def _leads(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        return self.kept.leads(node, note[2], note[3])
+
+    def _truncated(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+        return self.kept.truncated(node, note[2])
+
+    def _add(self, now: int, node: int, problems: Iterable[Problem]) -> None:
+        for anomaly, words in problems:
+            if len(self.findings) < _FINDINGS_MAX:
+                self.findings.append(Finding(anomaly=anomaly, time_ns=now, node=node, words=words))
+
+
+_ACTIVE: Final = 2
+_Noted = Callable[[ZkOracle, int, int, tuple[Any, ...]], Iterable[Problem]]
+_NOTED: Final[Mapping[str, _Noted]] = {
+    notes.ZNODES_CHANGED: ZkOracle._applied,  # noqa: SLF001  # its own
+    notes.CONTROLLER_ELECTED: ZkOracle._elected,  # noqa: SLF001
+    notes.BROKER_CONTROLLED_STATE: ZkOracle._keeps,  # noqa: SLF001
+    notes.PARTITION_DECIDED: ZkOracle._decides,  # noqa: SLF001
+    notes.HIGH_WATERMARK: ZkOracle._commits,  # noqa: SLF001
+    notes.ACKNOWLEDGED: ZkOracle._acknowledged,  # noqa: SLF001
+    notes.READ_RECORDS: ZkOracle._read,  # noqa: SLF001
+    notes.LEADS: ZkOracle._leads,  # noqa: SLF001
+    notes.TRUNCATED: ZkOracle._truncated,  # noqa: SLF001
+}

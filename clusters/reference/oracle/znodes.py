@@ -1,0 +1,171 @@
+"""The ghost of the znodes: what a cluster of the ZooKeeper generation has decided, and who did.
+
+It reads what the servers of the model apply, transaction by transaction, and makes of it the state
+that `Decisions` has: brokers by their registrations, partitions by their states. A broker is
+"fenced" here while it has no registration.
+
+Judged are the decisions themselves: no leader epoch goes back, no ISR is without its leader, and no
+session that was a controller's writes a state once another one is the controller's, but for a
+leader's own ISR.
+"""
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.oracle.decided import Broker, Decisions, Led, Problem
+
+__all__ = ["ZnodeDecisions"]
+
+_NO_LEADER: Final = -1
+_LEGACY: Final = 4
+_IDS: Final = "/brokers/ids/"
+_TOPICS: Final = "/brokers/topics/"
+_CONFIGS: Final = "/config/topics/"
+_CONTROLLER: Final = "/controller"
+_CONTROLLER_EPOCH: Final = "/controller_epoch"
+_STATE_PARTS: Final = 4
+"""The parts of a state's path behind /brokers/topics: topic, "partitions", partition, "state"."""
+
+_Json = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ZnodeDecisions(Decisions):
+    """What was decided, up to the last transaction that any server has applied."""
+
+    zxid: int = 0
+    changed: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
+    """(key, before, after) of changes of ISRs, until a reader clears them."""
+    legacy: set[int] = field(default_factory=set)
+    """The brokers that registered as legacy last."""
+    controller: int = -1
+    """The broker in /controller; -1: none."""
+    controller_epoch: int = -1
+    wrote: bool = False
+    """True if the last transaction was the controller's in office."""
+    _office: int = 0
+    """The session of the controller in office, or of the last one."""
+    _offices: set[int] = field(default_factory=set)
+    """The sessions that were ever a controller's."""
+    _sessions: dict[int, int] = field(default_factory=dict)
+    """The session by which each broker is registered."""
+    _ids: dict[str, int] = field(default_factory=dict)
+    """Topic ids by name."""
+    _replicas: dict[PartitionKey, tuple[int, ...]] = field(default_factory=dict)
+
+    def apply(
+        self,
+        now: int,
+        zxid: int,
+        session: int,
+        changes: tuple[tuple[str, bytes | None, int], ...],
+    ) -> Iterator[Problem]:
+        """Take a transaction, unless another server has applied it before."""
+        self.wrote = False
+        if zxid <= self.zxid:
+            return
+        self.zxid = zxid
+        self.wrote = session == self._office and self.controller >= 0
+        for path, data, version in changes:
+            if path.startswith(_IDS):
+                self._registered(now, zxid, session, int(path.removeprefix(_IDS)), data)
+            elif path.startswith(_TOPICS):
+                yield from self._of_topic(session, path.removeprefix(_TOPICS), data, version)
+            elif path.startswith(_CONFIGS):
+                self._configured(path.removeprefix(_CONFIGS), data)
+            elif path == _CONTROLLER:
+                self.controller = -1 if data is None else int(_content(data)["brokerid"])
+            elif path == _CONTROLLER_EPOCH and data:
+                self.controller_epoch = int(data)
+                if self.controller >= 0:
+                    self._office = session
+                    self._offices.add(session)
+
+    def is_registered(self, broker_id: int) -> bool:
+        """Return whether a broker has a registration now."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def _registered(
+        self, now: int, zxid: int, session: int, broker_id: int, data: bytes | None
+    ) -> None:
+        if data is None:
+            if broker_id in self.brokers:
+                self.brokers[broker_id].fenced = True
+                self.brokers[broker_id].fenced_ns = now
+            return
+        known = self.brokers.get(broker_id)
+        if known is None or known.fenced:
+            self.brokers[broker_id] = Broker(zxid, zxid, False, False, (), now)
+        self._sessions[broker_id] = session
+        is_legacy = bool(data) and int(_content(data).get("version", 0)) == _LEGACY
+        (self.legacy.add if is_legacy else self.legacy.discard)(broker_id)
+
+    def _of_topic(
+        self, session: int, path: str, data: bytes | None, version: int
+    ) -> Iterator[Problem]:
+        parts = path.split("/")
+        topic = parts[0]
+        if len(parts) == 1:
+            self._assigned(topic, data)
+        elif len(parts) == _STATE_PARTS and data and topic in self._ids:
+            key = (self._ids[topic], int(parts[2]))
+            yield from self._state(key, _content(data), version, session)
+
+    def _assigned(self, topic: str, data: bytes | None) -> None:
+        if data is None:
+            topic_id = self._ids.pop(topic, None)
+            if topic_id is not None:
+                self.names.pop(topic_id, None)
+                for key in [key for key in self.partitions if key[0] == topic_id]:
+                    del self.partitions[key]
+            return
+        content = _content(data)
+        topic_id = int.from_bytes(urlsafe_b64decode(content["topic_id"] + "=="), "big")
+        self._ids[topic] = topic_id
+        self.names[topic_id] = topic
+        for partition, replicas in content["partitions"].items():
+            self._replicas[topic_id, int(partition)] = tuple(replicas)
+
+    def _state(
+        self, key: PartitionKey, state: _Json, version: int, session: int
+    ) -> Iterator[Problem]:
+        isr, leader, epoch = tuple(state["isr"]), int(state["leader"]), int(state["leader_epoch"])
+        old = self.partitions.get(key)
+        new = Led(self._replicas.get(key, ()), isr, leader, epoch, version)
+        self.partitions[key] = new
+        if not isr or (leader != _NO_LEADER and leader not in isr):
+            yield "illegal-isr", f"{key} has leader {leader} and isr {isr} at version {version}"
+        if old is None:
+            return
+        if epoch < old.leader_epoch:
+            words = f"{key} has leader epoch {epoch} at version {version}, after {old.leader_epoch}"
+            yield "epoch-went-back", words
+        own = (old.leader, old.leader_epoch) == (leader, epoch) and (
+            self._sessions.get(leader) == session
+        )
+        if session in self._offices and session != self._office and not own:
+            yield (
+                "deposed-controller-write",
+                (
+                    f"version {version} of {key} was written by session {session:#x}, which is "
+                    f"the controller's no more: that is {self._office:#x}"
+                ),
+            )
+        if old.isr != isr:
+            self.changed.append((key, old, new))
+
+    def _configured(self, topic: str, data: bytes | None) -> None:
+        for known in [one for one in self.settings if one[0] == topic]:
+            del self.settings[known]
+        for name, value in _content(data or b"{}").get("config", {}).items():
+            self.settings[topic, name] = str(value)
+
+
+def _content(data: bytes) -> _Json:
+    found: _Json = json.loads(data)
+    return found
