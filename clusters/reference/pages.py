@@ -14,6 +14,7 @@ from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import RULES, ProtocolRule
 from clusters.reference.nodes.states import BrokerState
+from clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
 from clusters.reference.zk.rules import ZK_RULES
 from history.failure import UsageError
 
@@ -25,6 +26,7 @@ __all__ = [
     "rules_table",
     "voter_diagram",
     "with_sections",
+    "zk_broker_diagram",
     "zk_rules_table",
 ]
 
@@ -52,6 +54,12 @@ def broker_diagram() -> str:
     names = [f"{state.name} : {state.name} ({state.value})" for state in BrokerState]
     edges = [(a.name, b.name, trigger.value) for (a, trigger), b in OF_BROKERS.items()]
     return _diagram(names, start=BrokerState.NOT_RUNNING.name, edges=edges)
+
+
+def zk_broker_diagram() -> str:
+    """The life of a broker of the ZooKeeper generation."""
+    edges = [(a.name, b.name, trigger.value) for (a, trigger), b in OF_ZK_BROKERS.items()]
+    return _diagram((), start=BrokerState.NOT_RUNNING.name, edges=edges)
 
 
 def voter_diagram() -> str:
@@ -83,7 +91,10 @@ SECTIONS: Final[Mapping[str, Callable[[], str]]] = {
     "states of a voter": voter_diagram,
 }
 """The functions that write the text between the markers, by the markers' names."""
-ZK_SECTIONS: Final[Mapping[str, Callable[[], str]]] = {"rules on ZooKeeper": zk_rules_table}
+ZK_SECTIONS: Final[Mapping[str, Callable[[], str]]] = {
+    "rules on ZooKeeper": zk_rules_table,
+    "states of a broker on ZooKeeper": zk_broker_diagram,
+}
 """Those of the page of the ZooKeeper generation."""
 _PAGES: Final = {"reference-cluster.md": SECTIONS, "reference-zookeeper.md": ZK_SECTIONS}
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 from clusters.kafka_port import Role, role_of
 from clusters.node_port import notes
 from clusters.port import NodeName, NodeState
-from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.interpreter import Interpreter
+from harness.trials.kits import Judge
 from nemesis.targets import NamedNodes
 from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.kill import Kill
@@ -77,7 +77,7 @@ class Ambush:
     def __init__(
         self,
         cluster: SimulatedCluster,
-        oracle: Oracle,
+        oracle: Judge,
         interpreter: Interpreter,
         *,
         seed: int,

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from clusters.kafka_port import Role, role_of
 from clusters.port import CLIENTS, NodeName
-from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.books import FaultBook, Played
 from harness.interpreter.client_faults import ClientFaults
@@ -20,6 +19,7 @@ from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.performer import Performer
 from harness.interpreter.policy import Policy
+from harness.trials.kits import Judge
 from harness.virtual.evidence import SimulatedTime
 from harness.virtual.looks import SimulatedLooks
 from nemesis.simulated.wire import SimulatedWire
@@ -45,7 +45,7 @@ def interpreter_of(
     cluster: SimulatedCluster,
     *,
     wire: SimulatedWire | None,
-    oracle: Oracle,
+    oracle: Judge,
     draw: random.Random,
     journal: FaultBook,
     played: Played,
@@ -82,7 +82,7 @@ def interpreter_of(
 class _Told:
     """`Played`: tells the oracle of disks that lose something, and passes every step on."""
 
-    def __init__(self, cluster: SimulatedCluster, oracle: Oracle, played: Played) -> None:
+    def __init__(self, cluster: SimulatedCluster, oracle: Judge, played: Played) -> None:
         self._oracle = oracle
         self._played = played
         self._ids = {

@@ -49,7 +49,7 @@ class Misfits:
                 self._try_old(node)
                 return False
             return True
-        if self._plan.unformatted and self._plan.cluster.controllers > 1 and self.lost <= {node}:
+        if self._plan.unformatted and self.lost <= {node}:
             self.lost |= {node}
             self._cluster.host(node).disk.format({})
         return True

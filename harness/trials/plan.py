@@ -15,6 +15,7 @@ from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
 from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.systems import system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
@@ -29,7 +30,7 @@ from nemesis.steps import Play, places
 from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
-__all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of"]
+__all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of", "topics_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class TrialPlan(TrialSpec):
     """One trial, apart from its rules."""
 
     seed: int
-    cluster: KafkaSpec
+    cluster: KafkaSpec | ReferenceZooKeeperSpec
     topics: tuple[TopicSpec, ...]
     records: ProducePollSpec
     mix: MixSpec | None = None
@@ -96,7 +97,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     plan = TrialPlan(
         seed=seed,
         cluster=cluster,
-        topics=_topics(cluster.brokers),
+        topics=topics_of(cluster.brokers),
         records=ProducePollSpec(
             producers=2, consumers=1, rate=draw.choice((40, 120)), consume=Consume.ASSIGN
         ),
@@ -116,7 +117,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
         duels=storm is Storm.QUORUM and draw.random() < 0.6,  # noqa: PLR2004
         small_answers=draw.random() < _SMALL_ANSWERS.get(storm, 0.3),
         old_software=draw.random() < 0.15,  # noqa: PLR2004
-        unformatted=draw.random() < 0.2,  # noqa: PLR2004
+        unformatted=draw.random() < 0.2 and controllers > 1,  # noqa: PLR2004
         laggards=draw.random() < (0.8 if upgrades else 0.1),
     )
     if storm is Storm.QUORUM and draw.random() < _REGICIDES:
@@ -179,7 +180,7 @@ def _stated(spec: TrialSpec) -> dict[str, Any]:
     return {field.name: getattr(spec, field.name) for field in fields(TrialSpec)}
 
 
-def _topics(brokers: int) -> tuple[TopicSpec, ...]:
+def topics_of(brokers: int) -> tuple[TopicSpec, ...]:
     """Return the topics: one of two replicas, where windows are widest, and one of three.
 
     The latter needs three brokers.

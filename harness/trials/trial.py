@@ -17,14 +17,11 @@ from functools import cache
 from typing import Final
 
 from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.finding import Finding
-from clusters.reference.oracle.insides import Insides
-from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
-from clusters.reference.simulated.quorum_cluster import build
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten
@@ -33,6 +30,7 @@ from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, MetadataAsker
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
+from harness.trials.kits import built, judged, stale_brokers, watched
 from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
 from harness.trials.plan import TrialPlan
@@ -148,17 +146,11 @@ class _Trial:
         self._plan = plan
         self._diary = diary
         self._recording = recording
-        self.cluster = build(
-            plan.cluster, seed=plan.seed, rules=rules, digest=digest, witnessed=witnessed
+        self.cluster = built(
+            plan.cluster, rules, seed=plan.seed, digest=digest, witnessed=witnessed
         )
         self._world = self.cluster.world
-        some = next(iter(self.cluster.configurations.values()))
-        self.oracle = Oracle(
-            Insides(self._world.hosts),
-            lease_ns=some.lease_timeout_ns,
-            min_isr=some.min_insync_replicas,
-            clients_from=CLIENTS_FROM,
-        )
+        self.oracle = judged(self.cluster)
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
         self._has_rules = _lays_rules(plan)
@@ -217,7 +209,8 @@ class _Trial:
             watcher = Overheard(self._diary.note, watcher)
         if self._recording is not None:
             watcher = Overheard(self._recording.hear, watcher)
-        self._world.watch(watcher, sent=SENT, delivered=DELIVERED)
+        sent, delivered = watched(self.cluster)
+        self._world.watch(watcher, sent=sent, delivered=delivered)
 
     def _faults(self) -> None:
         """Perform all faults of the plan, and heal them."""
@@ -276,28 +269,35 @@ class _Trial:
             seed=plan.seed,
             noted=True,
         )
+        if plan.administers or isinstance(plan.cluster, ReferenceZooKeeperSpec):
+            self._read_metadata()
         if plan.administers:
-            brokers, clients = self.cluster.brokers, Clients(self.cluster)
-            upgrades_to = self.cluster.level + 1 if plan.upgrades else None
-            moved = next(
-                ((one.name, 0, one.assignment[0]) for one in plan.topics[1:] if one.assignment),
-                None,
-            )
-            recording = self._recording
-            for number, seed in enumerate((plan.seed, -plan.seed)):
-                told = None if recording is None else recording.reads(number)
-                clients.place(f"reader-{number}", MetadataAsker(brokers, seed=seed, told=told))
-            administrator = Administrator(
-                brokers,
-                seed=plan.seed,
-                moved=moved,
-                upgrades_to=upgrades_to,
-                writes=None if recording is None else recording.writes,
-            )
-            clients.place("administrator", administrator)
+            self._administer()
         if self._recording is not None:
             self._recording.workload = workload
         return workload
+
+    def _read_metadata(self) -> None:
+        """Have two readers ask for metadata, now of this broker and now of that."""
+        clients, recording = Clients(self.cluster), self._recording
+        for number, seed in enumerate((self._plan.seed, -self._plan.seed)):
+            told = None if recording is None else recording.reads(number)
+            asker = MetadataAsker(self.cluster.brokers, seed=seed, told=told)
+            clients.place(f"reader-{number}", asker)
+
+    def _administer(self) -> None:
+        plan, recording = self._plan, self._recording
+        moved = next(
+            ((one.name, 0, one.assignment[0]) for one in plan.topics[1:] if one.assignment), None
+        )
+        administrator = Administrator(
+            self.cluster.brokers,
+            seed=plan.seed,
+            moved=moved,
+            upgrades_to=self.cluster.level + 1 if plan.upgrades else None,
+            writes=None if recording is None else recording.writes,
+        )
+        Clients(self.cluster).place("administrator", administrator)
 
     def _break(self, schedule: Schedule, end_ns: int) -> None:
         """Perform faults until the time is up or something is found."""
@@ -333,7 +333,8 @@ class _Trial:
         end_ns = self._world.now_ns + int(self._plan.recovery_s * _S)
         while not self._is_decided():
             impaired = self._interpreter.observer.impaired()
-            missing = (impaired | self._unregistered()) - self._misfits.lost
+            stale = stale_brokers(self.cluster, self.oracle)
+            missing = (impaired | stale) - self._misfits.lost
             if not missing:
                 return True
             if self._world.now_ns >= end_ns:
@@ -342,20 +343,6 @@ class _Trial:
                 return False
             self.cluster.run(5 * _TICK_NS)
         return False
-
-    def _unregistered(self) -> frozenset[NodeName]:
-        """Return the brokers that run under another incarnation than is registered.
-
-        The data shown of them are old.
-        """
-        insides, brokers = self.oracle.nodes, self.oracle.decided.brokers
-        return frozenset(
-            node
-            for node in self.cluster.nodes
-            if role_of(node) is Role.BROKER
-            and (known := brokers.get(self.cluster.broker_id(node))) is not None
-            and known.incarnation_id != insides.incarnation(self.cluster.broker_id(node))
-        )
 
     def _found(self, words: str) -> None:
         now_ns = self._world.now_ns

@@ -30,6 +30,8 @@ _DOORS: Final = (Door.BROKER,)
 _LEADER_AND_ISR: Final = 7
 _STOP_REPLICA: Final = 4
 _UPDATE_METADATA: Final = 8
+_UNKNOWN: Final = 0
+"""Of an UpdateMetadata that is not full, as Kafka's controllers on ZooKeeper send it."""
 _INCREMENTAL: Final = 1
 _FULL: Final = 2
 
@@ -149,6 +151,7 @@ def _leader_and_isr_answered(
 
 def _update_metadata_ask(request: UpdateMetadataRequest, _: Labels) -> tuple[int, Values]:
     return _UPDATE_METADATA, _controller(request) | {
+        "type": _FULL if request.is_full else _UNKNOWN,
         "topic_states": [
             {**topic, "partition_states": [_shown_values(one) for one in topic["partition_states"]]}
             for topic in _by_topic(request.partitions)
@@ -198,6 +201,7 @@ def _update_metadata_asked(entity: Any, correlation: int, _: Labels) -> UpdateMe
             )
             for broker in entity.live_brokers
         ),
+        is_full=entity.type == _FULL,
     )
 
 

@@ -76,11 +76,10 @@ class Contact:
         """A broker sends a heartbeat."""
         self._sent[node, request.correlation] = now
 
-    def arrived(self, controller: int, source: int, request: Any, now: int) -> Iterator[Problem]:
-        """A controller gets a heartbeat; it lives, and may have given others up."""
+    def arrived(self, controller: int, source: int, request: Any, now: int) -> None:
+        """A controller gets a heartbeat."""
         self._heartbeats[controller, source, request.correlation] = request
         self._heard[controller, request.broker_id] = now
-        yield from self._silent(controller, now)
 
     def answered(self, controller: int, target: int, response: Any) -> Iterator[Problem]:
         """A controller answers a heartbeat."""
@@ -145,9 +144,8 @@ class Contact:
                 yield "stale-request-accepted", f"{words}, its own is {broker_epoch}"
             self._told_epoch[node] = max(newest, request.controller_epoch)
 
-    def _silent(self, controller: int, now: int) -> Iterator[Problem]:
-        if self.decided.controller != controller:
-            return
+    def wrote(self, controller: int, now: int) -> Iterator[Problem]:
+        """The controller wrote something: it lives, and could have given silent leaders up."""
         led: dict[int, PartitionKey] = {}
         for key, one in self.decided.partitions.items():
             led.setdefault(one.leader, key)

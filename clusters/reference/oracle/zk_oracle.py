@@ -24,8 +24,8 @@ _CHANGE: Final = 90
 _CHANGE_ANSWER: Final = 91
 _TOLD: Final = frozenset({80, 82, 84})
 _TOLD_ANSWERS: Final = frozenset({81, 83, 85})
-_SERVED: Final = frozenset({51, 53, 55, 61, 63, 65, 67, 69, 71})
-"""Responses of brokers. Those to fetches count where a client asked."""
+_SERVED: Final = frozenset({55, 61, 63, 65, 67, 69, 71})
+"""Responses of brokers to what is answered at once: what was under way is completed (Z08)."""
 
 ZK_SENT: Final = (
     frozenset({_HEARTBEAT, _HEARTBEAT_ANSWER, _CHANGE, _CHANGE_ANSWER}) | _TOLD_ANSWERS | _SERVED
@@ -106,7 +106,7 @@ class ZkOracle:
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
         """A message of a kind in ZK_DELIVERED arrives at a node, which takes it after this call."""
         if kind == _HEARTBEAT:
-            self._add(now, target, self.contact.arrived(target, source, message, now))
+            self.contact.arrived(target, source, message, now)
         elif kind == _HEARTBEAT_ANSWER:
             self.contact.heard(target, message)
         elif kind == _CHANGE:
@@ -141,6 +141,8 @@ class ZkOracle:
 
     def _applied(self, now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         yield from self.decided.apply(now, *note[2:5])
+        if self.decided.wrote:
+            yield from self.contact.wrote(self.decided.controller, now)
         for key, was, led in self.decided.changed:
             yield from self.kept.isr_changed(key, was, led)
         self.decided.changed.clear()

@@ -45,6 +45,8 @@ class ZnodeDecisions(Decisions):
     controller: int = -1
     """The broker in /controller; -1: none."""
     controller_epoch: int = -1
+    wrote: bool = False
+    """True if the last transaction was the controller's in office."""
     _office: int = 0
     """The session of the controller in office, or of the last one."""
     _offices: set[int] = field(default_factory=set)
@@ -63,9 +65,11 @@ class ZnodeDecisions(Decisions):
         changes: tuple[tuple[str, bytes | None, int], ...],
     ) -> Iterator[Problem]:
         """Take a transaction, unless another server has applied it before."""
+        self.wrote = False
         if zxid <= self.zxid:
             return
         self.zxid = zxid
+        self.wrote = session == self._office and self.controller >= 0
         for path, data, version in changes:
             if path.startswith(_IDS):
                 self._registered(now, zxid, session, int(path.removeprefix(_IDS)), data)

@@ -130,7 +130,7 @@ class StopReplicaResponse:
 
 @dataclass(slots=True)
 class UpdateMetadataRequest:
-    """Show clients these partitions besides those shown, and these brokers alone. Key 6."""
+    """Show clients these brokers alone, and these partitions besides those shown. Key 6."""
 
     kind: ClassVar[int] = 84
     correlation: int
@@ -139,6 +139,8 @@ class UpdateMetadataRequest:
     broker_epoch: int
     partitions: tuple[PartitionState, ...]
     brokers: tuple[LiveBroker, ...]
+    is_full: bool = False
+    """True if all topics are named: those that are not were deleted while this broker was away."""
 
 
 @dataclass(slots=True)

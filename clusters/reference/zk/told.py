@@ -178,6 +178,10 @@ class Told:
         image = self._situation.image
         before = image.offset
         self._update_brokers(request.brokers)
+        if request.is_full:
+            named = {one.key[0] for one in request.partitions}
+            for topic in [name for name, one in image.topics.items() if one not in named]:
+                self._forget_topic(topic)
         for state in request.partitions:
             if state.leader == LEADER_DURING_DELETE:
                 self._forget_topic(state.topic)

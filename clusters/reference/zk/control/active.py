@@ -190,6 +190,7 @@ class ActiveController:
         self._take_over(now, effects)
         self._topics.loaded()
         self._deletions.begin(now, tuple(self.context.deleting), effects)
+        self._deletions.read(now, effects)
         self._notifications.read(now, effects)
         missed, self._missed = self._missed, []
         for event in missed:

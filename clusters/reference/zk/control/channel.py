@@ -46,6 +46,7 @@ class Channel:
         "_is_full",
         "_leader_and_isr",
         "_metadata",
+        "_shows_full",
         "_stops",
         "_tells_brokers",
         "backoff_ns",
@@ -56,7 +57,7 @@ class Channel:
 
     def __init__(self, retry_backoff_ns: int) -> None:
         self._leader_and_isr: dict[PartitionKey, PartitionState] = {}
-        self._is_full = False
+        self._is_full = self._shows_full = False
         self._metadata: dict[PartitionKey, PartitionState] = {}
         self._tells_brokers = False
         self._stops: dict[tuple[str, int], StoppedPartition] = {}
@@ -86,7 +87,7 @@ class Channel:
 
     def begin(self, hosted: list[PartitionState], every: list[PartitionState]) -> None:
         """Tell the whole state: the partitions that the broker has, and the metadata of all."""
-        self._is_full = self._tells_brokers = True
+        self._is_full = self._shows_full = self._tells_brokers = True
         self._leader_and_isr = {one.key: one for one in hosted}
         self._metadata = {one.key: one for one in every}
 
@@ -119,8 +120,8 @@ class Channel:
         if self._is_full or self._leader_and_isr:
             self.under_way = self._lead_and_follow(correlation, sender)
         elif self._tells_brokers or self._metadata:
-            states = tuple(self._metadata.values())
-            self._metadata, self._tells_brokers = {}, False
+            states, is_full = tuple(self._metadata.values()), self._shows_full
+            self._metadata, self._tells_brokers, self._shows_full = {}, False, False
             self.under_way = UpdateMetadataRequest(
                 correlation,
                 sender.controller_id,
@@ -128,6 +129,7 @@ class Channel:
                 sender.broker_epoch,
                 states,
                 brokers,
+                is_full,
             )
         else:
             stops, self._stops = tuple(self._stops.values()), {}

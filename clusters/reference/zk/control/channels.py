@@ -93,9 +93,12 @@ class Channels:
 
     def changed(self, changes: Iterable[Change]) -> None:
         """Partitions have changed: their replicas are told, and all brokers for their clients."""
+        context = self._context
         for change in changes:
+            if context.image.names[change.key[0]] in context.deleting:
+                continue  # A leader may have written its state since: it is not to be shown again.
             self._lead_or_follow(change)
-            state = self._context.told(change.key)
+            state = context.told(change.key)
             for channel in self._channels.values():
                 channel.show(state)
 
@@ -108,7 +111,7 @@ class Channels:
         """A topic is being deleted: tell all brokers, or these."""
         context = self._context
         told = {one: self._channels[one] for one in broker_ids or self._channels}
-        for key in context.image.partitions_of(context.image.topics[topic]):
+        for key in context.image.partitions_of(context.image.topics.get(topic, -1)):
             hidden = replace(context.told(key), leader=LEADER_DURING_DELETE)
             stopped = StoppedPartition(topic, key[1], DELETION_EPOCH, delete=True)
             for broker_id, channel in told.items():

@@ -36,6 +36,7 @@ class Context:
         "epoch",
         "epoch_version",
         "image",
+        "removed",
         "settings_paths",
         "situation",
         "written_zxids",
@@ -57,6 +58,8 @@ class Context:
         """The transactions that wrote the states as they were read last."""
         self.deleting: dict[str, None] = {}
         """The topics that are being deleted, in order."""
+        self.removed: set[int] = set()
+        """The ids of topics that were removed: what was read of them before is outdated."""
         self.settings_paths: set[str] = set()
         """The znodes of settings that are there."""
 
@@ -79,6 +82,8 @@ class Context:
 
     def assign(self, name: str, info: TopicInfo, version: int) -> None:
         """Take the content of a topic's znode as it was read or written."""
+        if info.topic_id in self.removed:
+            return
         if name not in self.image.topics:
             self.apply(TopicRecord(name, info.topic_id))
         self.assignments[name] = info

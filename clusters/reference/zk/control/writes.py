@@ -149,6 +149,7 @@ def _applied(
         for key in context.image.partitions_of(record.topic_id):
             context.controller_epochs.pop(key, None)
         name = context.image.names[record.topic_id]
+        context.removed.add(record.topic_id)
         context.deleting.pop(name, None)
         context.settings_paths.discard(path_of(_TOPIC, name))
     elif isinstance(record, ConfigRecord):

@@ -110,6 +110,7 @@ EXCHANGES = {
             brokers=_tuples(
                 st.builds(zk.LiveBroker, _i32, _tuples(_LISTENER), _words),
             ),
+            is_full=st.booleans(),
         ),
         st.builds(zk.UpdateMetadataResponse, _CORRELATION, _error),
     ),

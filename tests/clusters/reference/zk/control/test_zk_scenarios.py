@@ -124,6 +124,18 @@ def test_without_active_once_told_a_broker_shows_old_metadata_after_it_is_back()
     assert {one[0] for one in shown["active_once_told",].topics} == {"t"}
 
 
+def test_a_topic_that_was_deleted_while_a_broker_was_cut_off_is_not_shown_by_it() -> None:
+    cluster = Cluster().ready()
+    victim, other = followers_of(cluster)
+    cluster.create("t", (other, cluster.controller()))
+    cluster.cut(victim, cluster.controller())
+    cluster.until(lambda: cluster.metadata(victim) == CLOSED)
+    cluster.delete("t")
+    cluster.heal(victim, cluster.controller())
+    cluster.until(lambda: cluster.metadata(victim) != CLOSED)
+    assert cluster.metadata(victim).topics == ()
+
+
 def unnoticed_restart(cluster: Cluster) -> tuple[int, PartitionKey]:
     """A follower is wiped and restarts while the controller is paused; who, what."""
     victim, other = 3, 2

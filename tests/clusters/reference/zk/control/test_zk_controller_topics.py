@@ -25,11 +25,14 @@ from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     DELETE_TOPICS,
+    ISR_CHANGE_PREFIX,
     TOPICS,
+    PartitionStateInfo,
     TopicInfo,
     decoded_config_change,
     decoded_settings,
     deletion_path,
+    encoded_isr_change,
     topic_path,
 )
 
@@ -159,6 +162,48 @@ def test_a_deletion_that_a_tool_demands_is_carried_out() -> None:
         desk.double.write(Create(deletion_path(name), b""))
     desk.settle()
     assert desk.double.children(TOPICS) == desk.double.children(DELETE_TOPICS) == ()
+
+
+def test_a_demand_for_no_topic_is_removed_by_the_next_controller() -> None:
+    desk = Desk()
+    first = desk.brokers.pop(1)
+    desk.double.write(Create(deletion_path("nowhere"), b""))
+    assert first.session is not None
+    desk.double.expire(first.session)
+    desk.settle()
+    assert desk.active.situation.node_id == 2
+    assert desk.double.children(DELETE_TOPICS) == ()
+
+
+def test_a_state_that_is_written_during_a_deletion_is_not_shown() -> None:
+    desk = Desk()
+    desk.create("t", (2, 3))
+    desk.brokers[3].is_deaf = True
+    delete(desk, "t")
+    desk.overwrite(PartitionStateInfo(1, 2, 0, (2,)))
+    desk.double.write(Create(ISR_CHANGE_PREFIX, encoded_isr_change([("t", 0)]), sequential=True))
+    desk.settle()
+    shown = [one for one in desk.brokers[1].told if isinstance(one, UpdateMetadataRequest)]
+    assert shown[-1].partitions[-1].leader == LEADER_DURING_DELETE
+
+
+def test_what_was_read_of_a_topic_before_it_was_removed_is_outdated() -> None:
+    desk = Desk()
+    desk.create("t", (2, 3))
+    before = info(desk)
+    delete(desk, "t")
+    desk.context.assign("t", before, 0)
+    assert "t" not in desk.context.image.topics
+
+
+def test_a_broker_that_is_told_everything_is_told_which_topics_are_no_more() -> None:
+    desk = Desk()
+    desk.create("t", (1, 2))
+    desk.restart(3)
+    desk.heartbeat(3)
+    full = [one for one in desk.brokers[3].told if isinstance(one, UpdateMetadataRequest)]
+    assert full[0].is_full
+    assert not any(one.is_full for one in full[1:])
 
 
 def test_settings_are_written_with_a_notification() -> None:

@@ -1,0 +1,127 @@
+"""What a trial is made of, by the generation of its cluster: how it is built, and who judges it."""
+
+from collections.abc import Collection
+from typing import Any, Protocol
+
+from clusters.kafka_port import KafkaSpec, Role, role_of
+from clusters.node_port.storage import PartitionKey
+from clusters.port import NodeName
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.oracle.decided import Decisions
+from clusters.reference.oracle.finding import Finding
+from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
+from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
+from clusters.reference.simulated.quorum_cluster import build as build_quorum
+from clusters.reference.zk.configuration import ZkConfiguration
+from clusters.reference.zk.rules import ZkRules
+from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
+from clusters.reference_zookeeper.simulated.cluster import build as build_zk
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.simulation.world import Watcher
+
+__all__ = ["Judge", "built", "judged", "stale_brokers", "watched"]
+
+
+class Judge(Watcher, Protocol):
+    """An oracle, of either generation."""
+
+    findings: list[Finding]
+    kept: Kept
+
+    @property
+    def decided(self) -> Decisions:
+        """What was decided."""
+
+    def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
+        """A node's disk lost something, of these partitions or of all."""
+
+    def finish(self, now: int) -> None:
+        """Everything was healed, and the cluster is quiet."""
+
+
+def built(
+    spec: KafkaSpec | ReferenceZooKeeperSpec,
+    rules: Rules,
+    *,
+    seed: int,
+    digest: bool,
+    witnessed: bool,
+) -> SimulatedCluster:
+    """Return the cluster of a trial, down, in a world of its own."""
+    if isinstance(spec, KafkaSpec):
+        return build_quorum(spec, seed=seed, rules=rules, digest=digest, witnessed=witnessed)
+    assert isinstance(rules, ZkRules), rules
+    return build_zk(spec, seed=seed, rules=rules, digest=digest, witnessed=witnessed)
+
+
+def judged(cluster: SimulatedCluster) -> Judge:
+    """Return the oracle over a cluster."""
+    some = next(iter(cluster.configurations.values()))
+    if not isinstance(cluster, SimulatedZkCluster):
+        return Oracle(
+            Insides(cluster.world.hosts),
+            lease_ns=some.lease_timeout_ns,
+            min_isr=some.min_insync_replicas,
+            clients_from=CLIENTS_FROM,
+        )
+    assert isinstance(some, ZkConfiguration)
+    insides = _ZkInsides(cluster.world.hosts)
+    return ZkOracle(
+        insides,
+        broker_epoch=insides.incarnation,
+        speaks=insides.speaks,
+        controller_side_ns=some.controller_side_timeout_ns,
+        broker_side_ns=some.broker_side_timeout_ns,
+        refusal=int(Error.INVALID_INCARNATION_ID),
+        min_isr=some.min_insync_replicas,
+        clients_from=CLIENTS_FROM,
+    )
+
+
+def watched(cluster: SimulatedCluster) -> tuple[Collection[int], Collection[int]]:
+    """Return the kinds of messages that the oracle is shown: sent, delivered."""
+    on_zookeeper = isinstance(cluster, SimulatedZkCluster)
+    return (ZK_SENT, ZK_DELIVERED) if on_zookeeper else (SENT, DELIVERED)
+
+
+def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName]:
+    """Return the brokers that run under another incarnation than is registered.
+
+    The data shown of them are old.
+    """
+    hosts, brokers = cluster.world.hosts, judge.decided.brokers
+    insides = (_ZkInsides if isinstance(cluster, SimulatedZkCluster) else Insides)(hosts)
+    return frozenset(
+        node
+        for node in cluster.nodes
+        if role_of(node) is Role.BROKER
+        and (known := brokers.get(cluster.broker_id(node))) is not None
+        and known.incarnation_id != insides.incarnation(cluster.broker_id(node))
+    )
+
+
+class _ZkInsides(Insides):
+    """An incarnation is a broker epoch here: the zxid of a registration."""
+
+    def incarnation(self, node: int) -> int:
+        """The broker epoch that a running broker takes for its own; -1: it is down, or has none."""
+        broker = self._broker(node)
+        return -1 if broker is None else int(broker.situation.broker_epoch)
+
+    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
+        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
+        broker = self._broker(node)
+        return -1 if broker is None else int(broker.fetched_epoch(key, follower))
+
+    def speaks(self, node: int) -> bool:
+        """Return whether a broker that runs has a protocol with heartbeats."""
+        broker = self._broker(node)
+        return broker is None or broker.situation.configuration.inter_broker_protocol > 1
+
+    def _broker(self, node: int) -> Any:
+        around: Any = self._hosts[node].node
+        return None if around is None else around.inner

@@ -1,0 +1,62 @@
+"""Plans of trials of the ZooKeeper generation, drawn from their seeds.
+
+As `plan.drawn_plan` draws those of a quorum: a small cluster with short time-outs, whose faults are
+a mix with a budget, or chaos. The rule `member_incarnations_checked` is of no draft of this
+generation; without it, a wiped follower may join an ISR (KAFKA-14139), and a storm shows that.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Final
+
+from clusters.kafka_port import Role
+from clusters.reference_zookeeper.system import SYSTEM, ReferenceZooKeeperSpec
+from harness.scenario.trial_spec import Storm
+from harness.trials.plan import TrialPlan, topics_of
+from nemesis.mix import MixSpec
+from workloads.produce_poll_spec import Consume, ProducePollSpec
+
+__all__ = ["drawn_zk_plan"]
+
+_QUICK: Final[Mapping[str, str]] = {
+    "zookeeper.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "300",
+    "controller.heartbeat.timeout.ms": "1500",
+    "broker.heartbeat.timeout.ms": "2500",
+    "replica.lag.time.max.ms": "1500",
+    "controller.socket.timeout.ms": "2000",
+    "replica.socket.timeout.ms": "2000",
+}
+_EPISODES: Final = ("kill", "pause", "restart", "cut_power", "partition", "delay")
+_TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
+
+
+def drawn_zk_plan(seed: int) -> TrialPlan:
+    """Return the plan of a seed."""
+    draw = random.Random(f"zookeeper-plan/{seed}")  # noqa: S311  # to be repeated, not kept secret
+    cluster = ReferenceZooKeeperSpec(
+        zookeepers=draw.choice((1, 1, 3)), brokers=draw.choice((2, 3, 3)), settings=_QUICK
+    )
+    # A server that lost its disk is one that the ensemble does not survive in every case.
+    strikes_servers = draw.random() < 0.4  # noqa: PLR2004
+    return TrialPlan(
+        seed=seed,
+        cluster=cluster,
+        topics=topics_of(cluster.brokers),
+        records=ProducePollSpec(
+            producers=2, consumers=1, rate=draw.choice((40, 120)), consume=Consume.ASSIGN
+        ),
+        storm=draw.choice((Storm.MIX, Storm.MIX, Storm.CHAOS)),
+        mix=MixSpec(
+            system=SYSTEM.name,
+            faults=_EPISODES if strikes_servers else (*_EPISODES, "wipe"),
+            targets=(*_TARGETS, "one zookeeper") if strikes_servers else _TARGETS,
+            gap_s=(0.2, 1.0),
+            duration_s=(0.3, 4.0),
+            overlap=draw.random() < 0.5,  # noqa: PLR2004
+            down={Role.ZOOKEEPER: 1, Role.BROKER: draw.choice((1, 2))},
+        ),
+        loss=draw.choice((0.0, 0.0, 0.0, 0.01)),
+        wipes=draw.choice((0.0, 0.02, 0.1)),
+        small_answers=draw.random() < 0.3,  # noqa: PLR2004
+    )
