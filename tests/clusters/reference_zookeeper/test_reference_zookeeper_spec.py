@@ -7,6 +7,7 @@ import pytest
 from clusters.abilities import direct
 from clusters.kafka.configuration import nodes_of
 from clusters.port import NodeName
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.configuration import ignored, properties
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
@@ -46,7 +47,7 @@ def properties_of(spec: ReferenceZooKeeperSpec, *rules_off: str) -> dict[str, st
 
 def test_its_brokers_are_our_own_and_its_servers_zookeepers(tmp_path: Path) -> None:
     spec = stated(tmp_path, "zookeepers: 3, brokers: 2").cluster
-    assert system_of(spec).makes == (MAKES["reference-zookeeper"],)
+    assert system_of(spec).makes[0] is MAKES["reference-zookeeper"]
     assert spec.nodes == ("zookeeper-1", "zookeeper-2", "zookeeper-3", "broker-1", "broker-2")
     assert (level_of(spec), release_like(spec)) == (2, "3.9.2")
 
@@ -81,7 +82,7 @@ def test_a_broker_is_told_the_protocol_its_id_and_the_ensemble() -> None:
 def test_a_rule_of_this_generation_can_be_left_out_and_an_unknown_one_not() -> None:
     assert not rules_without(["empty_isr_refused"], ZkRules()).empty_isr_refused
     with pytest.raises(UsageError, match="no such rule"):
-        rules_without(["empty_isr_refused"])
+        rules_without(["empty_isr_refused"], Rules())
 
 
 def test_it_promises_no_lease(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ import pytest
 
 from clusters.kafka_port import of_kafka
 from clusters.provision.releases import UnfetchedError
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.specs import release_like
 from clusters.systems import KAFKA, REFERENCE
 from harness.prepare import default_cluster as default_cluster_module
 from harness.prepare.default_cluster import default_cluster
 from harness.prepare.reference import (
     fitted_to_reference,
+    refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     rules_without,
 )
@@ -70,12 +72,21 @@ def test_what_only_kafka_has_is_refused_with_its_place(tmp_path: Path) -> None:
         refuse_what_is_kafkas(load_scenario(path, []))
 
 
+def test_a_stock_client_does_not_read_in_virtual_time(tmp_path: Path) -> None:
+    text = find_scenario("visibility").read_text()
+    path = tmp_path / "stock.yaml"
+    path.write_text(text.replace("kind: metadata", "kind: metadata\n    reader: librdkafka"))
+    with pytest.raises(UsageError, match="librdkafka is no client in virtual time"):
+        refuse_unsimulated_clients(load_scenario(path, []))
+    refuse_unsimulated_clients(load_scenario(find_scenario("visibility"), []))
+
+
 def test_a_rule_that_is_not_there_is_refused_with_the_nearest_one() -> None:
-    assert not rules_without(["one_vote"]).one_vote
+    assert not rules_without(["one_vote"], Rules()).one_vote
     with pytest.raises(
         UsageError, match=r"one_voot: there is no such rule; did you mean 'one_vote'"
     ):
-        rules_without(["one_voot"])
+        rules_without(["one_voot"], Rules())
 
 
 def _unfetched(*_: object, **__: object) -> None:
