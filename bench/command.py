@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
 from clusters.port import ClusterSpec
 from harness.cli.options import as_json, emit_json
 from harness.progress import terminal_progress
+
+if TYPE_CHECKING:
+    from clusters.system import Make
 
 __all__ = ["CHECKER_SECTIONS", "SIMULATOR_SECTIONS", "bench"]
 
@@ -49,22 +52,33 @@ def bench() -> None:
     """Measure how fast parts of Fencepost are on this machine."""
 
 
+_of_make = click.option(
+    "--cluster",
+    type=click.Choice(["kafka", "reference"]),
+    help="Brokers of Kafka or of our own, under controllers. [default: kafka]",
+)
+
+
 @bench.command()
+@_of_make
 @click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True)
 @click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
 @as_json
-def recorder(pairs: int, seconds: int, as_json: bool) -> int:
+def recorder(cluster: str | None, pairs: int, seconds: int, as_json: bool) -> int:
     """Recorded operations a second with real acks=all produce, and the same without recording."""
     from bench.recorder import recorder_bench
+    from clusters.kafka_port import KafkaSpec
 
+    make = _make(cluster, KafkaSpec())
     with terminal_progress() as progress:
-        figures = recorder_bench(pairs=pairs, seconds=seconds, say=progress.say)
+        figures = recorder_bench(make, pairs=pairs, seconds=seconds, say=progress.say)
     return _shown(figures, as_json=as_json)
 
 
 @bench.command()
+@_of_make
 @click.option("--kafka", help="The release of Kafka. [default: 4.3.1; with --zookeepers 3.9.2]")
-@click.option("--controllers", type=click.Choice(["1", "3"]), default="1", show_default=True)
+@click.option("--controllers", type=click.Choice(["1", "3", "5"]), default="1", show_default=True)
 @click.option(
     "--zookeepers",
     type=click.Choice(["1", "3", "5"]),
@@ -72,7 +86,6 @@ def recorder(pairs: int, seconds: int, as_json: bool) -> int:
 )
 @click.option("--zookeeper", help="Start an ensemble of this release of ZooKeeper instead.")
 @click.option("--servers", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
-@click.option("--reference", is_flag=True, help="Start nodes of our own instead of Kafka's.")
 @click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
 @as_json
 def start(as_json: bool, runs: int, **flags: Any) -> int:
@@ -81,7 +94,6 @@ def start(as_json: bool, runs: int, **flags: Any) -> int:
     from clusters.kafka_port import KafkaSpec
     from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
     from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-    from clusters.systems import REFERENCE, system_of
     from clusters.zookeeper.system import ZooKeeperSpec
 
     release = {} if flags["kafka"] is None else {"release": flags["kafka"]}
@@ -89,12 +101,13 @@ def start(as_json: bool, runs: int, **flags: Any) -> int:
     if flags["zookeeper"] is not None:
         spec = ZooKeeperSpec(release=flags["zookeeper"], servers=int(flags["servers"]))
     elif flags["zookeepers"] is not None:
-        on_ensemble = ReferenceZooKeeperSpec if flags["reference"] else KafkaZooKeeperSpec
+        is_ours = flags["cluster"] == "reference"
+        on_ensemble = ReferenceZooKeeperSpec if is_ours else KafkaZooKeeperSpec
         spec = on_ensemble(zookeepers=int(flags["zookeepers"]), **release)
-    is_ours = flags["reference"] and isinstance(spec, KafkaSpec)
-    make = REFERENCE if is_ours else system_of(spec).makes[0]
+    is_one_make = isinstance(spec, ReferenceZooKeeperSpec)
+    make = _make(None if is_one_make else flags["cluster"], spec)
     with terminal_progress() as progress:
-        figures = start_bench(spec, make=make, runs=runs, say=progress.say)
+        figures = start_bench(make, spec, runs=runs, say=progress.say)
     return _shown(figures, as_json=as_json)
 
 
@@ -190,6 +203,18 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
             only=_named(only, SIMULATOR_SECTIONS), runs=runs, say=progress.say
         )
     return _shown(figures, as_json=as_json)
+
+
+def _make(name: str | None, spec: ClusterSpec) -> "Make":
+    """Return the make of that name, which the spec's system must have; None: its first."""
+    from clusters.systems import system_of
+
+    system = system_of(spec)
+    if name is None:
+        return system.makes[0]
+    if name not in system.by_name:
+        raise click.BadParameter(f"no cluster of {system.name} is made so", param_hint="--cluster")
+    return system.by_name[name]
 
 
 def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:

@@ -5,10 +5,9 @@ recorder is exchanged. Runs alternate (with, without, with, …), since other wo
 moves single figures far more than recording does: read the ratios of neighbouring runs.
 """
 
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from bench.brief_topic import BRIEF, brief_topic
+from bench.clusters import built
+from bench.measuring import spread
+from clusters.system import Make, Wanted
 from history.clock import Clock
 from history.operation import Outcome
 from history.send_recorder import SendRecorder
@@ -39,24 +37,15 @@ _RUN_S_MAX: Final = 60.0
 """The time that a run may take to get its first answer."""
 _ALONE_RUNS: Final = 5
 _ALONE_OPERATIONS: Final = 1_000_000
-# A run writes some 100 MB a second and replica: keep the last few hundred.
-_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
-_TOPIC: Final = TopicSpec(
-    name="bench",
-    partitions=4,
-    settings={
-        "segment.bytes": str(32 << 20),
-        "retention.bytes": str(32 << 20),
-        "file.delete.delay.ms": "0",
-    },
-)
+_TOPIC: Final = brief_topic(partitions=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderFigures:
     """Operations (sends with their ends) a second, of each run, in order."""
 
-    kafka: str
+    title: str
+    """The cluster that the producer wrote to."""
     java: str
     value_bytes: int
     seconds: int
@@ -80,47 +69,35 @@ class RecorderFigures:
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
         return [
-            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
+            f"{self.title}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
             "operations a second: min / median / max",
-            f"  recorded            {_spread(self.recorded_per_s, '9,.0f')}",
-            f"  without recording   {_spread(self.unrecorded_per_s, '9,.0f')}",
-            f"  ratio, pair by pair {_spread(self.ratios, '9.2f')}",
-            f"  the recorder alone  {_spread(self.alone_per_s, '9,.0f')}",
+            f"  recorded            {spread(self.recorded_per_s, '9,.0f')}",
+            f"  without recording   {spread(self.unrecorded_per_s, '9,.0f')}",
+            f"  ratio, pair by pair {spread(self.ratios, '9.2f')}",
+            f"  the recorder alone  {spread(self.alone_per_s, '9,.0f')}",
         ]
 
 
 def recorder_bench(
-    *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
+    make: Make, *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
 ) -> RecorderFigures:
     """Start a cluster and measure pairs of runs; raise HarnessError if it does not start."""
-    prepared = prepare(_CLUSTER, say)
+    prepared = make.driver.prepare(BRIEF, Wanted(), say)
     recorded, unrecorded = [], []
-    with (
-        tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
-        Warden(run_id="bench-recorder") as warden,
-    ):
-        cluster = KafkaCluster(
-            _CLUSTER,
-            host=LocalHost(warden),
-            prepared=prepared,
-            directory=Path(directory) / "nodes",
-            clock=Clock.start(),
-        )
-        try:
-            cluster.start()
-            cluster.create_topics([_TOPIC])
-            # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
-            _run(cluster, _Unrecorded(), pairs, seconds)
-            for pair in range(pairs):
-                with tempfile.TemporaryDirectory(dir=directory) as raw:
-                    recorded.append(_run(cluster, _recorder(Path(raw)), pair, seconds))
-                unrecorded.append(_run(cluster, _Unrecorded(), pair, seconds))
-                say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
-        finally:
-            cluster.stop()
+    with built(make, BRIEF, prepared=prepared, name="recorder") as bench:
+        bench.cluster.start()
+        bench.cluster.create_topics([_TOPIC])
+        servers = bench.cluster.bootstrap_servers
+        # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
+        _run(servers, _Unrecorded(), pairs, seconds)
+        for pair in range(pairs):
+            with tempfile.TemporaryDirectory(dir=bench.directory) as raw:
+                recorded.append(_run(servers, _recorder(Path(raw)), pair, seconds))
+            unrecorded.append(_run(servers, _Unrecorded(), pair, seconds))
+            say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
     return RecorderFigures(
-        kafka=prepared.release.version,
+        title=make.title.format(release=BRIEF.release),
         java=prepared.java.version,
         value_bytes=_VALUE_BYTES,
         seconds=seconds,
@@ -189,12 +166,12 @@ class _Counted:
         self.last_ns = time_ns
 
 
-def _run(cluster: KafkaCluster, recorder: RecordsSends, seed: int, seconds: int) -> float:
+def _run(bootstrap_servers: str, recorder: RecordsSends, seed: int, seconds: int) -> float:
     """Return the sends a second that ended ok, from the first end until told to stop."""
     clock = Clock.start()
     counted = _Counted(recorder)
     sender = Sender(
-        _config(cluster.bootstrap_servers, seed),
+        _config(bootstrap_servers, seed),
         generation=0,
         recorder=counted,
         clock=clock,
@@ -271,8 +248,3 @@ def _alone() -> float:
         took_ns = time.monotonic_ns() - begin_ns
         recorder.close()
     return _ALONE_OPERATIONS / took_ns * 1e9
-
-
-def _spread(figures: Sequence[float], form: str) -> str:
-    low, middle, high = min(figures), statistics.median(figures), max(figures)
-    return f"{low:{form}} / {middle:{form}} / {high:{form}}"

@@ -4,20 +4,16 @@ The workload is that of runs, asked for more than it can do, on a warm ensemble 
 """
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import direct
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
+from bench.clusters import built
 from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER
+from clusters.systems import system_of
 from clusters.zookeeper.system import ZooKeeperSpec
-from history.clock import Clock
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from workloads.register import RegisterWorkload
@@ -68,40 +64,24 @@ def register_bench(
 ) -> RegisterFigures:
     """Start an ensemble and measure runs on it; raise HarnessError if something does not start."""
     workload = RegisterSpec(clients=clients, rate=_RATE, pipeline=32)
-    prepared = DRIVER.prepare(spec, Wanted(), say)
+    make = system_of(spec).makes[0]
+    prepared = make.driver.prepare(spec, Wanted(), say)
     rates, unanswered = [], 0
-    with (
-        tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
-        Warden(run_id="bench-register") as warden,
-    ):
-        clock = Clock.start()
-        ensemble = DRIVER.build(
-            spec,
-            prepared,
-            host=LocalHost(warden),
-            directory=Path(directory, "nodes"),
-            clock=clock,
-            rules_off=(),
-            port_base=None,
-            route=direct,
-        )
-        try:
-            ensemble.start()
-            for number in range(runs):
-                register = RegisterWorkload(
-                    workload,
-                    warden=warden,
-                    servers=tuple(ensemble.client_addresses()),
-                    run=_run_directory(Path(directory, f"run-{number}")),
-                    clock=clock,
-                    seed=number,
-                )
-                rate, lost = _measured(register, seconds)
-                rates.append(rate)
-                unanswered += lost
-                say(f"{rate:,.0f} operations a second")
-        finally:
-            ensemble.stop()
+    with built(make, spec, prepared=prepared, name="register") as bench:
+        bench.cluster.start()
+        for number in range(runs):
+            register = RegisterWorkload(
+                workload,
+                warden=bench.warden,
+                servers=tuple(bench.cluster.client_addresses()),
+                run=_run_directory(bench.directory / f"run-{number}"),
+                clock=bench.clock,
+                seed=number,
+            )
+            rate, lost = _measured(register, seconds)
+            rates.append(rate)
+            unanswered += lost
+            say(f"{rate:,.0f} operations a second")
     return RegisterFigures(
         release=spec.release,
         servers=spec.servers,

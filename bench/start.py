@@ -1,20 +1,15 @@
 """The time that a cluster takes from the first spawn until it can be used, warm."""
 
-import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from clusters.abilities import direct
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
+from bench.clusters import built
+from bench.measuring import spread
 from clusters.kafka_port import BrokersSpec, TopicSpec
 from clusters.port import ClusterSpec
 from clusters.system import Make, Wanted
-from history.clock import Clock
 
 __all__ = ["StartFigures", "start_bench"]
 
@@ -41,17 +36,18 @@ class StartFigures:
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
-        topic = (f"  and a topic created    {_spread(self.usable_s)}",) if self.usable_s else ()
-        return [
+        found = [
             f"{self.title}, {self.nodes} nodes, Java {self.java}",
             f"{len(self.start_s)} starts: min / median / max",
-            f"  all nodes take part    {_spread(self.start_s)}",
-            *topic,
+            f"  all nodes take part    {spread(self.start_s, '5.2f')} s",
         ]
+        if self.usable_s:
+            found.append(f"  and a topic created    {spread(self.usable_s, '5.2f')} s")
+        return found
 
 
 def start_bench(
-    spec: ClusterSpec, *, make: Make, runs: int, say: Callable[[str], None]
+    make: Make, spec: ClusterSpec, *, runs: int, say: Callable[[str], None]
 ) -> StartFigures:
     """Start and stop a cluster `runs` times; raise HarnessError if one fails."""
     has_topics = isinstance(spec, BrokersSpec)
@@ -77,36 +73,14 @@ def _times(
     make: Make, spec: ClusterSpec, *, runs: int, say: Callable[[str], None], use: Usable
 ) -> tuple[str, list[tuple[float, float]]]:
     """Return the Java, and of each start the seconds until it was over and until it was used."""
-    driver = make.driver
-    prepared = driver.prepare(spec, Wanted(), say)
+    prepared = make.driver.prepare(spec, Wanted(), say)
     times = []
     for _ in range(runs):
-        with (
-            tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
-            Warden(run_id="bench-start") as warden,
-        ):
-            cluster = driver.build(
-                spec,
-                prepared,
-                host=LocalHost(warden),
-                directory=Path(directory),
-                clock=Clock.start(),
-                rules_off=(),
-                port_base=None,
-                route=direct,
-            )
-            try:
-                begin_s = time.monotonic()
-                cluster.start()
-                start_s = time.monotonic() - begin_s
-                use(cluster)
-                times.append((start_s, time.monotonic() - begin_s))
-            finally:
-                cluster.stop()
+        with built(make, spec, prepared=prepared, name="start") as bench:
+            begin_s = time.monotonic()
+            bench.cluster.start()
+            start_s = time.monotonic() - begin_s
+            use(bench.cluster)
+            times.append((start_s, time.monotonic() - begin_s))
         say(f"started after {times[-1][0]:.2f} s, usable after {times[-1][1]:.2f} s")
     return prepared.java.version, times
-
-
-def _spread(seconds: tuple[float, ...]) -> str:
-    low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
-    return f"{low:5.2f} / {middle:5.2f} / {high:5.2f} s"

@@ -8,7 +8,7 @@ Clients connect directly; replication and the way to the controllers go through 
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,13 +17,14 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from bench.brief_topic import BRIEF, brief_topic
+from bench.measuring import spread
 from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
 from harness.prepare.wiring import links_of, wired_route
 from history.clock import Clock
@@ -38,20 +39,10 @@ _IN_FLIGHT_BYTES_MAX: Final = 8 << 20
 _LATENCY_SHARE: Final = 0.3
 """The share of a run's seconds in which one record follows the other, each waited for."""
 _FLUSH_TIMEOUT_S: Final = 30.0
-# A run writes some 100 MB a second and replica: keep the last few hundred.
-_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
 _NODES: Final = tuple(
     NodeName(name) for name in ("controller-1", "broker-1", "broker-2", "broker-3")
 )
-_TOPIC: Final = TopicSpec(
-    name="bench",
-    partitions=6,
-    settings={
-        "segment.bytes": str(32 << 20),
-        "retention.bytes": str(32 << 20),
-        "file.delete.delay.ms": "0",
-    },
-)
+_TOPIC: Final = brief_topic(partitions=6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +83,13 @@ class WireFigures:
         return [
             f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record: min / median / max",
-            f"  direct, records a second   {_spread(self.direct_per_s, '9,.0f')}",
-            f"  proxied, records a second  {_spread(self.proxied_per_s, '9,.0f')}",
-            f"  ratio, pair by pair        {_spread(self.ratios, '9.2f')}",
-            f"  direct, median ms          {_spread(self.direct_ms, '9.2f')}",
-            f"  proxied, median ms         {_spread(self.proxied_ms, '9.2f')}",
-            f"  added, pair by pair        {_spread(self.added_ms, '9.2f')}",
-            f"  the proxy's share of a core{_spread(self.proxy_cpu_share, '9.2f')}",
+            f"  direct, records a second   {spread(self.direct_per_s, '9,.0f')}",
+            f"  proxied, records a second  {spread(self.proxied_per_s, '9,.0f')}",
+            f"  ratio, pair by pair        {spread(self.ratios, '9.2f')}",
+            f"  direct, median ms          {spread(self.direct_ms, '9.2f')}",
+            f"  proxied, median ms         {spread(self.proxied_ms, '9.2f')}",
+            f"  added, pair by pair        {spread(self.added_ms, '9.2f')}",
+            f"  the proxy's share of a core{spread(self.proxy_cpu_share, '9.2f')}",
         ]
 
 
@@ -106,7 +97,7 @@ def wire_bench(
     *, pairs: int, seconds: int, value_bytes: int, say: Callable[[str], None] = lambda _: None
 ) -> WireFigures:
     """Start both clusters and measure pairs of runs; raise HarnessError if one does not start."""
-    prepared = prepare(_CLUSTER, say)
+    prepared = prepare(BRIEF, say)
     with _both(prepared) as (plain, proxied, wire):
         runs = _Runs(seconds=seconds, value_bytes=value_bytes)
         for cluster in (plain, proxied):  # The first run finds a cold cluster: its JVMs compile.
@@ -154,7 +145,7 @@ def _both(prepared: KafkaPrepared) -> Iterator[tuple[KafkaCluster, KafkaCluster,
         route = wired_route(_NODES, host=host, clients=False)
         plain, proxied = (
             KafkaCluster(
-                _CLUSTER,
+                BRIEF,
                 host=host,
                 prepared=prepared,
                 directory=directory / name,
@@ -263,8 +254,3 @@ def _producer(cluster: KafkaCluster, *, linger_ms: int) -> Producer:
 def _flush(producer: Producer) -> None:
     if left := producer.flush(_FLUSH_TIMEOUT_S):
         raise HarnessError(f"{left} records were not acknowledged in {_FLUSH_TIMEOUT_S:.0f} s")
-
-
-def _spread(figures: Sequence[float], form: str) -> str:
-    low, middle, high = min(figures), statistics.median(figures), max(figures)
-    return f"{low:{form}} / {middle:{form}} / {high:{form}}"

@@ -1,14 +1,17 @@
-"""`docs/anomalies.md`, drawn from the catalogue: `python -m checkers.anomalies_page` writes it."""
+"""`docs/anomalies.md`, drawn from the catalogue, and `anomalies.txt`, the names of its anomalies.
+
+`python -m checkers.anomalies_page` writes both.
+"""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from checkers.catalogue import CATALOGUE, Entry, Kind, Strength
+from checkers.catalogue import CATALOGUE, Entry, Kind, Strength, names_of
 from checkers.entry import SUBJECTS
 
-__all__ = ["anomalies_page"]
+__all__ = ["anomalies_list", "anomalies_page"]
 
 _TERMS: Final = """\
 A check answers valid, invalid or unknown, and the verdict is the worst of them, invalid first. It
@@ -47,6 +50,11 @@ _HEADINGS: Final = {
 def anomalies_page() -> str:
     """Return the catalogue as a document for users."""
     return "\n".join(_lines())
+
+
+def anomalies_list() -> str:
+    """Return the names of all anomalies, one a line: scenarios are read without the checks."""
+    return "".join(f"{name}\n" for name in names_of(Kind.ANOMALY))
 
 
 def _lines() -> Iterator[str]:
@@ -92,6 +100,10 @@ def _strength(entry: Entry) -> str:
 
 
 if __name__ == "__main__":
-    target = Path(__file__).parent.parent / "docs" / "anomalies.md"
-    target.write_text(anomalies_page())
-    sys.stdout.write(f"{target}\n")
+    folder = Path(__file__).parent
+    for target, text in (
+        (folder.parent / "docs" / "anomalies.md", anomalies_page()),
+        (folder / "anomalies.txt", anomalies_list()),
+    ):
+        target.write_text(text)
+        sys.stdout.write(f"{target}\n")

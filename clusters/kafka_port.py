@@ -13,6 +13,7 @@ from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, Observable, View
 from history.failure import Mistakes, UsageError
 
 __all__ = [
+    "QUORUM_SIZES",
     "Administers",
     "BitFlips",
     "BrokerCluster",
@@ -37,6 +38,8 @@ __all__ = [
 
 _BROKERS_MAX: Final = 9
 """One digit, one machine."""
+QUORUM_SIZES: Final = (1, 3, 5)
+"""The numbers of controllers. An even number withstands no more failures than the one below."""
 
 
 class Role(StrEnum):
@@ -111,6 +114,11 @@ class BrokersSpec(ClusterSpec):
     """True if there are releases of it that do not understand all that clients ask."""
 
     @property
+    def has_control_plane(self) -> bool:
+        """True if brokers hear the controller on a listener of its own (KIP-291)."""
+        return False
+
+    @property
     def member_ids(self) -> tuple[int, ...]:
         """Kafka's ids of all brokers."""
         return tuple(range(1, self.counts[Role.BROKER] + 1))
@@ -183,8 +191,8 @@ class KafkaSpec(BrokersSpec):
 
 def note_controllers(count: int, mistakes: Mistakes) -> None:
     """Note a count of controllers that cannot be."""
-    if count not in (1, 3):
-        mistakes.note(("controllers",), f"1 or 3 controllers, found {count}")
+    if count not in QUORUM_SIZES:
+        mistakes.note(("controllers",), f"1, 3 or 5 controllers, found {count}")
 
 
 def keys_of(topics: Iterable[TopicSpec]) -> tuple[str, ...]:

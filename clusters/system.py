@@ -47,7 +47,7 @@ class Prepared(Protocol):
 
     @property
     def carried(self) -> tuple[Path, ...]:
-        """The files that a node on another machine is given, besides a Java."""
+        """The files that a node on another machine is given; of a JVM, its Java's home first."""
 
 
 class Testimony(Protocol):
@@ -82,10 +82,14 @@ class Recorded(Observable, Links, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The releases and levels that a play needs beyond the first ones, with the step numbers."""
+    """The demands of a run on what its nodes are made of, besides those of its cluster's spec."""
 
     releases: Sequence[tuple[int, str]] = ()
+    """The releases that a play needs beyond the first one, with the step numbers."""
     levels: Sequence[tuple[int, str]] = ()
+    """The levels, likewise."""
+    portable: bool = False
+    """True if nodes run where this Python is not: in containers, or on other machines."""
 
 
 class Driver(Protocol):

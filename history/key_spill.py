@@ -8,7 +8,6 @@ at a time: what is in memory then is a number a row of that key, and the piece.
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -86,12 +85,7 @@ class KeySpill:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._sink.close()
         self._path.unlink(missing_ok=True)
 

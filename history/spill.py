@@ -9,7 +9,6 @@ in the order of operation and position. Nothing but a piece at a time is ever so
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
@@ -69,12 +68,7 @@ class RecordSpill:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
         self._path.unlink()
 

@@ -31,7 +31,11 @@ _COMPILED: Final = (
     "clusters/reference/nodes/*/*.py",
     "clusters/reference/oracle/*.py",
     "clusters/reference/simulated/*.py",
+    "clusters/reference/zk/*.py",
+    "clusters/reference/zk/control/*.py",
+    "clusters/reference_zookeeper/simulated/*.py",
     "clusters/simulation/*.py",
+    "clusters/simulation/zookeeper/*.py",
     "harness/interpreter/interpreter.py",
     "harness/interpreter/network.py",
     "harness/interpreter/observer.py",
@@ -55,12 +59,22 @@ _PLAIN: Final = (
     "clusters/reference/simulated/asking.py",
     "clusters/reference/simulated/deferred.py",
     "clusters/reference/simulated/witness.py",
+    "clusters/reference_zookeeper/simulated/driver.py",
+    "clusters/reference_zookeeper/simulated/log_files.py",
+    "clusters/reference_zookeeper/simulated/nodes.py",
+    "clusters/simulation/zookeeper/transactions.py",
     # A Protocol that isinstance asks, and classes that inherit from Python's own.
     "clusters/node_port/effects.py",
     "clusters/simulation/trace.py",
     "workloads/simulated/payload.py",
     # Its methods are made anew for every switch.
     "clusters/reference/nodes/rules.py",
+    "clusters/reference/zk/rules.py",
+    # Dataclasses that others inherit, and those that do.
+    "clusters/reference/nodes/configuration.py",
+    "clusters/reference/zk/configuration.py",
+    "clusters/reference/oracle/decided.py",
+    "clusters/reference/oracle/znodes.py",
 )
 _OPTIMIZATION: Final = "1"
 """The C compiler's. 0 would lose all but a tenth of the gain, and be no quicker to build."""

@@ -6,7 +6,7 @@ at once in different columns share a row.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +17,7 @@ from report.sequence import SequenceScene
 
 __all__ = [
     "HEAD",
-    "NOTES_RIGHT",
+    "NOTES_WIDTH",
     "TIME_RIGHT",
     "Arrival",
     "Columns",
@@ -28,11 +28,17 @@ __all__ = [
 ]
 
 TIME_RIGHT: Final = 62.0
-NOTES_RIGHT: Final = 364.0
+NOTES_WIDTH: Final = 256.0
+"""The room for the words of a decision."""
 HEAD: Final = 46.0
 """The room for the names of the nodes."""
 
+_NOTES_LEFT: Final = 106.0
 _FIRST_LINE: Final = 412.0
+_DIGITS: Final = 4
+_DIGIT: Final = 7.6
+"""There is room for an offset of so many digits of this width; longer ones, such as zxids, move all
+that stands behind them."""
 _STEPS_WIDTH: Final = 250.0
 _WIDTH: Final = 1128.0
 """The width that a page has room for; more nodes than fit make it wider."""
@@ -74,8 +80,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The x of the lines of the nodes and of the steps."""
+    """The x of the words of decisions, of the lines of the nodes and of the steps."""
 
+    notes: float
     lines: Mapping[str, float]
     steps: float
     width: float
@@ -111,7 +118,7 @@ class Layout:
 
 def layout_of(scene: SequenceScene) -> Layout:
     """Return the layout of the scene, every event on a row."""
-    columns = _columns(scene.nodes)
+    columns = _columns(scene)
     rows = _Rows()
     for event in sorted(_events(scene), key=_order):
         rows.add(event)
@@ -121,13 +128,21 @@ def layout_of(scene: SequenceScene) -> Layout:
     )
 
 
-def _columns(nodes: Sequence[str]) -> Columns:
-    gaps = max(1, len(nodes) - 1)
-    gap = (_WIDTH - _FIRST_LINE - _STEPS_WIDTH) / gaps
+def _columns(scene: SequenceScene) -> Columns:
+    digits = max((len(str(offset)) for offset in scene.metadata_offsets), default=0)
+    moved = max(0, digits - _DIGITS) * _DIGIT
+    first = _FIRST_LINE + moved
+    gaps = max(1, len(scene.nodes) - 1)
+    gap = (_WIDTH - first - _STEPS_WIDTH) / gaps
     gap = min(_GAP_MAX, max(_GAP_MIN, gap))
-    lines = {node: _FIRST_LINE + place * gap for place, node in enumerate(nodes)}
-    last = max(lines.values(), default=_FIRST_LINE)
-    return Columns(lines=lines, steps=last + 30, width=last + 30 + _STEPS_WIDTH)
+    lines = {node: first + place * gap for place, node in enumerate(scene.nodes)}
+    last = max(lines.values(), default=first)
+    return Columns(
+        notes=_NOTES_LEFT + moved,
+        lines=lines,
+        steps=last + 30,
+        width=last + 30 + _STEPS_WIDTH,
+    )
 
 
 def _events(scene: SequenceScene) -> list[Event]:

@@ -20,7 +20,7 @@ from report.sequence import SequenceScene
 from report.sequence_arrows import ArrowPainter
 from report.sequence_layout import (
     HEAD,
-    NOTES_RIGHT,
+    NOTES_WIDTH,
     TIME_RIGHT,
     Arrival,
     Event,
@@ -149,11 +149,9 @@ def _clock(row: Row) -> Iterator[Markup]:
 
 
 def _note(note: Note, y: float, layout: Layout) -> Markup:
-    lines = layout.columns.lines
-    x = lines.get(note.by or "", next(iter(lines.values()), NOTES_RIGHT))
-    room = int((NOTES_RIGHT - TIME_RIGHT - 46) / CHARACTER)
-    words = shortened(note.text, length_max=room)
-    left = TIME_RIGHT + 44
+    lines, left = layout.columns.lines, layout.columns.notes
+    x = lines.get(note.by or "", next(iter(lines.values()), left + NOTES_WIDTH))
+    words = shortened(note.text, length_max=int(NOTES_WIDTH / CHARACTER))
     # Next to the line, where no head of an arrow from the right is drawn.
     dot = x - 7
     body = (

@@ -5,79 +5,38 @@ workload writes and reads their records: that nothing acknowledged is lost on th
 checks of records judge.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
-from clusters.hosts.warden import Warden
 from clusters.kafka_port import keys_of
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.clock import Clock
-from history.run_directory import RunDirectory
 from workloads.clients.membership_config import MembershipConfig, write_membership_config
 from workloads.journalled import JournalledWorkload, clients_way
 from workloads.kind import Setup
 from workloads.membership_spec import MembershipSpec
 
-__all__ = ["build", "membership_workload"]
+__all__ = ["build"]
 
 _CLIENT: Final = "membership-0"
 
 
-def membership_workload(
-    spec: MembershipSpec,
-    *,
-    warden: Warden,
-    brokers: Mapping[NodeName, Address],
-    broker_ids: Sequence[int],
-    keys: Sequence[str],
-    run: RunDirectory,
-    clock: Clock,
-    seed: int,
-    first_process: int = 0,
-) -> JournalledWorkload:
-    """Return the workload of one run.
-
-    `brokers`: each broker as clients find it; `broker_ids`: where replicas may be; `keys`: what is
-    moved. `first_process`: of its movers.
-    """
+def build(spec: MembershipSpec, setup: Setup) -> JournalledWorkload:
+    """Return the workload of a run, which moves the keys of its topics among all brokers."""
+    brokers = clients_way(setup.cluster)
     config = MembershipConfig(
         client=_CLIENT,
-        process=first_process,
-        raw=str(run.raw.resolve()),
-        origin_ns=clock.origin_ns,
+        process=setup.first_process,
+        raw=str(setup.run.raw.resolve()),
+        origin_ns=setup.clock.origin_ns,
         brokers=brokers,
-        broker_ids=tuple(broker_ids),
-        keys=tuple(keys),
+        broker_ids=tuple(setup.cluster.broker_id(broker) for broker in brokers),
+        keys=keys_of(setup.topics),
         spec=spec,
-        seed=seed,
+        seed=setup.seed,
     )
-
-    def configure(path: Path) -> None:
-        write_membership_config(path, config)
-
     return JournalledWorkload(
         _CLIENT,
         program="membership_client",
-        configure=configure,
+        configure=lambda path: write_membership_config(path, config),
         tables=("partition_writes",),
-        warden=warden,
-        run=run,
-    )
-
-
-def build(spec: MembershipSpec, setup: Setup) -> JournalledWorkload:
-    """Return the workload of a run."""
-    brokers = clients_way(setup.cluster)
-    return membership_workload(
-        spec,
         warden=setup.warden,
-        brokers=brokers,
-        broker_ids=[setup.cluster.broker_id(broker) for broker in brokers],
-        keys=keys_of(setup.topics),
         run=setup.run,
-        clock=setup.clock,
-        seed=setup.seed,
-        first_process=setup.first_process,
     )

@@ -1,6 +1,7 @@
 """The options of the metadata workload; defaults suit a small cluster on one machine."""
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -8,10 +9,19 @@ from pydantic import Field
 from history.manifest import Promises
 from workloads.kind import WorkloadKind
 
-__all__ = ["KIND", "MetadataSpec"]
+__all__ = ["KIND", "MetadataSpec", "Reader"]
 
 _SETTLED_READS_S: Final = 5.0
 """The time for reads of metadata that are held to their age."""
+
+
+class Reader(StrEnum):
+    """The client that reads."""
+
+    OWN = "own"
+    """A connection to one broker, on which nothing is tried again."""
+    LIBRDKAFKA = "librdkafka"
+    """A stock client: it starts at one broker, and lists topics at any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +41,7 @@ class MetadataSpec:
     """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers each
     is read every 50 ms, which is the resolution of a measured age.
     """
+    reader: Reader = Reader.OWN
     topics: Annotated[int, Field(ge=1, le=200)] = 6
     """The number of topics that a workload has at a time, shared out among the writers. One of each
     writer's, if it has several, stays to the end and is only altered.

@@ -4,7 +4,8 @@ A replica that is assigned, and whose broker and leader live, fetches, catches u
 What may keep it out, or begin anew what it has to do, ends a stretch, and so does what may only
 have done so:
 
-- it is being added by a reassignment that is under way;
+- it is being added or removed by a reassignment that is under way: on ZooKeeper it leaves the ISR
+  before it leaves the replicas;
 - its broker, or its leader's, is not registered, fenced, or in controlled shutdown, or registers;
 - the leader or the leader epoch changes, or the leader of the quorum does;
 - any fault on any node or link is in effect, from its beginning until its heal was seen to work. A
@@ -183,7 +184,7 @@ def _is_out(version: PartitionVersion, broker_id: int) -> bool:
         version.leader not in (NO_LEADER, broker_id)
         and broker_id in version.replicas
         and broker_id not in version.isr
-        and broker_id not in version.adding
+        and broker_id not in (*version.adding, *version.removing)
     )
 
 

@@ -4,7 +4,8 @@ After healing, a replica that is unfenced and has what its leader has comes back
 leader's next look at it. The scenario states a bound, counted from when the last fault was healed.
 Stuck is a replica that is out of the ISR at the end of the run, with the bound passed, that has
 been unfenced and led by another all through the last `SETTLED_NS` before that, and whose log ends
-where its leader's does, both lying whole on the disks.
+where its leader's does, both lying whole on the disks. One that a reassignment is removing need not
+come back.
 
 A replica that the same leader brings in even later, while the brokers are leaving, is slow and not
 stuck: the disks are read afterwards, and say nothing of when it had caught up.
@@ -90,7 +91,7 @@ def _outsiders(
     if not versions or versions[-1].leader == NO_LEADER:
         return
     last = versions[-1]
-    for broker_id in sorted({*last.replicas} - {*last.isr, last.leader}):
+    for broker_id in sorted({*last.replicas} - {*last.isr, *last.removing, last.leader}):
         broker = seen.brokers.get(broker_id)
         since_ns = _eligible_ns(broker, seen.facts, course.end_ns) if broker else None
         if since_ns is None or _joins_later(history, last, broker_id):
@@ -190,8 +191,8 @@ CHECKS: Final = (
             title="A replica that has caught up is left out of the ISR",
             rule="At the end of the run, with the scenario's bound since the last heal passed, a "
             "replica is out of the ISR that has been unfenced and led by another for 10 s, and "
-            "whose log ends where its leader's does. Unknown if the bound had not passed, or if "
-            "the disks do not tell.",
+            "whose log ends where its leader's does; none that is being removed. Unknown if the "
+            "bound had not passed, or if the disks do not tell.",
             meaning="The partition goes on with fewer copies than it could have, until somebody "
             "notices.",
             case="a replica that was out of its ISR, at the end of the run",

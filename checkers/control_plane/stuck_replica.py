@@ -125,9 +125,9 @@ CHECKS: Final = (
             rule="For longer than the scenario's bound a replica of any topic, at any time of the "
             "run, is assigned and out of the ISR, whatever its log holds; all that time no fault "
             "is in effect, both its broker and the leader are registered, unfenced and not in "
-            "controlled shutdown, neither registers, no reassignment is adding it, and neither "
-            "the leader, its epoch nor the leader of the quorum changes. Unknown if the run ends "
-            "before the bound has passed.",
+            "controlled shutdown, neither registers, no reassignment is adding or removing it, and "
+            "neither the leader, its epoch nor the leader of the quorum changes. Unknown if the "
+            "run ends before the bound has passed.",
             meaning="A replica does not fetch, does not catch up or is not let in, and the "
             "partition goes on under-replicated.",
             case="an absence of a replica from its ISR, until it was let in or the bound had "

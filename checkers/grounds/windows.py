@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Kind
 from checkers.runner.tables import cluster_file, rows_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.failure import HarnessError
@@ -207,7 +207,6 @@ CHECKS: Final = (
         "about it.",
         case="a kind of window that the scenario demands",
         source="history/cluster_schema.py, WINDOWS",
-        strength=Strength.NEVER,
         needs=("windows",),
     ),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import Entry, Kind
 from checkers.linearizability.model_files import Outline, outline
 from checkers.linearizability.sweep import Sweep
 from checkers.results import FileAnswers, anomalies_found, result_of
@@ -29,7 +29,6 @@ WHOLE_HISTORY: Final = Entry(
     meaning="Otherwise a value without a recorded write may have been written by a lost operation.",
     case="an operation",
     source="history/schema.py, MODEL_OPERATIONS",
-    strength=Strength.NEVER,
     needs=(_TABLE,),
 )
 
@@ -37,7 +36,6 @@ NONLINEARIZABLE: Final = Entry(
     id="M1",
     name="nonlinearizable",
     title="No order of the operations explains every answer",
-    kind=Kind.ANOMALY,
     rule="The operations of a key, each at one moment between its call and its return, ends "
     "included, are compared with what the object of the model does when it is undisturbed "
     "(history/models.py). Crashed operations took effect at any moment after their call, or never. "
@@ -48,7 +46,6 @@ NONLINEARIZABLE: Final = Entry(
     case="an answer that can be wrong: of a read, of a `cas` that was made or refused, or the "
     "version or offset of a change",
     source="Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017",
-    strength=Strength.NEVER,
     rests_on=(WHOLE_HISTORY.name,),
     needs=(_TABLE,),
 )

@@ -31,7 +31,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from sys import getsizeof
-from types import TracebackType
 from typing import Final, Self
 
 from checkers.linearizability.budget import Meter
@@ -201,12 +200,7 @@ class _Seen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._meter.held_bytes -= self._bytes
 
     def is_new(self, configuration: tuple[int, int, State, int]) -> bool:

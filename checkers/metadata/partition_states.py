@@ -52,6 +52,8 @@ class PartitionVersion:
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     """The `replicas` that a reassignment under way has added."""
+    removing: tuple[int, ...]
+    """The `replicas` that it is to remove."""
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
@@ -161,6 +163,7 @@ def _stated(record: MetadataRecord) -> PartitionVersion:
         cause=Cause.SNAPSHOT if record.snapshot else Cause.CREATED,
         replicas=record.replicas or (),
         adding=record.adding or (),
+        removing=record.removing or (),
         isr=record.isr or (),
         elr=record.elr or (),
         last_known_elr=record.last_known_elr or (),
@@ -180,6 +183,7 @@ def _changed(before: PartitionVersion, record: MetadataRecord) -> PartitionVersi
         cause=Cause.CHANGED,
         replicas=before.replicas if record.replicas is None else record.replicas,
         adding=before.adding if record.adding is None else record.adding,
+        removing=before.removing if record.removing is None else record.removing,
         isr=before.isr if record.isr is None else record.isr,
         elr=before.elr if record.elr is None else record.elr,
         last_known_elr=(

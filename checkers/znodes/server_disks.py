@@ -10,7 +10,8 @@
   Servers of an earlier epoch never heard of the end of the run, and say nothing. `/zookeeper/` is
   left out, as ZooKeeper's own digest of a tree does: there, servers write on their own.
 - *orphan-ephemeral*: an ephemeral znode whose session is not open in the state of the same server.
-  A session and its ephemeral znodes end in one transaction.
+  A session and its ephemeral znodes end in one transaction, so a session that ended with some is a
+  case, too.
 
 Disks do not show what servers held in memory alone: the final reads of clients see that.
 
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import View, counted, spelled
+from checkers.metadata.view import View, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -106,12 +107,19 @@ def divergent_trees(tables: Tables, _: View) -> Judged:
 
 
 def orphan_ephemerals(tables: Tables, _: View) -> Judged:
-    """Find ephemeral znodes without their sessions, by server. Reads `znodes`."""
-    znodes = tables["znodes"]
+    """Find ephemeral znodes without their sessions, by server.
+
+    Reads `znodes` and `transaction_log`.
+    """
+    znodes, log = tables["znodes"], tables["transaction_log"]
     ephemeral = znodes.filter(pc.is_valid(znodes["session_open"])).to_pylist()
-    for node in sorted({row["node"] for row in ephemeral}):
+    closed = log.filter(pc.and_(pc.equal(log["type"], "closeSession"), pc.is_valid(log["path"])))
+    ended = set(zip(closed["node"].to_pylist(), closed["session"].to_pylist(), strict=True))
+    for node in sorted({row["node"] for row in ephemeral} | {node for node, _ in ended}):
         own = [row for row in ephemeral if row["node"] == node]
-        yield node, counted(ORPHAN, node, map(_orphan, own))
+        proofs = list(filter(None, map(_orphan, own)))
+        ended_here = sum(one == node for one, _ in ended)
+        yield node, spelled(ORPHAN, node, proofs, cases=len(own) + ended_here)
 
 
 def _members(disks: pa.Table) -> dict[str, int]:
@@ -249,10 +257,11 @@ CHECKS: Final = (
             rule="A server would restore an ephemeral znode, and its session is not among those "
             "that it would restore as open.",
             meaning="A lock or a membership is kept for a client that is gone.",
-            case="an ephemeral znode on a server",
+            case="an ephemeral znode on a server, or a session with some whose end it logged",
             source="ZooKeeper Programmer's Guide, Ephemeral Nodes; ZOOKEEPER-2355",
-            needs=("znodes",),
+            needs=("znodes", "transaction_log"),
         ),
         kernel=orphan_ephemerals,
+        tables=("znodes", "transaction_log"),
     ),
 )

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from clusters.hosts.disk import remove_directory, replace_directory
@@ -130,12 +129,7 @@ class LocalHost:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing: the host leaves nothing but processes, which the warden ends."""
 
 

@@ -12,7 +12,6 @@ address: no two live runs have the same.
 
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from clusters.hosts.ledger import Ledger
@@ -91,12 +90,7 @@ class NamespaceHost:
         self._make_bridge(self._subnet)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the rest to the ledger to undo, once no process is in a namespace any more."""
 
     def place(self, node: NodeName, *, directory: Path) -> NamespacePlace:

@@ -1,7 +1,8 @@
 """The configuration of each node of a KRaft cluster: a pure function of its spec.
 
 Each node has listeners of its own for each kind of traffic, so that each can be broken alone:
-`CLIENT` for clients, `REPL` between brokers, `CONTROLLER` towards the controllers. The last two are
+`CLIENT` for clients, `REPL` between brokers, `CONTROLLER` towards the controllers; on ZooKeeper, if
+asked for, `CONTROL_PLANE` between brokers and the one that controls them. All but the first are
 advertised by *host name*, and every JVM resolves names with a hosts file of its own: a `Route` may
 give each (source, target) link an address of its own, and what listens there can tell the link by
 it, at the very port that the target uses. The listeners themselves are bound to the address of the
@@ -60,6 +61,7 @@ class Listener(StrEnum):
     CLIENT = "CLIENT"
     REPLICATION = "REPL"
     CONTROLLER = "CONTROLLER"
+    CONTROL_PLANE = "CONTROL_PLANE"
 
 
 _LISTENERS: Final = {
@@ -117,17 +119,26 @@ def nodes_of(
 
     Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
     """
-    wanted = [node for node in spec.nodes if role_of(node) in _LISTENERS]
-    given = iter(ports(sum(len(_LISTENERS[role_of(node)]) for node in wanted)))
+    listeners = {
+        node: _listeners_of(role_of(node), spec)
+        for node in spec.nodes
+        if role_of(node) in _LISTENERS
+    }
+    given = iter(ports(sum(map(len, listeners.values()))))
     return tuple(
         KafkaNode(
             name=node,
             node_id=node_number(node)
             + (_CONTROLLER_ID_BASE if role_of(node) is Role.CONTROLLER else 0),
-            ports={listener: next(given) for listener in _LISTENERS[role_of(node)]},
+            ports={listener: next(given) for listener in own},
         )
-        for node in wanted
+        for node, own in listeners.items()
     )
+
+
+def _listeners_of(role: Role, spec: BrokersSpec) -> tuple[Listener, ...]:
+    also = (Listener.CONTROL_PLANE,) if role is Role.BROKER and spec.has_control_plane else ()
+    return (*_LISTENERS[role], *also)
 
 
 def first_members(spec: BrokersSpec, nodes: Sequence[KafkaNode]) -> tuple[KafkaNode, ...]:
@@ -189,23 +200,17 @@ def links_between(
     nodes: tuple[KafkaNode, ...], *, dial_brokers: Sequence[Role] = (Role.BROKER,)
 ) -> tuple[LinkEnd, ...]:
     """Return who dials whom, on which port: nodes the controllers, some the brokers, clients."""
-    dialled = {
-        Role.CONTROLLER: (Listener.CONTROLLER, [node.name for node in nodes]),
-        Role.BROKER: (
-            Listener.REPLICATION,
-            [node.name for node in nodes if node.role in dial_brokers],
-        ),
+    dial = {
+        Role.CONTROLLER: [node.name for node in nodes],
+        Role.BROKER: [node.name for node in nodes if node.role in dial_brokers],
     }
     between = [
-        LinkEnd(
-            source=source,
-            target=target.name,
-            port=target.ports[dialled[target.role][0]],
-            address=target.address,
-        )
+        LinkEnd(source=source, target=target.name, port=port, address=target.address)
         for target in nodes
-        for source in dialled[target.role][1]
+        for source in dial[target.role]
         if source != target.name
+        for listener, port in target.ports.items()
+        if listener is not Listener.CLIENT
     ]
     outside = [
         LinkEnd(
@@ -255,16 +260,17 @@ def _identity(node: KafkaNode, *, data: Path, version: str, route: Route) -> dic
 
 def broker_listeners(node: KafkaNode, *, route: Route) -> dict[str, str]:
     """Return the settings that say where a broker is found, and by whom."""
-    hosts = {
-        Listener.CLIENT: _found_by(CLIENTS, node, route=route),
-        Listener.REPLICATION: node.host,
-    }
-    return _listeners(node) | {
+    hosts = {Listener.CLIENT: _found_by(CLIENTS, node, route=route)}
+    told = _listeners(node) | {
         "inter.broker.listener.name": Listener.REPLICATION,
         "advertised.listeners": ",".join(
-            f"{listener}://{host}:{node.ports[listener]}" for listener, host in hosts.items()
+            f"{listener}://{hosts.get(listener, node.host)}:{port}"
+            for listener, port in node.ports.items()
         ),
     }
+    if Listener.CONTROL_PLANE in node.ports:
+        told["control.plane.listener.name"] = Listener.CONTROL_PLANE
+    return told
 
 
 def _listeners(node: KafkaNode) -> dict[str, str]:

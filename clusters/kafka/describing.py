@@ -24,6 +24,7 @@ __all__ = [
     "Item",
     "ask_topics",
     "config_items",
+    "counter_in",
     "counter_setting",
     "metadata_items",
 ]
@@ -97,10 +98,16 @@ def config_items(response: DescribeConfigsResponse) -> Iterator[Item]:
     for result in response.results:
         item: Item = {"topic": result.resource_name, "error": error_name(result.error_code)}
         for config in result.configs:
-            value = config.value or ""
-            if config.name == COUNTER_SETTING and value.isdigit() and int(value) >= _COUNTER_BASE:
-                item["config_value"] = int(value) - _COUNTER_BASE
+            if config.name == COUNTER_SETTING:
+                item |= counter_in(config.value)
         yield item
+
+
+def counter_in(value: str | None) -> Item:
+    """Return `config_value`, the counter that this value of the setting carries, if it does."""
+    if value and value.isdigit() and int(value) >= _COUNTER_BASE:
+        return {"config_value": int(value) - _COUNTER_BASE}
+    return {}
 
 
 def counter_setting(config_value: int) -> dict[str, str]:

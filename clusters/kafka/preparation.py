@@ -1,20 +1,28 @@
 """The preparation of all that a cluster needs, before anything of the run starts."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+from clusters.hosts.command import run_command
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.kafka.class_archives import class_archives
+from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import refuse_impossible
 from clusters.kafka.features import Levels, levels_in
 from clusters.kafka.formatting import bootstrap_of
+from clusters.kafka.launch import HEAP
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import fetch_release
-from clusters.kafka_port import KafkaSpec, Quorum
+from clusters.kafka_port import KRAFT_ROLES, KafkaSpec, Quorum, Role, TopicSpec
 from clusters.provision.cache import Progress
+from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from clusters.provision.java import find_java
 from clusters.witness.definitions import definitions_of
+from history.clock import Clock
 
-__all__ = ["prepare", "with_levels", "with_release"]
+__all__ = ["class_archives", "prepare", "with_levels", "with_release"]
 
 
 def prepare(spec: KafkaSpec, progress: Progress) -> KafkaPrepared:
@@ -61,6 +69,38 @@ def with_levels(
     return replace(prepared, levels={**prepared.levels, version: levels})
 
 
+def class_archives(
+    prepared: KafkaPrepared, *, warden: Warden, progress: Progress
+) -> Mapping[Role, Path]:
+    """Return the archive of classes for each role, with which nodes start quickly.
+
+    Made if need be; none at all if making them fails.
+    """
+    training = Training(
+        title=f"Kafka {prepared.release.version}",
+        release=prepared.release,
+        java=prepared.java,
+        heap=HEAP,
+        nodes={role: (f"{role}-1",) for role in KRAFT_ROLES},
+        run=lambda draft: _train(draft, replace(prepared, class_archives={}), warden=warden),
+    )
+    found = archives_of(training, run=partial(run_command, warden=warden), progress=progress)
+    return {Role(role): archive for role, archive in found.items()}
+
+
 def _plain(spec: KafkaSpec, *, release: str, version: str | None) -> KafkaSpec:
     """The spec, of another release. First voters are made by the one that it starts on."""
     return replace(spec, release=release, metadata_version=version, quorum=Quorum.STATIC)
+
+
+def _train(draft: Path, prepared: KafkaPrepared, *, warden: Warden) -> None:
+    """Run a cluster of one and one, from start to stop, with a topic in between."""
+    spec = KafkaSpec(controllers=1, brokers=1, java_options=(TRAINING_OPTION,))
+    cluster = KafkaCluster(
+        spec, prepared=prepared, host=LocalHost(warden), directory=draft, clock=Clock.start()
+    )
+    try:
+        cluster.start()
+        cluster.create_topics([TopicSpec(name="t", replication_factor=1)])
+    finally:
+        cluster.stop()

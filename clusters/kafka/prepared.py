@@ -69,9 +69,9 @@ class KafkaPrepared:
 
     @property
     def carried(self) -> tuple[Path, ...]:
-        """The directories of its jars, and how to log."""
+        """Return the Java, the directories of its jars, and how to log."""
         jars = sorted({jar.parent for release in self.releases for jar in release.jars})
-        return (*jars, *LOGGING_FILES)
+        return (self.java.home, *jars, *LOGGING_FILES)
 
     @property
     def releases(self) -> tuple[Release, ...]:

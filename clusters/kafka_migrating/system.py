@@ -59,6 +59,9 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
         """Note what cannot be, with the paths of the keys."""
         KafkaZooKeeperSpec.note_mistakes(self, mistakes)
         note_controllers(self.controllers, mistakes)
+        if self.control_plane_listener:
+            found = "controllers of Kafka's own have none"
+            mistakes.note(("control_plane_listener",), found)
 
 
 KAFKA_MIGRATING: Final = Make(

@@ -7,13 +7,22 @@ from typing import Final
 from clusters.abilities import Route, direct
 from clusters.kafka.configuration import KafkaNode, broker_defaults, broker_listeners
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from clusters.provision.releases import version_numbers
 from clusters.zookeeper.configuration import EnsembleServer
+from history.failure import UsageError
 
-__all__ = ["SESSION_TIMEOUT_MS", "found_servers", "properties", "session_timeout_ms"]
+__all__ = [
+    "SESSION_TIMEOUT_MS",
+    "found_servers",
+    "properties",
+    "refuse_control_plane",
+    "session_timeout_ms",
+]
 
 _SESSION: Final = "zookeeper.session.timeout.ms"
 SESSION_TIMEOUT_MS: Final = 3000
 """The time after which a broker that is silent loses its znodes; 18 s in Kafka's own default."""
+_CONTROL_PLANE_SINCE: Final = (2, 2)
 _DEFAULTS: Final = {
     _SESSION: str(SESSION_TIMEOUT_MS),
     # The session's, by default: a broker that starts would end where the ensemble elects.
@@ -48,6 +57,14 @@ def properties(
 def found_servers(servers: Iterable[EnsembleServer]) -> dict[str, str]:
     """Return the setting by which a node of Kafka's finds the ensemble."""
     return {"zookeeper.connect": ",".join(f"{one.host}:{one.client_port}" for one in servers)}
+
+
+def refuse_control_plane(spec: KafkaZooKeeperSpec, version: str) -> None:
+    """Raise UsageError if brokers of this version have no such listener as the spec asks for."""
+    if spec.control_plane_listener and version_numbers(version) < _CONTROL_PLANE_SINCE:
+        raise UsageError(
+            f"Kafka {version} has no control.plane.listener.name: it came with 2.2 (KIP-291)"
+        )
 
 
 def session_timeout_ms(spec: KafkaZooKeeperSpec) -> int:

@@ -15,6 +15,7 @@ from clusters.kafka.configuration import refuse_reserved
 from clusters.kafka.launch import HEAP
 from clusters.kafka_port import Role, TopicSpec
 from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
+from clusters.kafka_zookeeper.configuration import refuse_control_plane
 from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
 from clusters.kafka_zookeeper.releases import fetch_release
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
@@ -43,6 +44,7 @@ class KafkaZooKeeperDriver:
         # One of its own: the run has none yet, and nothing of this must outlive the harness either.
         with Warden(run_id="prepare") as warden:
             release = fetch_release(spec.release, java=ensemble.java, warden=warden, progress=say)
+            refuse_control_plane(spec, release.version)
             ready = KafkaZooKeeperPrepared(release=release, ensemble=ensemble)
             archive = _class_archive(ready, warden=warden, progress=say)
         return replace(ready, class_archive=archive)

@@ -41,7 +41,7 @@ class KafkaZooKeeperPrepared:
 
     @property
     def carried(self) -> tuple[Path, ...]:
-        """The directories of its jars, and how to log."""
+        """Return the Java, the directories of both kinds of jars, and how to log."""
         return (*self.ensemble.carried, *self._jars(), *LOGGING_FILES)
 
     def _jars(self) -> tuple[Path, ...]:

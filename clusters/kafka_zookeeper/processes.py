@@ -46,8 +46,8 @@ class BrokersOnZooKeeper(BrokerProcesses):
     """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
 
     `prepared`: its ensemble; `version`: the release of Kafka whose requests its brokers understand.
-    `port_base`: use the ports from there on, two for each broker, then three for each server; None:
-    any that are free.
+    `port_base`: use the ports from there on, those of Kafka's nodes, then three for each server;
+    None: any that are free.
     """
 
     _spec: KafkaZooKeeperSpec
@@ -66,7 +66,8 @@ class BrokersOnZooKeeper(BrokerProcesses):
     ) -> None:
 
         def ensemble(ports: ReservedPorts) -> Mapping[NodeName, ProcessNode]:
-            base = None if port_base is None else port_base + 2 * spec.brokers
+            taken = sum(len(node.ports) for node in self._listed.values())
+            base = None if port_base is None else port_base + taken
             self._ensemble = Ensemble(
                 spec.ensemble,
                 prepared=prepared,

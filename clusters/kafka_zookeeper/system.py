@@ -36,12 +36,19 @@ class KafkaZooKeeperSpec(BrokersSpec):
     """The release of Apache ZooKeeper."""
     zookeeper_settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of every server, as in zoo.cfg. They win over the harness's defaults."""
+    control_plane_listener: bool = False
+    """True: the controller and brokers talk on a listener of their own. From 2.2 on."""
 
     may_be_old: ClassVar[bool] = True
     roles: ClassVar[tuple[NodeRole, ...]] = (
         NodeRole(name=Role.ZOOKEEPER, decides=True),
         NodeRole(name=Role.BROKER, serves_clients=True),
     )
+
+    @property
+    def has_control_plane(self) -> bool:
+        """True if brokers hear the controller on a listener of its own (KIP-291)."""
+        return self.control_plane_listener
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -26,6 +26,8 @@ __all__ = [
     "DELETE",
     "EXIT",
     "NOTE",
+    "RECOVER",
+    "RECOVERED",
     "SEND",
     "START",
     "STOP",
@@ -72,6 +74,12 @@ The asker gets UNREACHABLE.
 """
 NOTE: Final = 9
 """(NOTE, subject, …): something became true, for observers outside. `notes.py` has the subjects."""
+RECOVER: Final = 11
+"""(RECOVER,): read the partitions' logs, and cut off what is torn at their ends.
+
+RECOVERED follows once that is done, unless the process has ended by then. No log of a partition is
+written to before.
+"""
 
 # Events. Their kinds are below those of all messages.
 START: Final = 0
@@ -87,6 +95,8 @@ Whether it arrived is not known. A request that vanished in the network causes n
 """
 STOP: Final = 4
 """The operating system asks the node to end (SIGTERM or SIGINT). No message."""
+RECOVERED: Final = 5
+"""A RECOVER is done; the message is the `Contents` of the disk, but for METADATA."""
 
 TICK_NS: Final = 20_000_000
 """The latest that a deadline is noticed, in ns."""

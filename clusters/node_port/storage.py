@@ -120,9 +120,12 @@ class Contents:
 
     files: dict[FileName, Any] = field(default_factory=dict)
     logs: dict[LogName, list[Any]] = field(default_factory=dict)
-    """Batches by log, in order. METADATA has MetadataBatch, the others Batch."""
+    """Batches by log, in order. METADATA has MetadataBatch, the others Batch.
+
+    After a crash a shell need not have read those of partitions yet: `effects.RECOVER`.
+    """
     topics: dict[PartitionKey, str] = field(default_factory=dict)
-    """The names of the topics of the partitions' logs."""
+    """The names of the topics of the partitions' logs, whether or not these were read."""
     log_starts: dict[LogName, int] = field(default_factory=dict)
     """The offsets at which logs begin, if not at 0."""
     incarnation_id: int = 0

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["Fingerprint", "fingerprint_of", "is_unchanged", "sha256_of"]
+__all__ = ["Fingerprint", "fingerprint_of", "is_unchanged", "listing_digest", "sha256_of"]
 
 Fingerprint = Mapping[str, str | int]
 """`size`, `mtime_ns` and `sha256`, as JSON keeps them."""
@@ -33,3 +33,12 @@ def sha256_of(path: Path) -> str:
     """Return the digest of a file in hexadecimal."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def listing_digest(files: Mapping[str, Path]) -> str:
+    """Return a digest of the files' names, sizes and times, in their order: 16 hex digits."""
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        status = path.stat()
+        digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]

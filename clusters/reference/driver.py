@@ -20,6 +20,7 @@ from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
 from clusters.protocol.metadata_records import Definitions
 from clusters.provision.java import Java, find_java
+from clusters.provision.portable import PortableProgram, portable_program
 from clusters.reference.codec.record_definitions import definitions
 from clusters.reference.process_settings import settings_of
 from clusters.reference.shell.formatting import format_directory, looked_at, new_id
@@ -30,27 +31,43 @@ from history.failure import UsageError
 
 __all__ = ["DRIVER", "ReferenceCluster", "ReferenceDriver", "ReferencePrepared"]
 
+_PROGRAM: Final = "clusters.reference"
+_HERE: Final = (sys.executable, "-m", _PROGRAM)
+"""The command of a node on this Python."""
+_PACKAGES: Final = ("clusters", "history")
+"""The packages of ours that a node imports."""
+_DISTRIBUTIONS: Final = ("kio", "crc32c", "typing_extensions")
+"""The distributions of others' packages, likewise."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencePrepared:
-    """`clusters.system.Prepared`: nothing is fetched; the nodes run on this Python."""
+    """`clusters.system.Prepared`: nothing is fetched; the nodes run on this Python, or a copy."""
 
     java: Java
     version: str
     level: int
+    portable: PortableProgram | None = None
+    """The nodes' program where they do not see this Python."""
 
     @property
     def files_read(self) -> tuple[Path, ...]:
-        """Never asked for: where nodes do not share this machine's files there is no Python."""
-        raise NotImplementedError
+        """The copy of this Python, and the program."""
+        assert self.portable is not None, "asked for where nodes do not see this machine's files"
+        return self.portable.directories
 
     carried = files_read
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of a node, but for its arguments."""
+        return _HERE if self.portable is None else self.portable.command
 
 
 class ReferenceCluster(QuorumProcesses):
     """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
 
-    `rules_off`: the rules that its nodes do not keep.
+    `rules_off`: the rules that its nodes do not keep. `command`: what runs a node.
     """
 
     def __init__(
@@ -61,6 +78,7 @@ class ReferenceCluster(QuorumProcesses):
         directory: Path,
         clock: Clock,
         rules_off: Sequence[str] = (),
+        command: Sequence[str] = _HERE,
         port_base: int | None = None,
         route: Route = direct,
     ) -> None:
@@ -73,7 +91,7 @@ class ReferenceCluster(QuorumProcesses):
             host=host,
             directory=directory,
             clock=clock,
-            software=_software,
+            software=lambda nodes: _software(nodes, command=command),
             port_base=port_base,
             route=route,
         )
@@ -108,15 +126,20 @@ class ReferenceDriver:
     cluster = ReferenceCluster
 
     def prepare(
-        self, spec: KafkaSpec, _wanted: Wanted, _say: Callable[[str], None]
+        self, spec: KafkaSpec, wanted: Wanted, say: Callable[[str], None]
     ) -> ReferencePrepared:
-        """Prepare nothing but a Java for the checks."""
-        return ReferencePrepared(java=find_java(), version=release_like(spec), level=level_of(spec))
+        """Find a Java for the checks; copy this Python if nodes run where it is not."""
+        return ReferencePrepared(
+            java=find_java(),
+            version=release_like(spec),
+            level=level_of(spec),
+            portable=_portable(say) if wanted.portable else None,
+        )
 
     def build(
         self,
         spec: KafkaSpec,
-        _prepared: ReferencePrepared,
+        prepared: ReferencePrepared,
         *,
         host: Host,
         directory: Path,
@@ -132,6 +155,7 @@ class ReferenceDriver:
             directory=directory,
             clock=clock,
             rules_off=rules_off,
+            command=prepared.command,
             port_base=port_base,
             route=route,
         )
@@ -143,12 +167,12 @@ class _ReferenceSoftware(KafkaFiles):
 
     node: KafkaNode
     cluster_id: str
+    program: Sequence[str]
     first_directory_id: str | None = None
 
     def command(self, directory: Path) -> list[str]:
         """The interpreter's command line; its properties name the hosts file."""
-        configuration = str(directory / PROPERTIES)
-        return [sys.executable, "-m", "clusters.reference", "--config", configuration]
+        return [*self.program, "--config", str(directory / PROPERTIES)]
 
     def format(self, data: Path, *, directory_id: str | None) -> None:
         """Format as its own tool does."""
@@ -169,9 +193,23 @@ class _ReferenceSoftware(KafkaFiles):
         return None if meta is None else str(meta.directory_id)
 
 
-def _software(nodes: tuple[KafkaNode, ...]) -> dict[NodeName, _ReferenceSoftware]:
+def _software(
+    nodes: tuple[KafkaNode, ...], *, command: Sequence[str]
+) -> dict[NodeName, _ReferenceSoftware]:
     cluster_id = new_id()
-    return {node.name: _ReferenceSoftware(node=node, cluster_id=cluster_id) for node in nodes}
+    return {
+        node.name: _ReferenceSoftware(node=node, cluster_id=cluster_id, program=command)
+        for node in nodes
+    }
+
+
+def _portable(say: Callable[[str], None]) -> PortableProgram:
+    return portable_program(
+        f"{_PROGRAM}.__main__",
+        packages=_PACKAGES,
+        distributions=_DISTRIBUTIONS,
+        progress=say,
+    )
 
 
 DRIVER: Final = ReferenceDriver()

@@ -4,12 +4,14 @@ What a process has written survives its death. Without power there is left what 
 the rest a random part: of a log a prefix of what was appended since (a batch that is torn counts as
 lost, since its checksum fails), of a file either value. A truncation that was not synced may be
 undone. Dropping the beginning of a log cannot: who does that before the snapshot is safe, loses it.
+
+After a crash logs are read before they are used, which takes a time by their number and length.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.node_port.storage import Contents, FileName, LogName, PartitionKey
+from clusters.node_port.storage import METADATA, Contents, FileName, LogName, PartitionKey
 
 __all__ = ["Disk", "Mark"]
 
@@ -17,6 +19,11 @@ Mark = list[tuple[Any, ...]]
 """The state that a sync makes durable: (name, log, count, generation), (name, None, value, 0)."""
 
 _ABSENT: Final = object()
+
+_LOG_RECOVERY_NS: Final = 5_000_000
+"""The time that it takes to open a partition's log and to build its indices."""
+_BATCH_RECOVERY_NS: Final = 100_000
+"""The time that it takes to read a batch and to compare its checksum."""
 
 
 class _Log:
@@ -61,6 +68,12 @@ class Disk:
             log_starts=dict(self._starts),
             incarnation_id=incarnation_id,
         )
+
+    @property
+    def recovery_ns(self) -> int:
+        """Return how long it takes to recover the partitions' logs after a crash."""
+        counts = [len(log.batches) for name, log in self._logs.items() if name != METADATA]
+        return len(counts) * _LOG_RECOVERY_NS + sum(counts) * _BATCH_RECOVERY_NS
 
     def start_of(self, name: LogName) -> int:
         """Return the offset at which a log begins."""

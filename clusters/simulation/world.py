@@ -26,6 +26,8 @@ from clusters.node_port.effects import (
     DELETE,
     EXIT,
     NOTE,
+    RECOVER,
+    RECOVERED,
     SEND,
     START,
     STOP,
@@ -351,6 +353,11 @@ class World:
         mark = host.disk.mark(names)
         self.push(host.synced_ns, host, host.number, SYNCED, (token, mark))
 
+    def _recover(self, host: Host) -> None:
+        """The logs change by nothing but the node's own doing, which waits."""
+        contents = host.disk.contents(0)
+        self.push(self.now_ns + host.disk.recovery_ns, host, host.number, RECOVERED, contents)
+
     def _exit(self, host: Host, reason: str) -> None:
         self._end(host)
         host.exit_reason = reason
@@ -387,6 +394,7 @@ _EFFECTS: Final[dict[int, Callable[[World, Host, tuple[Any, ...]], None]]] = {
     EXIT: lambda world, host, effect: world._exit(host, effect[1]),  # noqa: SLF001
     CLOSE: lambda world, host, effect: world.network.close(host, effect[1]),
     NOTE: lambda world, host, effect: world._note(host, effect),  # noqa: SLF001
+    RECOVER: lambda world, host, _: world._recover(host),  # noqa: SLF001
     WAKE: lambda world, host, effect: world._wake(host, effect[1]),  # noqa: SLF001
 }
 """The rarer effects; SEND is done in the loop itself."""

@@ -51,8 +51,8 @@ class ZooKeeperPrepared:
 
     @property
     def carried(self) -> tuple[Path, ...]:
-        """The directories of its jars, and how to log."""
-        return (*self._jars(), *LOGGING_FILES)
+        """Return the Java, the directories of its jars, and how to log."""
+        return (self.java.home, *self._jars(), *LOGGING_FILES)
 
     def _jars(self) -> tuple[Path, ...]:
         return tuple(sorted({jar.parent for jar in self.release.jars}))

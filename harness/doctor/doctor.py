@@ -219,58 +219,47 @@ def _power() -> DoctorFinding:
     if why_no_disks() is None:
         found = "by disks of nodes' own (disks: image)"
         return DoctorFinding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
-    try:
-        lost_bytes = power_trial()
-    except HarnessError as error:
-        return DoctorFinding(
-            what="loss of power",
-            ok=False,
-            found=str(error),
-            way_out="cut_power takes one or the other",
-            needed=False,
-            faults=_OF_POWER,
-        )
-    found = (
-        "by a library that notes what was synced (disks: followed): "
-        f"of what a process wrote, {lost_bytes} bytes were lost, none of them synced"
+    return _tried(
+        "loss of power",
+        lambda: (
+            "by a library that notes what was synced (disks: followed): of what a process "
+            f"wrote, {power_trial()} bytes were lost, none of them synced"
+        ),
+        way_out="cut_power takes one or the other",
+        faults=_OF_POWER,
     )
-    return DoctorFinding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
 
 
 def _clocks() -> DoctorFinding:
-    faults = _taking(Takes.CLOCKS)
-    try:
-        ahead_s = clock_trial()
-    except HarnessError as error:
-        way_out = "skew is out of reach on this kind of machine"
-        return DoctorFinding(
-            what="wrong clocks",
-            ok=False,
-            found=str(error),
-            way_out=way_out,
-            needed=False,
-            faults=faults,
-        )
-    found = f"a process told the time {-ahead_s:,.0f} s behind believed it"
-    return DoctorFinding(what="wrong clocks", ok=True, found=found, faults=faults)
+    return _tried(
+        "wrong clocks",
+        lambda: f"a process told the time {-clock_trial():,.0f} s behind believed it",
+        way_out="skew is out of reach on this kind of machine",
+        faults=_taking(Takes.CLOCKS),
+    )
 
 
 def _groups() -> DoctorFinding:
-    faults = _taking(Takes.GROUPS)
+    return _tried(
+        "control groups",
+        lambda: ", ".join(
+            f"{name} (v{one.version}) in {one.directory}" for name, one in parents().items()
+        ),
+        way_out="throttle and squeeze take them",
+        faults=_taking(Takes.GROUPS),
+    )
+
+
+def _tried(
+    what: str, found: Callable[[], str], *, way_out: str, faults: tuple[str, ...]
+) -> DoctorFinding:
+    """Return the finding of a trial. `found`: its words; HarnessError if it failed."""
     try:
-        found = parents()
+        return DoctorFinding(what=what, ok=True, found=found(), faults=faults)
     except HarnessError as error:
         return DoctorFinding(
-            what="control groups",
-            ok=False,
-            found=str(error),
-            way_out="throttle and squeeze take them",
-            needed=False,
-            faults=faults,
+            what=what, ok=False, found=str(error), way_out=way_out, needed=False, faults=faults
         )
-    places = {name: f"{name} (v{one.version}) in {one.directory}" for name, one in found.items()}
-    said = ", ".join(places.values())
-    return DoctorFinding(what="control groups", ok=True, found=said, faults=faults)
 
 
 def _left_behind() -> DoctorFinding:

@@ -1,5 +1,6 @@
 """A watch on one file of a node, for a play that goes on the moment it changes."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ class FileWatch:
     """A comparison of a file with what it was. It need not exist, nor the directories above it.
 
     A file changed if it was made, deleted, replaced or written, a directory if a name in it was.
+    The last part of the path may be a pattern, as in `snapshot.*`: then any file that fits counts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,9 +36,10 @@ class FileWatch:
             time.sleep(_GLANCE_S)
         return True
 
-    def _mark(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+    def _mark(self) -> tuple[tuple[int, int, int], ...]:
+        marks = []
+        with suppress(OSError):  # a file or directory that goes while it is looked at
+            for path in sorted(self._path.parent.glob(self._path.name)):
+                found = path.stat()
+                marks.append((found.st_ino, found.st_size, found.st_mtime_ns))
+        return tuple(marks)

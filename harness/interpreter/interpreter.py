@@ -54,6 +54,7 @@ from nemesis.verbs.registry import verb_of
 from nemesis.verbs.start import Start
 from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.throttle import Throttle
 from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
 
@@ -155,14 +156,18 @@ class Interpreter:
         return replace(now, registrations=counts)
 
     def _perform_due(self, step: Step, scene: Scene) -> None:
-        """Perform a step of a mix. An operator's request may be refused in the middle of faults."""
+        """Perform a step of a mix.
+
+        An operator's request may be refused in the middle of faults, and an idle node, such as a
+        server of ZooKeeper's, never comes to a bound on its processor time.
+        """
         if isinstance(step, Await):  # it holds: a replay waits for it there
             self.played.note(replace(step, at_s=self._now_s()))
             return
         try:
             self._perform(step, math.inf)
         except HarnessError:
-            if not isinstance(step, MoveLeader):
+            if not isinstance(step, MoveLeader | Throttle):
                 raise
             return
         self.windows.settle(self.network.status)

@@ -5,12 +5,12 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
 from clusters.kafka_port import Registers
-from clusters.observation import Observation
+from clusters.observation import Observation, RuleCounts
 from clusters.port import NodeName, NodeState, Observable, View
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
@@ -124,7 +124,7 @@ class Observer:
         """Return a number that grows with the registrations of this broker that were seen."""
         if isinstance(self._cluster, Registers):
             return self._cluster.latest_registration(broker)
-        return granted_count(self._wire(), broker)
+        return granted_count(self._wire().rules, broker)
 
     def _watch(self) -> None:
         while not self._stop.is_set():
@@ -141,9 +141,9 @@ class Observer:
             self._stop.wait(_INTERVAL_S)
 
 
-def granted_count(wire: WireStatus, broker: NodeName) -> int:
+def granted_count(rules: Mapping[str, RuleCounts], broker: NodeName) -> int:
     """Return the number of registrations granted to this broker, as the wire counts them."""
-    rule = wire.rules.get(watch_name(broker))
+    rule = rules.get(watch_name(broker))
     return 0 if rule is None else rule.matched_count
 
 

@@ -57,7 +57,11 @@ def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger
             return SshHost(
                 load_inventory(options.inventory),
                 nodes=needs.nodes,
-                luggage=Luggage(java_home=needs.prepared.java.home, carried=needs.prepared.carried),
+                luggage=Luggage(
+                    java_home=needs.prepared.java.home,
+                    carried=needs.prepared.carried,
+                    for_this_processor=options.cluster.of_our_own,
+                ),
                 run_id=needs.run_id,
                 warden=warden,
                 directory=needs.directory,

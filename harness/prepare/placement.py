@@ -22,8 +22,6 @@ from nemesis.verbs.takes import Takes
 
 __all__ = ["refuse_unplaceable", "with_disks", "with_hardships"]
 
-_SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
-"""The hosts without this Python and all its packages, which nodes of our own need."""
 _OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
 
 
@@ -33,8 +31,6 @@ def refuse_unplaceable(options: RunOptions) -> None:
         raise UsageError(
             f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
         )
-    if options.host in _SHARE_NO_FILES and options.cluster.of_our_own:
-        raise UsageError(f"--host {options.host} runs no nodes of our own: pass --host local")
     if options.image is not None and options.host is not HostKind.DOCKER:
         raise UsageError(f"--image is for containers, and --host {options.host} has none")
     if options.inventory is not None and options.host is not HostKind.SSH:

@@ -11,7 +11,7 @@ from nemesis.verbs.step import Step
 __all__ = ["wanted_by"]
 
 
-def wanted_by(play: Play | None) -> Wanted:
+def wanted_by(play: Play | None, *, portable: bool = False) -> Wanted:
     """Return every release and metadata.version that the play names."""
     releases, levels = [], []
     for index, step in _steps(play or ()):
@@ -19,7 +19,7 @@ def wanted_by(play: Play | None) -> Wanted:
             releases.append((index, step.release))
         if isinstance(step, Finalise):
             levels.append((index, step.version))
-    return Wanted(releases=releases, levels=levels)
+    return Wanted(releases=releases, levels=levels, portable=portable)
 
 
 def _steps(play: Play) -> Iterator[tuple[int, Step]]:

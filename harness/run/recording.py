@@ -5,7 +5,7 @@ that there are acknowledged operations after them; the final reads come last, wh
 The caller decides whether time is the machine's or a simulated world's.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -36,9 +36,10 @@ from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "first_few"]
 
 _FINAL_READ_LIMIT_S = 120.0
+_NAMED_MAX = 10
 _CLIENT_STOP_LIMIT_S = 60.0
 _STILL_BROKEN_S = 3.0
 
@@ -57,11 +58,8 @@ class Recording:
     progress: Progress
     seed: int
     time: Time = field(default_factory=RealTime)
-    observing: (
-        Callable[[Callable[[], int], Callable[[], WireStatus]], AbstractContextManager[Looks]]
-        | None
-    ) = None
-    """Opens the looks at the cluster, given the count of acknowledged sends and the wire's status.
+    observing: Callable[[Callable[[], int]], AbstractContextManager[Looks]] | None = None
+    """Opens the looks at the cluster, given the count of acknowledged sends.
     None: a thread of its own looks."""
     _dead: set[str] = field(default_factory=set)
 
@@ -127,7 +125,7 @@ class Recording:
         self, acknowledged: Callable[[], int], status: Callable[[], WireStatus]
     ) -> AbstractContextManager[Looks]:
         if self.observing is not None:
-            return self.observing(acknowledged, status)
+            return self.observing(acknowledged)
         return Observer(self.cluster, acknowledged=acknowledged, wire=status)
 
     def _break(self, interpreter: Interpreter) -> None:
@@ -146,7 +144,7 @@ class Recording:
         complete = self.workload.final_read(timeout_s=_FINAL_READ_LIMIT_S)
         missing = sorted(set(self.workload.keys) - set(complete))
         if missing:
-            shortfalls.append(f"final reads are incomplete: {', '.join(missing)}")
+            shortfalls.append(f"final reads are incomplete: {first_few(missing)}")
 
     def _tick(self, now_s: float, interpreter: Interpreter, sampler: Sampler) -> None:
         if dead := self.workload.failures():
@@ -180,3 +178,9 @@ def _end_of(cluster: Observable, node: NodeName) -> str:
     if isinstance(cluster, Explains):
         return cluster.obituary(node).removeprefix(f"{node} ")
     return f"see {cluster.logs(node)[0]}"
+
+
+def first_few(keys: Sequence[str]) -> str:
+    """Return the first ten, and how many more there are: an ensemble has thousands of znodes."""
+    more = f" and {len(keys) - _NAMED_MAX} more" if len(keys) > _NAMED_MAX else ""
+    return f"{', '.join(keys[:_NAMED_MAX])}{more}"

@@ -109,7 +109,8 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
         return _trial_stage(scenario, options, progress)
     simulated = prepare_simulated(scenario, options) if make.in_virtual_time else None
     try:
-        prepared = make.driver.prepare(scenario.cluster, wanted_by(scenario.play), progress.say)
+        wanted = wanted_by(scenario.play, portable=not options.host.shares_files)
+        prepared = make.driver.prepare(scenario.cluster, wanted, progress.say)
     except SpecError as error:
         raise scenario.document.error(error) from error
     if simulated is not None:

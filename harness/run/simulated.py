@@ -98,8 +98,12 @@ def record_simulated(
             progress=progress,
             seed=options.seed,
             time=time,
-            observing=lambda acknowledged, network: nullcontext(
-                SimulatedLooks(cluster, acknowledged=acknowledged, network=network)
+            observing=lambda acknowledged: nullcontext(
+                SimulatedLooks(
+                    cluster,
+                    acknowledged=acknowledged,
+                    rules={} if wire is None else wire.rules,
+                )
             ),
         ).go()
         cluster.stop()

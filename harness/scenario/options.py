@@ -27,6 +27,11 @@ class HostKind(StrEnum):
         """True if each node has a network of its own on this machine, where packets are dropped."""
         return self in (HostKind.NETNS, HostKind.DOCKER)
 
+    @property
+    def shares_files(self) -> bool:
+        """True if its nodes see all files of this machine."""
+        return self in (HostKind.LOCAL, HostKind.NETNS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

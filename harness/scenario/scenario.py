@@ -259,7 +259,7 @@ def _cluster_of(read: MappingReader) -> ClusterSpec:
         return parse_cluster(_WIDEST)
 
 
-_WIDEST: Final = {"controllers": 3, "brokers": 9}
+_WIDEST: Final = {"controllers": 5, "brokers": 9}
 
 
 def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def interpreter_of(
     looks = SimulatedLooks(
         cluster,
         acknowledged=lambda: oracle.kept.acknowledged_count,
-        network=network.status,
+        rules={} if wire is None else wire.rules,
         registrations=told.registrations,
     )
     return Interpreter(

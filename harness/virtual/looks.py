@@ -5,12 +5,11 @@ from operator import is_not
 from typing import Final
 
 from clusters.kafka_port import Registers
-from clusters.observation import Observation
+from clusters.observation import Observation, RuleCounts
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import granted_count, whole_nodes
 from nemesis.targets import Scene
-from nemesis.wire.status import WireStatus
 
 __all__ = ["SimulatedLooks"]
 
@@ -26,13 +25,13 @@ class SimulatedLooks:
         cluster: SimulatedCluster,
         *,
         acknowledged: Callable[[], int],
-        network: Callable[[], WireStatus],
+        rules: Mapping[str, RuleCounts],
         registrations: Callable[[NodeName], int] | None = None,
     ) -> None:
-        """`registrations`: see `Looks`; None: those that the wire counts."""
+        """`rules`: the wire's, live. `registrations`: see `Looks`; None: the wire's count."""
         self._cluster = cluster
         self._acknowledged = acknowledged
-        self._network = network
+        self._rules = rules
         self._registrations = registrations
         self._ids = cluster.view_ids
         self._scene: Scene | None = None
@@ -49,7 +48,7 @@ class SimulatedLooks:
             broker_ids=self._ids,
             states=cluster.states,
             acknowledged_count=self._acknowledged(),
-            rules=self._network().rules,
+            rules=self._rules,
             look_count=cluster.watch.ended_count,
         )
 
@@ -95,5 +94,5 @@ class SimulatedLooks:
         if isinstance(self._cluster, Registers):
             return self._cluster.latest_registration(broker)
         if self._registrations is None:
-            return granted_count(self._network(), broker)
+            return granted_count(self._rules, broker)
         return self._registrations(broker)

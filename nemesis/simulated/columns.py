@@ -231,7 +231,7 @@ def _metadata_fetched(message: quorum.MetadataFetchResponse) -> Parts:
 
 
 def _snapshot_fetch(message: quorum.FetchSnapshotRequest) -> Parts:
-    named = f"snapshot {message.end_offset}-{message.snapshot_epoch}"
+    named = f"snapshot {message.end_offset}-{message.snapshot_epoch} from record {message.position}"
     item = {**_METADATA, "leader_epoch": message.epoch, "detail": named}
     return {"broker_id": message.replica_id}, [item]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from clusters.kafka_port import Role, role_of
+from clusters.observation import RuleCounts
 from clusters.port import NodeName
 from clusters.reference.nodes.messages.data import FetchRequest
 from clusters.simulation.host import Channel
@@ -150,6 +151,11 @@ class SimulatedWire:
     def name_topics(self, names: Mapping[str, str]) -> None:
         """Say what topics are called: names by id, for frames that state ids alone."""
         self._names.by_id.update(names)
+
+    @property
+    def rules(self) -> Mapping[str, RuleCounts]:
+        """The counts of every rule there was, by its name: live, so that a look makes no copy."""
+        return self._book.known
 
     def status(self) -> WireStatus:
         """Return the status of the rules."""

@@ -1,7 +1,10 @@
 """The play goes on when a condition holds, and ends where it does not within its bound.
 
-- await: {isr: {t-0: [1]}}        # `nemesis.condition_words` has them all
+- await: {isr: {t-0: [1]}}
   within: 20s
+
+Each condition has one word and one value. Some are every system's, the others the cluster's own
+system's.
 """
 
 from dataclasses import dataclass
@@ -9,15 +12,26 @@ from dataclasses import dataclass
 from clusters.abilities import KeepsFiles
 from clusters.kafka_conditions import LogEnd, Registered
 from clusters.kafka_port import LogEnds
-from clusters.observation import Acknowledged, Changed, Condition, Down
-from nemesis.condition_words import parse_condition
+from clusters.observation import (
+    CONDITIONS,
+    Acknowledged,
+    AllRecovered,
+    Changed,
+    Condition,
+    Down,
+)
+from clusters.stage import Stage
+from clusters.systems import SYSTEMS
+from history.failure import SpecError
 from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
 from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
-from nemesis.words import duration_text
+from nemesis.words import did_you_mean, duration_text
 
-__all__ = ["VERBS", "Await"]
+__all__ = ["VERBS", "Await", "parse_condition"]
+
+_RECOVERED = "recovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +39,24 @@ class Await(Bounded):
     """Go on when the condition holds; if it does not within the bound, the play ends there."""
 
     condition: Condition
+
+
+def parse_condition(value: object, *, stage: Stage) -> Condition:
+    """Parse `{isr: {t-0: [1]}}`, `{unfenced: broker-2}`, …: one word, one value."""
+    if value == _RECOVERED:
+        return AllRecovered()
+    known = {**SYSTEMS[stage.system].conditions, **CONDITIONS}
+    if not isinstance(value, dict) or len(value) != 1:
+        words = ", ".join((*known, _RECOVERED))
+        raise SpecError((), f"an await takes one condition; allowed: {words}")
+    word, operand = next(iter(value.items()))
+    if word not in known:
+        found = f"unknown condition {word!r}; {did_you_mean(str(word), (*known, _RECOVERED))}"
+        raise SpecError((str(word),), found)
+    try:
+        return known[word](word, operand, stage)
+    except SpecError as error:
+        raise error.below(str(word)) from None
 
 
 def _parse(written: Written) -> Await:

@@ -127,8 +127,9 @@ class Rulebook(Generic[Held]):
     def __init__(self) -> None:
         self.in_use = False
         """True if any rule is laid. An attribute, since it is asked for each frame."""
+        self.known: dict[str, LaidRule[Held]] = {}
+        """The entry of every rule there was, by its name."""
         self._laid: dict[str, LaidRule[Held]] = {}
-        self._removed: dict[str, LaidRule[Held]] = {}
         self._by_api: dict[tuple[Direction, int], tuple[LaidRule[Held], ...]] = {}
         """The entries that may concern frames of an API, as far as asked since the last change:
         most frames concern no rule.
@@ -137,16 +138,14 @@ class Rulebook(Generic[Held]):
     def add(self, rule: Rule) -> None:
         """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
         assert rule.name not in self._laid, rule.name
-        self._removed.pop(rule.name, None)
-        self._laid[rule.name] = LaidRule(rule)
+        self.known.pop(rule.name, None)  # the latest is the last
+        self.known[rule.name] = self._laid[rule.name] = LaidRule(rule)
         self._by_api.clear()
         self.in_use = True
 
     def remove(self, name: str) -> LaidRule[Held] | None:
         """Take a rule away: it concerns no further frame; return None if it is not laid."""
         entry = self._laid.pop(name, None)
-        if entry is not None:
-            self._removed[name] = entry
         self._by_api.clear()
         self.in_use = bool(self._laid)
         return entry
@@ -161,7 +160,7 @@ class Rulebook(Generic[Held]):
 
     def statuses(self) -> dict[str, RuleStatus]:
         """Return the status of every rule there was, by its name."""
-        return {name: entry.status for name, entry in (self._removed | self._laid).items()}
+        return {name: entry.status for name, entry in self.known.items()}
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
         """Return whether a rule may concern a frame with this header; look at it then."""

@@ -3,7 +3,7 @@ import json
 from bench.recorder import RecorderFigures
 
 FIGURES = RecorderFigures(
-    kafka="4.3.1",
+    title="Kafka 4.3.1",
     java="17",
     value_bytes=100,
     seconds=5,

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import checkers
-from checkers.anomalies_page import anomalies_page
+from checkers.anomalies_page import anomalies_list, anomalies_page
 from checkers.catalogue import CATALOGUE, Kind, Strength, asked, entry_of, names_of
 from history.schema import TABLES
 
@@ -13,6 +13,10 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_documentation_is_the_one_that_the_catalogue_generates() -> None:
     assert (DOCS / "anomalies.md").read_text() == anomalies_page()
+
+
+def test_the_names_that_scenarios_may_expect_are_those_of_the_catalogue() -> None:
+    assert (Path(checkers.__file__).parent / "anomalies.txt").read_text() == anomalies_list()
 
 
 def test_every_module_that_says_what_it_checks_is_in_the_catalogue() -> None:

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 from commands import Fencepost
+from own_nodes import KILLED_AND_CUT_OFF
 from sealed_runs import sealed_table
 
 from clusters.provision.cache import cache_dir
 from history.manifest import read_manifest
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 
+@pytest.mark.kafka
 def test_a_smoke_run_on_containers_is_valid_and_can_be_repeated(
     fencepost: Fencepost, tmp_path: Path
 ) -> None:
@@ -28,3 +30,14 @@ def test_a_smoke_run_on_containers_is_valid_and_can_be_repeated(
     wire = sealed_table(run, "wire").to_pandas()
     assert {"broker-1", "broker-2", "broker-3"} <= set(wire["source"])
     assert not list((cache_dir() / "ledgers").glob(f"smoke-{run.root.name}*"))
+
+
+def test_nodes_of_our_own_run_in_containers_on_a_copy_of_this_python(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(KILLED_AND_CUT_OFF)
+    where = ("--cluster", "reference", "--host", "docker", "--seed", "5", "--json")
+    ended = fencepost("run", str(scenario), *where, results=tmp_path / "results")
+    assert ended.returncode == 0, ended.stderr
+    assert sealed_table(ended.run, "faults")["kind"].to_pylist() == ["kill", "partition"]

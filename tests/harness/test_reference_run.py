@@ -40,6 +40,13 @@ def test_smoke_is_valid_and_leaves_its_evidence(fencepost: Fencepost, tmp_path: 
     assert {(row["api_key"], row["api_version"]) for row in beats} == {(63, 1)}
 
 
+@pytest.mark.parametrize("make", ["reference", "simulated"])
+def test_five_controllers_do_without_two(fencepost: Fencepost, tmp_path: Path, make: str) -> None:
+    where = ("--cluster", make, *REFERENCE[2:])
+    ended = fencepost("run", "quorum-of-five", *where, results=tmp_path)
+    assert ended.said["validity"] == "valid", ended.stderr
+
+
 # At which level the race is open, and which rules close it, the simulated runs show; here, that
 # processes do the same.
 def test_e08_the_race_loses_data_below_level_2(fencepost: Fencepost, tmp_path: Path) -> None:

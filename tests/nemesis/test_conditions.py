@@ -26,7 +26,7 @@ from clusters.observation import (
 from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.condition_words import parse_condition
+from nemesis.verbs.await_condition import parse_condition
 from nemesis.wire.status import RuleStatus
 
 B1, B2 = NodeName("broker-1"), NodeName("broker-2")

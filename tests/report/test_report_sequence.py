@@ -339,6 +339,16 @@ def test_an_older_snapshot_is_where_the_log_begins(tmp_path: Path) -> None:
     assert note.text == "t-0: ISR [1, 2] → [1]"
 
 
+@pytest.mark.parametrize("offset", [36, (1 << 32) + 36])
+def test_a_long_offset_such_as_a_zxid_has_room_behind_the_time(tmp_path: Path, offset: int) -> None:
+    log = MetadataLog()
+    log.add(offset, 1.0, "PartitionChangeRecord", leader=2)
+    section = page_of(tmp_path, told(log=log)).one("section", id="sequence")
+    number, time = (section.one("text", class_=look) for look in ("offset", "clock"))
+    end, right = (float(one.attributes["x"] or 0) for one in (number, time))
+    assert end - len(number.text) * 7.6 > right
+
+
 def test_an_unclean_election_is_called_so(tmp_path: Path) -> None:
     log = MetadataLog()
     log.add(6, 2.0, "PartitionChangeRecord", leader=2, leader_recovery_state=1)

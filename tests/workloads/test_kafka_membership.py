@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sealed_runs import sealed_table
@@ -18,13 +19,15 @@ from clusters.port import NodeName
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way
-from workloads.membership import membership_workload
+from workloads.kind import Setup
+from workloads.membership import build
 from workloads.membership_spec import MembershipSpec
 
 pytestmark = pytest.mark.kafka
 
 TOPIC = "moved"
-KEYS = tuple(f"{TOPIC}-{partition}" for partition in range(4))
+MOVED = TopicSpec(name=TOPIC, partitions=4, replication_factor=2)
+KEYS = MOVED.keys
 WAIT_S = 90.0
 
 Make = Callable[..., tuple[JournalledWorkload, RunDirectory]]
@@ -32,7 +35,7 @@ Make = Callable[..., tuple[JournalledWorkload, RunDirectory]]
 
 @pytest.fixture(scope="module")
 def moved(cluster: KafkaCluster) -> None:
-    cluster.create_topics([TopicSpec(name=TOPIC, partitions=len(KEYS), replication_factor=2)])
+    cluster.create_topics([MOVED])
 
 
 @pytest.fixture
@@ -46,17 +49,18 @@ def make(
 
     def of(spec: MembershipSpec) -> tuple[JournalledWorkload, RunDirectory]:
         run = RunDirectory.create(tmp_path, "test", datetime.now(UTC))
-        workload = membership_workload(
-            spec,
+        nothing: Any = None  # is asked of what was prepared
+        setup = Setup(
+            cluster=cluster,
+            prepared=nothing,
+            topics=(MOVED,),
             warden=warden,
-            brokers=clients_way(cluster),
-            broker_ids=[1, 2, 3],
-            keys=KEYS,
             run=run,
             clock=Clock.start(),
             seed=7,
             first_process=20,
         )
+        workload = build(spec, setup)
         made.append(workload)
         return workload, run
 

@@ -20,7 +20,8 @@ from clusters.port import NodeName
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way
-from workloads.metadata import metadata_workload
+from workloads.kind import Setup
+from workloads.metadata import build
 from workloads.metadata_spec import MetadataSpec
 
 pytestmark = pytest.mark.kafka
@@ -31,15 +32,18 @@ ENOUGH = 40
 
 def begun(cluster: KafkaCluster, warden: Warden, root: Path) -> tuple[JournalledWorkload, Any]:
     run = RunDirectory.create(root, "test", datetime.now(UTC))
-    workload = metadata_workload(
-        SPEC,
+    nothing: Any = None  # is asked of what was prepared
+    setup = Setup(
+        cluster=cluster,
+        prepared=nothing,
+        topics=(),
         warden=warden,
-        brokers=clients_way(cluster),
         run=run,
         clock=Clock.start(),
         seed=7,
         first_process=10,
     )
+    workload = build(SPEC, setup)
     workload.start()
     return workload, run
 

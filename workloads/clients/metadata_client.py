@@ -1,8 +1,8 @@
 """The metadata client: threads that write metadata and threads that read it, until told to stop.
 
 Each writer has topics of its own and asks one broker after the other; each reader has one broker,
-so that one that is paused delays no read of another. Every thread has its own connections and is a
-process of the history.
+so that one that is paused delays no read of another, unless its client is librdkafka. Every thread
+has its own connections and is a process of the history.
 
 A write is on disk before it is sent. One that has no answer in time is info, and so is one that was
 under way when the client was killed.
@@ -10,12 +10,13 @@ under way when the client was killed.
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 
@@ -28,15 +29,17 @@ from clusters.kafka.admin_requests import (
     delete_topic,
 )
 from clusters.kafka.connection import NodeConnection
-from clusters.kafka.describing import DescribeRecorder, counter_setting
+from clusters.kafka.describing import DescribeRecorder, Item, counter_setting
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from history.journal import EventJournal, ReadJournal
 from history.operation import Outcome
+from workloads.clients.librdkafka_reads import LibrdkafkaReads
 from workloads.clients.metadata_config import MetadataConfig, read_metadata_config
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.threads import await_due, run_threads, steady_pace
 from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
+from workloads.metadata_spec import Reader
 
 __all__ = ["main", "run_client"]
 
@@ -158,7 +161,7 @@ class _Writer:
 
 
 class _Reader:
-    """One logical client that reads, always from the same broker."""
+    """One logical client that reads: from the same broker, or from the one that a client chose."""
 
     def __init__(
         self,
@@ -172,6 +175,7 @@ class _Reader:
         self._number = number
         self._broker = broker
         self._names = names
+        self._journal = journal
         process = config.process + config.spec.writers + number
         self._recorder = DescribeRecorder(journal, process=process)
 
@@ -179,13 +183,39 @@ class _Reader:
         """Read until told to end: topics and settings by turns."""
         config, clock, count = self._config, self._config.clock, len(self._config.brokers)
         pace = steady_pace(config.spec.read_rate / count, clock, share=self._number / count)
-        timeout_s = config.spec.read_timeout_ms / 1000
-        turns = cycle([self._recorder.topics, self._recorder.configs])
-        with NodeConnection(config.brokers[self._broker], client_id=config.client) as connection:
+        with self._reads() as reads:
+            turns = cycle(reads)
             while await_due(pace, clock, ending):
-                names = [name for mine in list(self._names.values()) for name in mine]
-                next(turns)(self._broker, connection, names, timeout_s=timeout_s)
+                next(turns)([name for mine in list(self._names.values()) for name in mine])
                 pace.take(1, clock.now_ns())
+
+    @contextmanager
+    def _reads(self) -> Iterator[Sequence[Callable[[Sequence[str]], object]]]:
+        """Give the reads of topics and of settings, each of which is recorded."""
+        config, broker = self._config, self._broker
+        timeout_s = config.spec.read_timeout_ms / 1000
+        match config.spec.reader:
+            case Reader.OWN:
+                with NodeConnection(config.brokers[broker], client_id=config.client) as connection:
+                    yield [
+                        partial(read, broker, connection, timeout_s=timeout_s)
+                        for read in (self._recorder.topics, self._recorder.configs)
+                    ]
+            case Reader.LIBRDKAFKA:
+                stock = LibrdkafkaReads(broker, brokers=config.brokers, client_id=config.client)
+                yield [
+                    partial(self._record, partial(read, timeout_s=timeout_s))
+                    for read in (stock.topics, stock.configs)
+                ]
+            case _:
+                assert_never(config.spec.reader)
+
+    def _record(
+        self, read: Callable[[Sequence[str]], tuple[NodeName, Sequence[Item]]], names: Sequence[str]
+    ) -> None:
+        number, call_ns = self._journal.begin()
+        node, items = read(names)
+        self._recorder.add(node, number, call_ns=call_ns, items=items)
 
 
 def _request(write: TopicWrite, *, timeout_s: float) -> Write:

@@ -4,7 +4,6 @@ A directory that was carried is kept over there under a name that tells its cont
 next run finds it.
 """
 
-import hashlib
 import platform
 import re
 import shlex
@@ -13,10 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from clusters.hosts.ssh.connection import SshConnection
+from clusters.provision.fingerprints import listing_digest
 from clusters.provision.java import JAVA_MAJOR_MIN
 from history.failure import UsageError
 
-__all__ = ["COPY", "carry", "far_java", "home_of", "translated"]
+__all__ = ["COPY", "carry", "far_java", "home_of", "refuse_other_processor", "translated"]
 
 COPY: Final = "copy"
 """The value of a machine's `java` that has the harness's own copied there."""
@@ -44,7 +44,8 @@ def far_java(home_here: Path, *, connection: SshConnection, home: PurePosixPath)
     """
     machine = connection.machine
     if machine.java == COPY:
-        _refuse_other_architecture(connection)
+        way_out = "its 'java' must be the home of one over there"
+        refuse_other_processor(connection, way_out=way_out)
         return carry(home_here, connection=connection, home=home)
     java = "java" if machine.java is None else f"{machine.java}/bin/java"
     found = connection.run(java, "-XshowSettings:properties", "-version")
@@ -58,6 +59,15 @@ def far_java(home_here: Path, *, connection: SshConnection, home: PurePosixPath)
             f"{java} on {machine} is Java {version}, below {JAVA_MAJOR_MIN}; {way_out}"
         )
     return PurePosixPath(stated["java.home"])
+
+
+def refuse_other_processor(connection: SshConnection, *, way_out: str) -> None:
+    """Raise UsageError if what runs on this machine's processor does not run on that one's."""
+    far = connection.require("uname", "-m").strip()
+    if far != platform.machine():
+        raise UsageError(
+            f"{connection.machine} is {far}, this machine {platform.machine()}: {way_out}"
+        )
 
 
 def translated(argv: Sequence[str], places: Mapping[Path, PurePosixPath]) -> list[str]:
@@ -78,18 +88,5 @@ def home_of(connection: SshConnection) -> PurePosixPath:
 def _fingerprint(source: Path) -> str:
     """Return a digest of names, sizes and times, by which a copy made once is known."""
     inside = [source] if source.is_file() else sorted(source.rglob("*"))
-    lines = (
-        f"{path.relative_to(source.parent)} {path.stat().st_size} {path.stat().st_mtime_ns}\n"
-        for path in inside
-        if path.is_file()
-    )
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
-
-
-def _refuse_other_architecture(connection: SshConnection) -> None:
-    far = connection.require("uname", "-m").strip()
-    if far != platform.machine():
-        raise UsageError(
-            f"{connection.machine} is {far}, this machine {platform.machine()}: its 'java' must be "
-            "the home of one over there"
-        )
+    above = source.parent
+    return listing_digest({str(one.relative_to(above)): one for one in inside if one.is_file()})

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Final, Self
 
 from clusters.hosts.disk import remove_directory
@@ -24,7 +23,14 @@ from clusters.hosts.local import LocalProcess
 from clusters.hosts.local_host import loopback_address
 from clusters.hosts.place import LOG, NodeProcess
 from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.ssh.carrying import COPY, carry, far_java, home_of, translated
+from clusters.hosts.ssh.carrying import (
+    COPY,
+    carry,
+    far_java,
+    home_of,
+    refuse_other_processor,
+    translated,
+)
 from clusters.hosts.ssh.connection import SshConnection
 from clusters.hosts.ssh.inventory import Inventory, Machine, assign
 from clusters.hosts.ssh.warden import RemoteWarden, Way
@@ -46,8 +52,11 @@ class Luggage:
     """The files that nodes need over there."""
 
     java_home: Path
+    """This machine's Java; a machine's own may stand for it, where nodes are JVMs."""
     carried: tuple[Path, ...]
     """Directories and files of this machine that a node's command line names."""
+    for_this_processor: bool = False
+    """True if some of them run on no other kind of processor."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -256,12 +265,7 @@ class SshHost:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Bring the logs here, end what runs over there, and hang up."""
         with self._stack:
             for place in self._places.values():
@@ -280,19 +284,12 @@ class SshHost:
             RemoteWarden(connection, run_id=self._run_id, home=home, directory=directory)
         )
         _refuse_other_time(machine, warden.clock_offset_ms())
-        places = {
-            self._luggage.java_home: far_java(
-                self._luggage.java_home, connection=connection, home=home
-            )
-        }
-        for carried in self._luggage.carried:
-            places[carried] = carry(carried, connection=connection, home=home)
         return _Site(
             connection=connection,
             warden=warden,
             directory=directory,
             address=machine.address or connection.far_address,
-            places=places,
+            places=_unpacked(self._luggage, connection=connection, home=home),
         )
 
     def _open_tunnel(
@@ -352,6 +349,20 @@ class _FarProcess(LocalProcess):
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Start it, as `LocalProcess` does."""
         super().start(translated(argv, self.places), env)
+
+
+def _unpacked(
+    luggage: Luggage, *, connection: SshConnection, home: PurePosixPath
+) -> dict[Path, PurePosixPath]:
+    """Return where over there the nodes find each part of it."""
+    if luggage.for_this_processor:
+        refuse_other_processor(connection, way_out="its nodes must be of this machine's kind")
+    return {
+        one: (far_java if one == luggage.java_home else carry)(
+            one, connection=connection, home=home
+        )
+        for one in luggage.carried
+    }
 
 
 def _refuse_other_time(machine: Machine, offset_ms: float) -> None:

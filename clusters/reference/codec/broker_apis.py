@@ -57,7 +57,12 @@ def _proposal(topic_id: int, one: Any, *, version: int) -> AlterPartitionItem:
     else:
         isr, epochs = tuple(one.new_isr), ()
     return AlterPartitionItem(
-        (topic_id, one.partition_index), one.leader_epoch, one.partition_epoch, isr, epochs
+        (topic_id, one.partition_index),
+        one.leader_epoch,
+        one.partition_epoch,
+        isr,
+        epochs,
+        recovering=bool(one.leader_recovery_state),
     )
 
 
@@ -80,6 +85,7 @@ def _proposal_values(one: AlterPartitionItem, *, version: int) -> Values:
         "partition_index": one.key[1],
         "leader_epoch": one.leader_epoch,
         "partition_epoch": one.partition_epoch,
+        "leader_recovery_state": int(one.recovering),
     }
     if version < _EPOCHS_FROM:
         return shared | {"new_isr": one.isr}
@@ -103,6 +109,7 @@ def _alter_partition_answer(response: AlterPartitionResponse, _: Asked) -> Value
                         "leader_epoch": one.leader_epoch,
                         "isr": one.isr,
                         "partition_epoch": one.partition_epoch,
+                        "leader_recovery_state": int(one.recovering),
                     }
                     for one in items
                 ],
@@ -127,6 +134,7 @@ def _alter_partition_answered(
                 (),
                 one.error_code.value,
                 one.leader_id,
+                recovering=bool(one.leader_recovery_state),
             )
             for topic in entity.topics
             for one in topic.partitions

@@ -16,6 +16,8 @@ from clusters.reference.nodes.messages.client import (
     DescribeConfigsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
@@ -25,12 +27,21 @@ from clusters.reference.nodes.messages.client import (
     PartitionMetadata,
 )
 from clusters.reference.nodes.messages.data import FetchRequest
+from clusters.reference.nodes.serving.groups import GROUP_STATE, GROUP_TYPE
 
-__all__ = ["API_VERSIONS", "API_VERSIONS_KNOWN", "CLIENT_APIS", "versions_offered"]
+__all__ = [
+    "API_VERSIONS",
+    "API_VERSIONS_KNOWN",
+    "CLIENT_APIS",
+    "asking_versions",
+    "versions_offered",
+]
 
 API_VERSIONS: Final = 18
 API_VERSIONS_KNOWN: Final = (0, 3)
 
+_NODE_SOFTWARE: Final = "fencepost-node"
+"""The software (KIP-511) by which a broker knows another one; clients state their own."""
 _CLIENTS: Final = (Door.BROKER,)
 _NO_OPERATIONS: Final = -(1 << 31)
 """Authorized operations: not asked for."""
@@ -43,6 +54,16 @@ _STRING: Final = 2
 _GROUP: Final = 0
 _REFUSED: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 _NO_TRANSACTIONS: Final = "this cluster has no transactions"
+
+
+def asking_versions() -> Values:
+    """Return the fields by which a node asks another one what it offers."""
+    return {"client_software_name": _NODE_SOFTWARE, "client_software_version": "1"}
+
+
+def _versions_asked(entity: Any, correlation: int, _: Labels) -> ApiVersionsRequest:
+    software = getattr(entity, "client_software_name", "")
+    return ApiVersionsRequest(correlation, by_node=software == _NODE_SOFTWARE)
 
 
 def versions_offered(response: ApiVersionsResponse, apis: Iterable[Api]) -> Values:
@@ -270,6 +291,22 @@ def _fetch_answer(response: OffsetFetchResponse, asked: Asked) -> Values:
     return found if groups is None else {"groups": [found | {"group_id": groups[0].group_id}]}
 
 
+def _groups_asked(entity: Any, correlation: int, _: Labels) -> ListGroupsRequest:
+    return ListGroupsRequest(
+        correlation,
+        states=tuple(getattr(entity, "states_filter", ())),
+        types=tuple(getattr(entity, "types_filter", ())),
+    )
+
+
+def _groups_answer(response: ListGroupsResponse, _: Asked) -> Values:
+    of_each = {"protocol_type": "", "group_state": GROUP_STATE, "group_type": GROUP_TYPE}
+    return {
+        "error_code": response.error,
+        "groups": [of_each | {"group_id": group} for group in response.groups],
+    }
+
+
 CLIENT_APIS: Final = (
     Api(
         name="Metadata",
@@ -304,7 +341,7 @@ CLIENT_APIS: Final = (
         kind=ApiVersionsRequest.kind,
         versions=API_VERSIONS_KNOWN,
         doors=_CLIENTS,
-        asked=lambda _entity, correlation, _: ApiVersionsRequest(correlation),
+        asked=_versions_asked,
         answer=lambda response, asked: versions_offered(response, asked.offered),
     ),
     Api(
@@ -333,5 +370,14 @@ CLIENT_APIS: Final = (
         doors=_CLIENTS,
         asked=_fetch_asked,
         answer=_fetch_answer,
+    ),
+    Api(
+        name="ListGroups",
+        key=16,
+        kind=ListGroupsRequest.kind,
+        versions=(0, 5),
+        doors=_CLIENTS,
+        asked=_groups_asked,
+        answer=_groups_answer,
     ),
 )

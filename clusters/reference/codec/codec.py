@@ -17,9 +17,10 @@ from clusters.reference.codec.client_apis import (
     API_VERSIONS,
     API_VERSIONS_KNOWN,
     CLIENT_APIS,
+    asking_versions,
     versions_offered,
 )
-from clusters.reference.codec.data_apis import DATA_APIS
+from clusters.reference.codec.data_apis import DATA_APIS, lowered_fetch
 from clusters.reference.codec.dialect_apis import (
     address_of,
     request_fields,
@@ -29,12 +30,14 @@ from clusters.reference.codec.dialect_apis import (
 )
 from clusters.reference.codec.entities import (
     Unreadable,
+    Values,
     read,
     request_frame,
     request_type,
     response_frame,
     response_type,
 )
+from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession, OpenFetch
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
 from clusters.reference.codec.quorum_apis import quorum_apis
 from clusters.reference.codec.write_apis import WRITE_APIS
@@ -45,7 +48,7 @@ from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
 )
-from clusters.reference.nodes.messages.data import ProduceRequest
+from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
 
 __all__ = ["Codec", "Incoming", "Outgoing", "correlation_of", "kraft_apis"]
 
@@ -53,11 +56,20 @@ _HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">i")
 _DIALECT_KINDS: Final = frozenset((BrokerRegistrationRequest.kind, BrokerHeartbeatRequest.kind))
+_LOWERED: Final[Mapping[int, Callable[[Any, int], Any]]] = {
+    AlterPartitionRequest.kind: lowered,
+    FetchRequest.kind: lowered_fetch,
+}
+"""Requests whose version is negotiated, and the functions that put them in a lower one."""
 _UNSUPPORTED: Final = int(Error.UNSUPPORTED_VERSION)
 _DIALECT_OFFERED: Final = tuple(
     {"api_key": key, "min_version": version, "max_version": version}
     for key, version in (dialect.HEARTBEAT, dialect.HEARTBEAT_WITH_LOWEST)
 )
+
+
+def _as_it_is(values: Values) -> Values:
+    return values
 
 
 @dataclass(slots=True)
@@ -93,11 +105,20 @@ def kraft_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
 
 
 class Codec:
-    """The codec of a node's messages. `image`: its metadata, at the time of each call."""
+    """The codec of a node's messages. `image`: its metadata, at the time of each call.
+
+    `sessions`: the fetch sessions that it remembers; by default there is room for none.
+    """
 
     def __init__(
-        self, *, apis: Sequence[Api], image: Callable[[], TopicNames], wall_offset_ns: int = 0
+        self,
+        *,
+        apis: Sequence[Api],
+        image: Callable[[], TopicNames],
+        wall_offset_ns: int = 0,
+        sessions: FetchSessions | None = None,
     ) -> None:
+        self._sessions = sessions or FetchSessions(slots=0, seed=0, now_ns=lambda: 0)
         self._image = image
         self._wall_offset_ns = wall_offset_ns
         self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}
@@ -118,22 +139,35 @@ class Codec:
             raise Unreadable(f"API {header.api_key} at the door for {door.value}s")
         if not api.versions[0] <= header.version <= api.versions[1]:
             raise Unreadable(f"{api.name} version {header.version}, known are {api.versions}")
-        return self._incoming(api, frame, header, correlation, door)
+        entity = read(request_type(api.key, header.version), frame)
+        if api.kind == FetchRequest.kind:
+            return self._fetch(api, entity, header, correlation, door)
+        return self._incoming(api, entity, header, correlation, door)
 
     def outgoing(
-        self, request: Any, *, correlation_id: int, client_id: str, highest: int | None = None
+        self,
+        request: Any,
+        *,
+        correlation_id: int,
+        client_id: str,
+        highest: int | None = None,
+        session: FollowerSession | None = None,
     ) -> Outgoing:
         """Encode a request to another node, which offers its API up to version `highest`.
 
-        None: its offer was not asked for. Raises Unreadable if it offers no version known here.
+        None: its offer was not asked for. `session`: that of a connection for fetches. Raises
+        Unreadable if it offers no version known here.
         """
         if request.kind in _DIALECT_KINDS:
             return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
-        if highest is not None and request.kind == AlterPartitionRequest.kind:
-            request = lowered(request, highest)
+        lower = _LOWERED.get(request.kind)
+        if highest is not None and lower is not None:
+            request = lower(request, highest)
         api = self._by_kind[request.kind]
         assert api.ask is not None
         version, values = api.ask(request, Labels(self._image()))
+        if session is not None and request.kind == FetchRequest.kind:
+            values = session.reduced(values)
         kind = request_type(api.key, version)
         frame = request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
         return Outgoing(frame, version)
@@ -141,7 +175,8 @@ class Codec:
     def asking_versions(self, *, correlation_id: int, client_id: str) -> bytes:
         """The frame by which another node is asked what it offers."""
         kind = request_type(API_VERSIONS, API_VERSIONS_KNOWN[1])
-        return request_frame(kind, {}, correlation_id=correlation_id, client_id=client_id)
+        values = asking_versions()
+        return request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
 
     def highest_offered(self, frame: bytes, kind: int) -> int:
         """Return up to which version a node's answer (to ApiVersions) offers this kind of request.
@@ -152,7 +187,15 @@ class Codec:
         key = self._by_kind[kind].key
         return next((int(one.max_version) for one in entity.api_keys if one.api_key == key), -1)
 
-    def answered(self, frame: bytes, request: Any, *, version: int, node: int) -> Any:
+    def answered(
+        self,
+        frame: bytes,
+        request: Any,
+        *,
+        version: int,
+        node: int,
+        session: FollowerSession | None = None,
+    ) -> Any:
         """The response of another node to a request that it was asked in this version.
 
         Raises Unreadable.
@@ -164,12 +207,31 @@ class Codec:
         api = self._by_kind[request.kind]
         assert api.answered is not None
         entity = read(response_type(api.key, version), frame)
+        if session is not None and request.kind == FetchRequest.kind:
+            session.heard(entity)
         return api.answered(entity, request, node, Labels(self._image()))
 
-    def _incoming(
-        self, api: Api, frame: bytes, header: "_Header", correlation: int, door: Door
+    def _fetch(
+        self, api: Api, entity: Any, header: "_Header", correlation: int, door: Door
     ) -> Incoming:
-        entity = read(request_type(api.key, header.version), frame)
+        opened = self._sessions.open(entity)
+        if isinstance(opened, OpenFetch):
+            return self._incoming(api, opened.entity, header, correlation, door, told=opened.answer)
+        kind = response_type(api.key, header.version)
+        values = {"error_code": int(opened)}
+        frame = response_frame(kind, values, correlation_id=header.correlation_id)
+        return Incoming(None, expects_answer=True, answer=lambda _: frame)
+
+    def _incoming(
+        self,
+        api: Api,
+        entity: Any,
+        header: "_Header",
+        correlation: int,
+        door: Door,
+        *,
+        told: Callable[[Values], Values] = _as_it_is,
+    ) -> Incoming:
         labels = Labels(self._image())
         offered = self._by_key[door].values()
         asked = Asked(api, header.version, entity, labels, offered, self._wall_offset_ns)
@@ -177,7 +239,7 @@ class Codec:
         kind = response_type(api.key, header.version)
 
         def answer(response: Any) -> bytes:
-            values = api.answer(response, asked)
+            values = told(api.answer(response, asked))
             return response_frame(kind, values, correlation_id=header.correlation_id)
 
         silent = isinstance(message, ProduceRequest) and not message.acks

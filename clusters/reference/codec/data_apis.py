@@ -1,5 +1,6 @@
 """Produce and Fetch, and the offsets that go with them."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
@@ -21,7 +22,7 @@ from clusters.reference.nodes.messages.data import (
     ProduceResponse,
 )
 
-__all__ = ["DATA_APIS", "fetch_versions"]
+__all__ = ["DATA_APIS", "fetch_versions", "lowered_fetch"]
 
 _CLIENTS: Final = (Door.BROKER,)
 _IDENTIFIERS_FROM: Final = 13
@@ -29,7 +30,6 @@ _IDENTIFIERS_FROM: Final = 13
 _EPOCHS_FROM: Final = 15
 """Fetch: the follower's broker epoch (KIP-903)."""
 _NO_EPOCH: Final = -1
-_SESSIONLESS: Final = (0, -1)
 _FETCH_BYTES_MAX: Final = 1 << 26
 _PARTITION_BYTES_MAX: Final = 1 << 20
 
@@ -37,6 +37,19 @@ _PARTITION_BYTES_MAX: Final = 1 << 20
 def fetch_versions(*, epochs: bool) -> tuple[int, int]:
     """Return the versions offered of Fetch, with followers' epochs or before these existed."""
     return 4, _EPOCHS_FROM if epochs else _EPOCHS_FROM - 1
+
+
+def lowered_fetch(request: FetchRequest, highest: int) -> FetchRequest:
+    """Return the request in a version that another broker offers: below 15 it has no epoch.
+
+    Raises Unreadable if no such version has ids of topics.
+    """
+    if request.version <= highest:
+        return request
+    if highest < _IDENTIFIERS_FROM:
+        raise Unreadable(f"Fetch is offered up to version {highest}, needed is {_IDENTIFIERS_FROM}")
+    epoch = request.replica_epoch if highest >= _EPOCHS_FROM else _NO_EPOCH
+    return replace(request, version=highest, replica_epoch=epoch)
 
 
 def _produce_asked(entity: Any, correlation: int, labels: Labels) -> ProduceRequest:
@@ -72,8 +85,6 @@ def _produce_answer(response: ProduceResponse, asked: Asked) -> Values:
 
 def _fetch_asked(entity: Any, correlation: int, labels: Labels) -> FetchRequest:
     version = int(entity.__version__)
-    if getattr(entity, "session_epoch", 0) not in _SESSIONLESS:
-        raise Unreadable(f"a fetch of session {entity.session_id}: none was ever begun")
     state = entity.replica_state if version >= _EPOCHS_FROM else entity
     return FetchRequest(
         correlation,

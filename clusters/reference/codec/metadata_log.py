@@ -26,7 +26,14 @@ from clusters.reference.codec.record_definitions import MESSAGES
 from clusters.reference.codec.small_batches import entries_in, made_batch
 from clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
 
-__all__ = ["batches_in", "encoded_batch", "encoded_snapshot", "scanned", "snapshot_in"]
+__all__ = [
+    "SnapshotBytes",
+    "batches_in",
+    "encoded_batch",
+    "encoded_snapshot",
+    "scanned",
+    "snapshot_in",
+]
 
 _LEADER_CHANGE_KEY: Final = bytes((0, 0, 0, 2))
 _HEADER_KEY: Final = bytes((0, 0, 0, 3))
@@ -94,6 +101,21 @@ def snapshot_in(data: bytes, *, end_offset: int, epoch: int) -> Snapshot:
         record for batch in scan.batches if not batch.control for record in _records(data, batch)
     )
     return Snapshot(end_offset=end_offset, epoch=epoch, records=records)
+
+
+class SnapshotBytes:
+    """The codec of processes: a snapshot as the bytes of its file, written at no time."""
+
+    def encoded(self, snapshot: Snapshot) -> bytes:
+        """Return the bytes of its file."""
+        return encoded_snapshot(snapshot, time_ms=0)
+
+    def decoded(self, data: bytes, *, end_offset: int, epoch: int) -> Snapshot | None:
+        """Return the snapshot in these bytes; None if they are not one."""
+        try:
+            return snapshot_in(data, end_offset=end_offset, epoch=epoch)
+        except DecodeError:
+            return None
 
 
 def _records(data: bytes, batch: Batch) -> Iterator[MetadataRecord]:

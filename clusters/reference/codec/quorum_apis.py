@@ -14,8 +14,6 @@ from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_
 from clusters.reference.codec.metadata_log import (
     batches_in,
     encoded_batch,
-    encoded_snapshot,
-    snapshot_in,
 )
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.quorum import (
@@ -226,6 +224,7 @@ def _snapshot_asked(entity: Any, correlation: int, _: Labels) -> FetchSnapshotRe
         end_offset=one.snapshot_id.end_offset,
         snapshot_epoch=one.snapshot_id.epoch,
         position=one.position,
+        size_max=entity.max_bytes,
     )
 
 
@@ -238,24 +237,21 @@ def _snapshot_ask(request: FetchSnapshotRequest, _: Labels) -> tuple[int, Values
     }
     return 0, {
         "replica_id": request.replica_id,
-        "max_bytes": _BYTES_MAX,
+        "max_bytes": min(request.size_max, _BYTES_MAX),
         "topics": [{"name": METADATA_TOPIC, "partitions": [partition]}],
     }
 
 
 def _snapshot_answer(response: FetchSnapshotResponse, asked: Asked) -> Values:
-    found = response.snapshot
-    data = b"" if found is None else encoded_snapshot(found, time_ms=0)
     wanted = _partition(asked.entity.topics).snapshot_id
-    stated = wanted if found is None else found
     partition = {
         "index": 0,
         "error_code": response.error,
-        "snapshot_id": {"end_offset": stated.end_offset, "epoch": stated.epoch},
+        "snapshot_id": {"end_offset": wanted.end_offset, "epoch": wanted.epoch},
         "current_leader": {"leader_id": response.leader_id, "leader_epoch": response.epoch},
-        "size": len(data),
-        "position": 0,
-        "unaligned_records": data,
+        "size": response.size,
+        "position": response.position,
+        "unaligned_records": b"" if response.piece is None else response.piece,
     }
     return {"topics": [{"name": METADATA_TOPIC, "partitions": [partition]}]}
 
@@ -264,19 +260,15 @@ def _snapshot_answered(
     entity: Any, request: FetchSnapshotRequest, _node: int, _: Labels
 ) -> FetchSnapshotResponse:
     one = _partition(entity.topics)
-    data, named = bytes(one.unaligned_records), one.snapshot_id
-    try:
-        snapshot = (
-            snapshot_in(data, end_offset=named.end_offset, epoch=named.epoch) if data else None
-        )
-    except DecodeError as error:
-        raise Unreadable(str(error)) from error
+    error = entity.error_code.value or one.error_code.value
     return FetchSnapshotResponse(
         request.correlation,
-        error=entity.error_code.value or one.error_code.value,
+        error=error,
         epoch=one.current_leader.leader_epoch,
         leader_id=one.current_leader.leader_id,
-        snapshot=snapshot,
+        size=one.size,
+        position=one.position,
+        piece=None if error else bytes(one.unaligned_records),
     )
 
 

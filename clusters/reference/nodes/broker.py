@@ -12,6 +12,8 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import (
     CLOSE,
     EXIT,
+    RECOVER,
+    RECOVERED,
     START,
     STOP,
     SYNC,
@@ -37,6 +39,7 @@ from clusters.reference.nodes.life_cycle import LifeCycle
 from clusters.reference.nodes.messages import client, control, data, quorum
 from clusters.reference.nodes.quorum.observer import QuorumObserver
 from clusters.reference.nodes.quorum.replay import Replayer
+from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.records import (
     ConfigRecord,
     MetadataRecord,
@@ -59,6 +62,7 @@ __all__ = ["BrokerNode"]
 
 _FETCH: Final = data.FetchRequest.kind
 _FETCHED: Final = data.FetchResponse.kind
+_VERSIONS: Final = client.ApiVersionsRequest.kind
 _PRODUCE: Final = data.ProduceRequest.kind
 _OF_QUORUM: Final = (
     SYNCED,
@@ -86,7 +90,8 @@ _Applied = list[tuple[int, int, MetadataRecord]]
 class BrokerNode:
     """A broker, to be driven as `effects.Node` says.
 
-    `codec` turns commits of groups' offsets into payloads of the kind that the shell stores.
+    `codec` turns commits of groups' offsets into payloads of the kind that the shell stores,
+    `snapshots` snapshots into what pieces are cut of.
     """
 
     __slots__ = (
@@ -110,11 +115,16 @@ class BrokerNode:
     )
 
     def __init__(
-        self, configuration: Configuration, rules: Rules, *, codec: CommitCodec | None = None
+        self,
+        configuration: Configuration,
+        rules: Rules,
+        *,
+        codec: CommitCodec | None = None,
+        snapshots: SnapshotCodec | None = None,
     ) -> None:
         self.situation = Situation(configuration, rules)
         self.alarm: Alarm = self.situation.alarm
-        self.observer = QuorumObserver(configuration, rules, self.alarm)
+        self.observer = QuorumObserver(configuration, rules, self.alarm, snapshots=snapshots)
         self._proposals = Proposals(self.situation)
         self.replicas = Replicas(self.situation, self._proposals)
         self.visibility = Visibility(self.situation)
@@ -184,10 +194,14 @@ class BrokerNode:
             self.server.close(effects)
 
     def ended(self, reason: str, effects: Effects) -> None:
-        """The life is over: what the disk needs for a clean start is made durable, then EXIT."""
+        """The life is over: what the disk needs for a clean start is made durable, then EXIT.
+
+        Logs that are not recovered yet make no clean start: the next one recovers them.
+        """
         self._is_over = True
-        self.replicas.checkpoint(effects)
-        effects.append((WRITE, CLEAN_STOP, True))
+        if self.replicas.are_loaded:
+            self.replicas.checkpoint(effects)
+            effects.append((WRITE, CLEAN_STOP, True))
         names = (METADATA, HIGH_WATERMARKS, CLEAN_STOP, *self.replicas.log_names())
         effects.append((SYNC, names, (_BROKER, reason)))
 
@@ -202,7 +216,10 @@ class BrokerNode:
             effects.append((EXIT, message[1]))
 
     def _request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        """A client asks."""
+        """A client asks, or another broker what it may ask."""
+        if kind == _VERSIONS and message.by_node:
+            self.server.negotiate(source, message, effects)
+            return
         if now >= self.life.serves_until_ns and not self._serves_anyway:
             effects.append((CLOSE, source))
             return
@@ -250,6 +267,10 @@ class BrokerNode:
             self._start(now, message, effects)
         elif kind == STOP:
             self.life.stop(now, effects)
+        elif kind == RECOVERED:
+            self.replicas.load(message)
+            self.life.recovered(now, effects)
+            self.replicas.applied(now, (), whole=True, effects=effects)
         else:
             self.server.answered(now, kind, message, effects)
 
@@ -262,10 +283,14 @@ class BrokerNode:
             effects.append((EXIT, words))
             return
         self.situation.incarnation_id = contents.incarnation_id
+        is_used = bool(contents.logs or contents.topics)
+        is_unclean = is_used and not contents.files.get(CLEAN_STOP, False)
         effects.append((WRITE, CLEAN_STOP, False))
-        self.replicas.start(contents)
+        if is_unclean:
+            effects.append((RECOVER,))
+        else:
+            self.replicas.load(contents)
         self.observer.start(now, contents, effects)
-        is_unclean = bool(contents.logs) and not contents.files.get(CLEAN_STOP, False)
         self.life.start(now, is_unclean=is_unclean, effects=effects)
         self._observed(now, effects)
 

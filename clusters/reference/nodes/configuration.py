@@ -56,6 +56,8 @@ class Configuration:
     """The longest time that a metadata fetch is parked."""
     metadata_snapshot_records: int = 10_000
     """The record count at which a snapshot is taken, and the log cut."""
+    snapshot_piece_max: int = 1 << 20
+    """The largest piece in which a snapshot is fetched: bytes, in virtual time records."""
     noop_interval_ns: int = 500 * MS
     """metadata.max.idle.interval.ms: an idle leader appends a record that often; 0: never."""
 
@@ -67,6 +69,8 @@ class Configuration:
     """replica.fetch.backoff.ms."""
     request_timeout_ns: int = 30_000 * MS
     """controller.socket.timeout.ms, replica.socket.timeout.ms: a request without an answer."""
+    fetch_sessions_max: int = 1_000
+    """max.incremental.fetch.session.cache.slots; there are none in virtual time."""
     fetch_records_max: int = 1 << 30
     """Records in one answer; the simulator's bound."""
     checkpoint_interval_ns: int = 5_000 * MS

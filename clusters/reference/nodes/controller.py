@@ -17,6 +17,7 @@ from clusters.reference.nodes.control.active import REQUESTS, ActiveController
 from clusters.reference.nodes.formatted import unfit
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest
 from clusters.reference.nodes.quorum.replay import Replayer
+from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.rules import Rules
 
@@ -40,12 +41,14 @@ class ControllerNode:
         "alarm",
     )
 
-    def __init__(self, configuration: Configuration, rules: Rules) -> None:
+    def __init__(
+        self, configuration: Configuration, rules: Rules, *, snapshots: SnapshotCodec | None = None
+    ) -> None:
         assert configuration.node_id in configuration.voters, _NOT_FOR_OTHERS
         self._configuration = configuration
         self._rules = rules
         self.alarm = Alarm()
-        self._voter = Voter(configuration, rules, self.alarm)
+        self._voter = Voter(configuration, rules, self.alarm, snapshots=snapshots)
         self._replayer = Replayer()
         self._active = ActiveController(
             configuration, rules, voter=self._voter, replayer=self._replayer, alarm=self.alarm

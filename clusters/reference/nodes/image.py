@@ -62,7 +62,7 @@ class PartitionImage:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     recovering: bool = False
-    """Led since an unclean election; the leader's next proposal ends it."""
+    """Led since an unclean election; it ends when the leader says that it has recovered."""
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ _FOR_EVER: Final = 1 << 62
 
 _DOWN: Final = BrokerState.NOT_RUNNING
 _REGISTERING: Final = BrokerState.REGISTERING
+_RECOVERING: Final = BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN
 _RUNNING: Final = BrokerState.RUNNING
 _FENCED: Final = BrokerState.FENCED
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
@@ -43,9 +44,13 @@ _TRIGGERS: Final[dict[int, Trigger]] = {
 _EPOCH_REFUSED: Final = frozenset(
     {int(Error.STALE_BROKER_EPOCH), int(Error.BROKER_ID_NOT_REGISTERED)}
 )
-_DUPLICATE: Final = int(Error.DUPLICATE_BROKER_REGISTRATION)
-"""Another process has the id, or had it until a moment ago."""
-_FOR_GOOD: Final = frozenset({int(Error.UNSUPPORTED_VERSION), int(Error.INCONSISTENT_CLUSTER_ID)})
+_FOR_GOOD: Final = frozenset(
+    {
+        int(Error.DUPLICATE_BROKER_REGISTRATION),
+        int(Error.UNSUPPORTED_VERSION),
+        int(Error.INCONSISTENT_CLUSTER_ID),
+    }
+)
 """Registrations refused with these are refused the next time too."""
 
 
@@ -69,7 +74,6 @@ class LifeCycle:
         "_acknowledged",
         "_given_up_ns",
         "_heartbeats",
-        "_is_taken",
         "_lease_end_ns",
         "_offered",
         "_registered",
@@ -94,8 +98,6 @@ class LifeCycle:
         """True if it has an epoch that was not refused, and a lease that is not over."""
         self._given_up_ns = 0
         """The time when it has waited for long enough to be registered."""
-        self._is_taken = False
-        """True if the last registration was refused because another process has the id."""
         self._registrations = Cadence(situation.configuration, situation.alarm)
         self._heartbeats = Cadence(situation.configuration, situation.alarm)
         self._offered = -1
@@ -104,13 +106,15 @@ class LifeCycle:
         """The one in the last heartbeat that was answered."""
 
     def start(self, now: int, *, is_unclean: bool, effects: Effects) -> None:
-        """Begin. Logs are taken as they are found, so recovery has nothing more to do."""
+        """Begin; after a crash it registers once its logs are `recovered`."""
         self._unregistered(now)
-        if is_unclean:
-            self._move(Trigger.STARTED_UNCLEAN, effects)
-            self._move(Trigger.RECOVERED, effects)
-        else:
-            self._move(Trigger.STARTED_CLEAN, effects)
+        self._move(Trigger.STARTED_UNCLEAN if is_unclean else Trigger.STARTED_CLEAN, effects)
+
+    def recovered(self, now: int, effects: Effects) -> None:
+        """The logs are recovered."""
+        self._unregistered(now)
+        self._move(Trigger.RECOVERED, effects)
+        self.speak(now, effects)
 
     def stop(self, now: int, effects: Effects) -> None:
         """The operating system asks the broker to end."""
@@ -126,8 +130,8 @@ class LifeCycle:
             self._situation.alarm.by(self._lease_end_ns)
         elif now < self._given_up_ns:
             self._situation.alarm.by(self._given_up_ns)
-        else:
-            self._give_up(effects)
+        elif self.state == _REGISTERING:  # once it was registered, it waits for a controller
+            self._refused("no controller registered it in time", effects)
 
     def look_at_lease(self, now: int, effects: Effects) -> None:
         """Fence the broker if its lease is over."""
@@ -141,7 +145,7 @@ class LifeCycle:
 
     def speak(self, now: int, effects: Effects) -> None:
         """Send what is due to the active controller."""
-        if self.state == _DOWN:
+        if self.state in (_DOWN, _RECOVERING):
             return
         situation = self._situation
         controller_id = situation.controller_id
@@ -163,7 +167,6 @@ class LifeCycle:
         sent_ns = self._registrations.answered(response.correlation)
         if sent_ns is None or self._registered or self.state == _DOWN:
             return
-        self._is_taken = response.error == _DUPLICATE
         if response.error:
             self._registrations.failed(now, response.correlation)
             if response.error in _FOR_GOOD:
@@ -228,13 +231,6 @@ class LifeCycle:
         """Note that from now on no controller has it registered."""
         self._given_up_ns = now + self._situation.configuration.registration_timeout_ns
         self._situation.alarm.by(self._given_up_ns)
-
-    def _give_up(self, effects: Effects) -> None:
-        """End it if not registered in time; once it was registered, it waits for a controller."""
-        if self._is_taken:
-            self._refused(Error.DUPLICATE_BROKER_REGISTRATION.name, effects)
-        elif self.state == _REGISTERING:
-            self._refused("no controller registered it in time", effects)
 
     def _refused(self, why: str, effects: Effects) -> None:
         self._move(Trigger.REFUSED, effects, reason=f"registration refused: {why}")

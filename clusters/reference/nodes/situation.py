@@ -16,10 +16,12 @@ class Situation:
         "broker_epoch",
         "configuration",
         "controller_id",
+        "fetch_level",
         "image",
         "incarnation_id",
         "level",
         "node_id",
+        "offered_level",
         "rules",
     )
 
@@ -37,6 +39,10 @@ class Situation:
         """Everything that is applied."""
         self.level = self.image.level
         """The image's metadata.version."""
+        self.offered_level = self.level
+        """The metadata.version whose APIs this broker offers: all have applied it."""
+        self.fetch_level = self.level
+        """The one by which it fetches: that of its registration, then whichever it offers."""
 
     def own_registration(self) -> Registration | None:
         """The registration of this process, once its record is applied."""

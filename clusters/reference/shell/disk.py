@@ -3,15 +3,19 @@
 A witness reads it as it reads Kafka's: `__cluster_metadata-0` with its snapshots and the quorum's
 state, a directory for each partition, a few checkpoints beside them. Small files are replaced as a
 whole. Appends go to the operating system at once: they survive the death of the process.
+
+After a crash the logs of partitions are read on a thread of their own (`recovery`), since that can
+take long, and the node goes on meanwhile.
 """
 
+import itertools
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from clusters.node_port import storage
 from clusters.node_port.storage import (
@@ -62,8 +66,16 @@ _PARTITION: Final = re.compile(r"(.+)-(\d+)(\.[\w-]{22}-stray)?")
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
+class _Partition(NamedTuple):
+    """A partition's log that was read."""
+
+    key: PartitionKey
+    log: LogFile
+    batches: list[Batch]
+
+
 class Disk:
-    """The data directories of one node. Not thread-safe, but for `syncer`.
+    """The data directories of one node. Not thread-safe, but for `syncer` and `recovery`.
 
     `metadata`: the directory of the metadata log, if it is not one of `directories`. `voters`: of
     the quorum that keeps that log; a node without a quorum has no such log, and may start on a disk
@@ -78,17 +90,40 @@ class Disk:
         self._voters = voters
         self._logs: dict[LogName, LogFile] = {}
         self._topics: dict[PartitionKey, str] = {}
+        self._found: dict[PartitionKey, tuple[str, Path]] = {}
+        """The partitions' topics and directories at the start."""
 
     def contents(self, *, incarnation_id: int) -> Contents:
-        """Return all that is there, at the start of the node."""
+        """Return what is there at the start; after a crash without the logs of partitions."""
         found = Contents(incarnation_id=incarnation_id)
         self._read_files(found)
         if META_PROPERTIES in found.files or not self._voters:
             if self._voters:
                 self._read_metadata(found)
             for directory in self._directories:
-                self._read_partitions(directory, found)
-            self._read_high_watermarks(found)
+                self._find_partitions(directory)
+            found.topics = {key: topic for key, (topic, _) in self._found.items()}
+            if found.files[CLEAN_STOP]:
+                self._take(self.recovery(lambda: False)(), found)
+        return found
+
+    def recovery(self, is_over: Callable[[], bool]) -> Callable[[], list[_Partition]]:
+        """Return a function that reads the partitions' logs; call once, on any thread.
+
+        It stops between two of them once `is_over`. Raises HarnessError.
+        """
+        paths = [(key, path) for key, (_, path) in self._found.items()]
+
+        def read() -> list[_Partition]:
+            unless_over = itertools.takewhile(lambda _: not is_over(), paths)
+            return [_Partition(key, *_found(path, _scanned_data)) for key, path in unless_over]
+
+        return read
+
+    def recovered(self, partitions: list[_Partition]) -> Contents:
+        """Return what `recovery` has read, to which the node may write from here on."""
+        found = Contents()
+        self._take(partitions, found)
         return found
 
     def append(self, log: LogName, batch: Any) -> None:
@@ -194,7 +229,7 @@ class Disk:
             found.logs[METADATA] = batches
             found.log_starts[METADATA] = start
 
-    def _read_partitions(self, directory: Path, found: Contents) -> None:
+    def _find_partitions(self, directory: Path) -> None:
         for path in sorted(directory.iterdir()):
             parts = _PARTITION.fullmatch(path.name)
             if parts is None or not path.is_dir() or parts[1] == METADATA_TOPIC:
@@ -203,11 +238,12 @@ class Disk:
             if topic_id is None:  # made, and its name not yet written: nothing was in it
                 shutil.rmtree(path)
                 continue
-            key = (topic_id, int(parts[2]))
-            self._logs[key], found.logs[key] = _found(path, _scanned_data)
-            self._topics[key] = found.topics[key] = parts[1]
+            self._found[topic_id, int(parts[2])] = (parts[1], path)
 
-    def _read_high_watermarks(self, found: Contents) -> None:
+    def _take(self, partitions: Iterable[_Partition], found: Contents) -> None:
+        for key, log, batches in partitions:
+            self._logs[key], found.logs[key] = log, batches
+            self._topics[key] = found.topics[key] = self._found[key][0]
         stated = _parsed(self._path(HIGH_WATERMARKS), offsets_in) or {}
         found.files[HIGH_WATERMARKS] = tuple(
             (key, stated[topic, key[1]])

@@ -6,8 +6,10 @@ can be held up without the others. What a controller of the ZooKeeper generation
 over one connection, in its order.
 
 A connection for AlterPartition begins with ApiVersions, and what is proposed over it is in a
-version that the controller offers (KIP-903). All else that nodes say to each other is gated by the
-metadata.version alone: where it is in force, every registered broker speaks it.
+version that the controller offers (KIP-903). So does one by which a leader is fetched from; it ends
+when that leader offers the APIs of another metadata.version, and the next one begins with what it
+offers then. All else that nodes say to each other is gated by the metadata.version alone: where it
+is in force, every registered broker speaks it. A connection for fetches has one session (KIP-227).
 
 A connection answers in order. A request that a node asks again, since its first one has no answer
 yet, goes over a new connection: the first one is given up with what it still has to say, while its
@@ -24,9 +26,9 @@ from typing import Any, Final
 from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.codec.codec import Codec, correlation_of
 from clusters.reference.codec.entities import Unreadable
+from clusters.reference.codec.fetch_sessions import FollowerSession
 from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
 from clusters.reference.nodes.messages import control, data, quorum
-from clusters.reference.nodes.messages.control import AlterPartitionRequest
 from clusters.reference.zk import messages as zk
 
 __all__ = ["Outgoing", "OutgoingPort", "Traffic"]
@@ -70,6 +72,11 @@ _TRAFFIC: Final = {
     zk.IsrChangeRequest.kind: Traffic.ISR_CHANGE,
 }
 """Of all others it is FORWARDED: many at once, of many clients."""
+_NEGOTIATED: Final = {
+    Traffic.ALTER_PARTITION: control.AlterPartitionRequest.kind,
+    Traffic.REPLICATION: data.FetchRequest.kind,
+}
+"""The requests whose versions are asked for before anything else, by their traffic."""
 
 
 @dataclass(slots=True)
@@ -146,9 +153,10 @@ class _Link(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._incoming = FrameBuffer()
         self._transport: asyncio.Transport | None = None
-        self._negotiates = traffic == Traffic.ALTER_PARTITION
+        self._negotiates = traffic in _NEGOTIATED
         """True if what the node offers is not known yet, and has to be."""
         self._highest: int | None = None
+        self._session = FollowerSession() if traffic == Traffic.REPLICATION else None
         self.is_over = False
         self._task = asyncio.get_running_loop().create_task(self._connect())
 
@@ -223,6 +231,7 @@ class _Link(asyncio.Protocol):
             correlation_id=correlation_id,
             client_id=around.client_id(self._traffic),
             highest=self._highest,
+            session=self._session,
         )
         asked.version = sent.version
         if self._transport is None:
@@ -239,13 +248,17 @@ class _Link(asyncio.Protocol):
             raise Unreadable("it answers nothing that was asked")
         around = self._surroundings
         response = around.codec.answered(
-            frame, asked.request, version=asked.version, node=self._node
+            frame,
+            asked.request,
+            version=asked.version,
+            node=self._node,
+            session=self._session,
         )
         around.answered(self._node, response)
 
     def _offered(self, frame: bytes) -> None:
         """The node says what it offers: what has waited for that is asked."""
-        kind = AlterPartitionRequest.kind
+        kind = _NEGOTIATED[self._traffic]
         self._highest = self._surroundings.codec.highest_offered(frame, kind)
         self._negotiates = False
         for correlation_id in list(self._asked):

@@ -2,7 +2,8 @@
 
 Every event is one step: the node takes it and says what is to be done, and all of that is done, in
 its order, before the next step. Syncs run in a thread of their own, one after the other; a node is
-told in their order. Nothing here decides anything of the protocol.
+told in their order. Logs are recovered in another one, so that the node takes events meanwhile, a
+signal to end among them. Nothing here decides anything of the protocol.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from clusters.node_port.effects import (
     DELETE,
     EXIT,
     NOTE,
+    RECOVER,
+    RECOVERED,
     SEND,
     START,
     STOP,
@@ -41,6 +44,8 @@ from clusters.node_port.storage import META_PROPERTIES
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec, kraft_apis
+from clusters.reference.codec.fetch_sessions import FetchSessions
+from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.broker import BrokerNode
@@ -110,6 +115,7 @@ class _Process:
         self._build_connections()
         self._perform: dict[int, Callable[[tuple[Any, ...]], None]] = {
             APPEND: lambda effect: self._disk.append(effect[1], effect[2]),
+            RECOVER: lambda _: self._recover(),
             SYNC: self._sync,
             TRUNCATE: lambda effect: self._disk.truncate(effect[1], effect[2]),
             WRITE: lambda effect: self._disk.write(effect[1], effect[2]),
@@ -153,6 +159,11 @@ class _Process:
             apis=kraft_apis(self._configuration.voters) if self._settings.voters else ZK_APIS,
             image=self._image,
             wall_offset_ns=time.time_ns() - time.monotonic_ns(),
+            sessions=FetchSessions(
+                slots=self._configuration.fetch_sessions_max,
+                seed=self._contents.incarnation_id,
+                now_ns=time.monotonic_ns,
+            ),
         )
         self._incoming = Connections(
             codec=codec,
@@ -208,6 +219,19 @@ class _Process:
             self._ended.set_exception(error)
         else:
             self._step(_SELF, SYNCED, token)
+
+    def _recover(self) -> None:
+        read = self._disk.recovery(self._ended.done)
+        reading = asyncio.get_running_loop().run_in_executor(None, read)
+        reading.add_done_callback(self._recovered)
+
+    def _recovered(self, reading: "asyncio.Future[list[Any]]") -> None:
+        if self._ended.done():
+            return
+        if (error := reading.exception()) is not None:
+            self._ended.set_exception(error)
+        else:
+            self._step(_SELF, RECOVERED, self._disk.recovered(reading.result()))
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
@@ -280,7 +304,7 @@ def _node(
     configuration: Configuration, rules: Rules
 ) -> "ControllerNode | BrokerNode | ZkBrokerNode":
     if configuration.is_controller:
-        return ControllerNode(configuration, rules)
+        return ControllerNode(configuration, rules, snapshots=SnapshotBytes())
     codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
     if isinstance(configuration, ZkConfiguration):
         # Half of what a node of the other generation would import, and never use.
@@ -288,7 +312,7 @@ def _node(
 
         assert isinstance(rules, ZkRules)
         return ZkBrokerNode(configuration, rules, codec=codec)
-    return BrokerNode(configuration, rules, codec=codec)
+    return BrokerNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
 
 
 def _note(effect: tuple[Any, ...]) -> None:

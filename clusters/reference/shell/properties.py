@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from clusters.kafka_port import QUORUM_SIZES
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
@@ -46,7 +47,6 @@ __all__ = [
 
 LEVEL: Final = "fencepost.metadata.version"
 
-_VOTER_COUNTS: Final = (1, 3)
 _ROLES: Final = ("broker", "controller")
 
 _NUMBERS: Final[Mapping[str, Number]] = {
@@ -66,6 +66,9 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     "metadata.max.idle.interval.ms": Number(field="noop_interval_ns", unit=MS),
     "fencepost.metadata.snapshot.records": Number(
         field="metadata_snapshot_records", unit=1, lowest=1
+    ),
+    "fencepost.metadata.snapshot.fetch.max.bytes": Number(
+        field="snapshot_piece_max", unit=1, lowest=1
     ),
 }
 
@@ -182,8 +185,8 @@ def _voters(found: Mapping[str, str]) -> dict[int, Address]:
             refuse(name, found[name], form)
         port = number(name, parts[3], lowest=1, highest=PORT_MAX)
         voters[number(name, parts[1], lowest=0, highest=ID_MAX)] = (parts[2], port)
-    if len(voters) not in _VOTER_COUNTS:
-        refuse(name, found[name], "one controller or three, each with an id of its own")
+    if len(voters) not in QUORUM_SIZES:
+        refuse(name, found[name], "1, 3 or 5 controllers, each with an id of its own")
     return voters
 
 

@@ -59,6 +59,7 @@ SHARED_NUMBERS: Final[Mapping[str, Number]] = {
     "replica.lag.time.max.ms": Number(field="replica_lag_max_ns", unit=MS, lowest=1),
     "replica.fetch.wait.max.ms": Number(field="replica_fetch_wait_ns", unit=MS),
     "replica.fetch.backoff.ms": Number(field="replica_fetch_backoff_ns", unit=MS),
+    "max.incremental.fetch.session.cache.slots": Number(field="fetch_sessions_max", unit=1),
     "controller.socket.timeout.ms": Number(field="request_timeout_ns", unit=MS, lowest=1),
     "replica.high.watermark.checkpoint.interval.ms": Number(
         field="checkpoint_interval_ns", unit=MS, lowest=1

@@ -15,6 +15,8 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import (
     CLOSE,
     EXIT,
+    RECOVER,
+    RECOVERED,
     SEND,
     START,
     STOP,
@@ -37,6 +39,7 @@ from clusters.node_port.zookeeper import SessionEvent, WatchEvent, ZkResponse
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages import data
+from clusters.reference.nodes.messages.client import ApiVersionsRequest
 from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
@@ -69,6 +72,7 @@ __all__ = ["ZkBrokerNode"]
 _FETCH: Final = data.FetchRequest.kind
 _FETCHED: Final = data.FetchResponse.kind
 _PRODUCE: Final = data.ProduceRequest.kind
+_VERSIONS: Final = ApiVersionsRequest.kind
 _OF_BROKERS: Final = frozenset(
     {MetadataHeartbeatRequest.kind, IsrChangeRequest.kind, ControlledShutdownRequest.kind}
 )
@@ -89,6 +93,7 @@ class ZkBrokerNode:
 
     __slots__ = (
         "_consume",
+        "_disk_id",
         "_fetched",
         "_follow",
         "_is_over",
@@ -125,6 +130,8 @@ class ZkBrokerNode:
         # Rule fenced_serves_nobody.
         self._serves_anyway = not rules.fenced_serves_nobody
         self._is_over = False
+        self._disk_id: int | None = None
+        """The broker id on its disk, if there is one."""
         self._sources = self.server.clients.sources
         self._fetched = self.replicas.fetchers.fetched
         self._follow = self.server.fetching.follow
@@ -189,18 +196,24 @@ class ZkBrokerNode:
         self.life.refused(why, effects)
 
     def ended(self, reason: str, effects: Effects) -> None:
-        """The life is over: what the disk needs for a clean start is made durable, then EXIT."""
+        """The life is over: what the disk needs for a clean start is made durable, then EXIT.
+
+        Logs that are not recovered yet make no clean start: the next one recovers them.
+        """
         self._is_over = True
         self._registration.close(effects)
-        self.replicas.checkpoint(effects)
-        effects.append((WRITE, CLEAN_STOP, True))
+        if self.replicas.are_loaded:
+            self.replicas.checkpoint(effects)
+            effects.append((WRITE, CLEAN_STOP, True))
         names = (META_PROPERTIES, HIGH_WATERMARKS, CLEAN_STOP, *self.replicas.log_names())
         effects.append((SYNC, names, (_BROKER, reason)))
 
     # Events.
 
     def _request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        if kind in TELLING:
+        if kind == _VERSIONS and message.by_node:
+            self.server.negotiate(source, message, effects)
+        elif kind in TELLING:
             self._be_told(now, source, message, effects)
         elif kind in _OF_BROKERS:
             self.controller.request(now, source, kind, message, effects)
@@ -258,6 +271,9 @@ class ZkBrokerNode:
             self._start(message, effects)
         elif kind == STOP:
             self.life.stop(now, effects)
+        elif kind == RECOVERED:
+            self.life.recovered(effects)
+            self._loaded(message, effects)
         elif kind != SYNCED:
             self.server.answered(now, kind, message, effects)
 
@@ -299,11 +315,20 @@ class ZkBrokerNode:
             effects.append((EXIT, words))
             return
         situation.incarnation_id = contents.incarnation_id
+        self._disk_id = None if meta is None else meta.node_id
+        is_used = bool(contents.logs or contents.topics)
+        is_unclean = is_used and not contents.files.get(CLEAN_STOP, False)
         effects.append((WRITE, CLEAN_STOP, False))
-        self.replicas.start(contents)
-        is_unclean = bool(contents.logs) and not contents.files.get(CLEAN_STOP, False)
         self.life.start(is_unclean=is_unclean, effects=effects)
-        self._registration.start(None if meta is None else meta.node_id, effects)
+        if is_unclean:
+            effects.append((RECOVER,))
+        else:
+            self._loaded(contents, effects)
+
+    def _loaded(self, contents: Contents, effects: Effects) -> None:
+        """Register: the logs are known."""
+        self.replicas.load(contents)
+        self._registration.start(self._disk_id, effects)
 
     def _new_server(self, codec: CommitCodec) -> Server:
         blocks = ProducerIdZnode(self.situation)

@@ -83,12 +83,12 @@ class ZkLifeCycle:
         """The time until which it serves clients, unless it hears otherwise; 0: it does not."""
 
     def start(self, *, is_unclean: bool, effects: Effects) -> None:
-        """Begin. Logs are taken as they are found, so recovery has nothing more to do."""
-        if is_unclean:
-            self._move(Trigger.STARTED_UNCLEAN, effects)
-            self._move(Trigger.RECOVERED, effects)
-        else:
-            self._move(Trigger.STARTED_CLEAN, effects)
+        """Begin; after a crash, with the recovery of the logs, which `recovered` ends."""
+        self._move(Trigger.STARTED_UNCLEAN if is_unclean else Trigger.STARTED_CLEAN, effects)
+
+    def recovered(self, effects: Effects) -> None:
+        """The logs are as they were before the crash, but for what is torn at their ends."""
+        self._move(Trigger.RECOVERED, effects)
 
     def registered(self, now: int, effects: Effects) -> None:
         """The broker is registered, under an incarnation id that the situation has."""

@@ -44,6 +44,7 @@ TRANSITIONS: Final[Mapping[tuple[BrokerState, Trigger], BrokerState]] = {
     (_DOWN, Trigger.STARTED_CLEAN): _REGISTERING,
     (_DOWN, Trigger.STARTED_UNCLEAN): _RECOVERING,
     (_RECOVERING, Trigger.RECOVERED): _REGISTERING,
+    (_RECOVERING, Trigger.STOPPED): _DOWN,
     (_REGISTERING, Trigger.REGISTERED): _FENCED,
     (_REGISTERING, Trigger.REFUSED): _DOWN,
     (_REGISTERING, Trigger.STOPPED): _DOWN,

@@ -41,6 +41,7 @@ class ZkSituation(Situation):
         # Rule member_incarnations_checked.
         names_incarnations = rules.member_incarnations_checked and self.speaks_heartbeats
         self.level = LEVEL_EPOCHS if names_incarnations else LEVEL_REGISTRATION
+        self.offered_level = self.fetch_level = self.level
 
     def min_insync_replicas(self, topic: str) -> int:
         """Return the value in force; before its settings are read, more than any ISR has."""

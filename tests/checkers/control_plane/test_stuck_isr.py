@@ -67,6 +67,11 @@ def test_a_replica_that_is_fenced_stopping_or_behind_is_not_stuck() -> None:
     assert found(lines="broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == ([], "")
 
 
+def test_a_replica_that_a_reassignment_removes_need_not_come_back() -> None:
+    """On ZooKeeper it leaves the ISR before it leaves the replicas."""
+    assert found(LOG.replace("8 change t-0", "8 change t-0 removing 2")) == ([], "")
+
+
 def test_before_the_bound_has_passed_it_is_unknown() -> None:
     late = (("kill", "broker-2", 9900), ("kill", "broker-1", 23000))
     stuck, doubt = found(events=late)

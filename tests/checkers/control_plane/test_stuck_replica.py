@@ -100,6 +100,7 @@ def test_a_topic_that_was_deleted_is_judged_as_long_as_it_lived() -> None:
         "100 leader 1000 at 30000",
         "100 change m-0 replicas 1,2 at 30000",
         "100 change m-0 replicas 1,2,3 adding 3 at 13000",
+        "100 change m-0 replicas 1,2,3 removing 3 at 13000",
     ],
 )
 def test_whatever_changes_begins_the_bound_anew(lines: str) -> None:

@@ -135,6 +135,21 @@ def test_an_ephemeral_znode_without_its_session_is_told() -> None:
     assert cases(orphan_ephemerals, lives, stored(ONE, "/a")) == 1
 
 
+def test_a_session_that_ended_with_ephemeral_znodes_is_a_case_on_each_server() -> None:
+    ended = [
+        logged(node, 8, "closeSession", path, session=0x17, item=item)
+        for node in (ONE, TWO)
+        for item, path in enumerate(("/e", "/f"))
+    ]
+    assert sentences(orphan_ephemerals, *ended, stored(ONE, "/a")) == []
+    assert cases(orphan_ephemerals, *ended) == 2
+    bare = logged(ONE, 9, "closeSession", session=0x18)
+    assert cases(orphan_ephemerals, *ended, bare) == 2
+    kept = stored(TWO, "/f", ephemeral_owner=0x17, session_open=False, czxid=0x30)
+    assert only(sentences(orphan_ephemerals, *ended, kept)).startswith("server-2 has /f")
+    assert cases(orphan_ephemerals, *ended, kept) == 3
+
+
 def test_random_trees_differ_where_a_plain_comparison_says_so() -> None:
     for seed in range(60):
         random = Random(seed)

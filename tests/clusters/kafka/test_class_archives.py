@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.warden import Warden
-from clusters.kafka import class_archives as module
-from clusters.kafka.class_archives import class_archives
+from clusters.kafka import preparation as module
 from clusters.kafka.launch import server_command
+from clusters.kafka.preparation import class_archives
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KRAFT_ROLES, KafkaSpec, Role
 from clusters.provision.class_archives import _read

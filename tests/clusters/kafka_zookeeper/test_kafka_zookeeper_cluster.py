@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from clusters.abilities import (
@@ -21,6 +22,7 @@ from clusters.abilities import (
 )
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
+from clusters.kafka.configuration import Listener
 from clusters.kafka_port import Administers, BrokerCluster, Registers, TopicSpec
 from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
 from clusters.kafka_zookeeper.driver import DRIVER
@@ -33,7 +35,7 @@ from history.failure import HarnessError
 pytestmark = pytest.mark.kafka
 
 Until = Callable[..., bool]
-SPEC = KafkaZooKeeperSpec(brokers=2)
+SPEC = KafkaZooKeeperSpec(brokers=2, control_plane_listener=True)
 SERVER, FIRST, SECOND = SPEC.nodes
 
 
@@ -132,6 +134,16 @@ def test_every_link_leads_where_a_node_answers(cluster: KafkaZooKeeperCluster) -
     assert {(FIRST, SERVER), (SECOND, SERVER), (FIRST, SECOND), ("clients", FIRST)} <= ways
     assert ("clients", SERVER) not in ways
     assert all(cluster.answers(node, timeout_s=5.0) for node in cluster.nodes)
+
+
+def test_the_controller_dials_the_others_on_a_listener_of_its_own(
+    cluster: KafkaZooKeeperCluster,
+) -> None:
+    other = SECOND if controller(cluster) == FIRST else FIRST
+    port = cluster.port_of(other, Listener.CONTROL_PLANE)
+    dialled = [one.raddr.port for one in psutil.net_connections("tcp") if one.raddr]
+    assert port in dialled
+    assert port in [one.port for one in cluster.links() if one.target == other]
 
 
 def test_the_disks_tell_of_replicas(cluster: KafkaZooKeeperCluster, tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from clusters.kafka.configuration import nodes_of
+from clusters.kafka.configuration import links_between, nodes_of
 from clusters.kafka_port import KafkaSpec
-from clusters.kafka_zookeeper.configuration import properties, session_timeout_ms
+from clusters.kafka_zookeeper.configuration import (
+    properties,
+    refuse_control_plane,
+    session_timeout_ms,
+)
 from clusters.kafka_zookeeper.releases import is_here
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
@@ -142,6 +146,36 @@ def test_brokers_are_told_the_servers_and_what_is_set_wins() -> None:
     assert (told["min.insync.replicas"], session_timeout_ms(spec)) == ("2", 9000)
     assert told["listeners"] == "CLIENT://127.0.0.1:3,REPL://127.0.0.1:4"
     assert not {"process.roles", "node.id", "controller.quorum.voters"}.intersection(told)
+
+
+def test_the_controller_may_tell_brokers_on_a_listener_of_its_own() -> None:
+    spec = KafkaZooKeeperSpec(brokers=2, control_plane_listener=True)
+    nodes = nodes_of(spec, ports=lambda count: tuple(range(1, count + 1)))
+    told = properties(spec, nodes[1], servers=[], data=Path("/d"), version="3.9.2")
+    assert told["control.plane.listener.name"] == "CONTROL_PLANE"
+    assert told["inter.broker.listener.name"] == "REPL"
+    assert told["advertised.listeners"].split(",")[1:] == [
+        "REPL://broker-2.repl:5",
+        "CONTROL_PLANE://broker-2.repl:6",
+    ]
+    between = [(one.source, one.target, one.port) for one in links_between(nodes)]
+    assert between == [
+        *(("broker-2", "broker-1", 2), ("broker-2", "broker-1", 3)),
+        *(("broker-1", "broker-2", 5), ("broker-1", "broker-2", 6)),
+        *(("clients", "broker-1", 1), ("clients", "broker-2", 4)),
+    ]
+    plain = KafkaZooKeeperSpec()
+    (node, *_) = nodes_of(plain, ports=lambda count: tuple(range(count)))
+    without = properties(plain, node, servers=[], data=Path("/d"), version="3.9.2")
+    assert "control.plane.listener.name" not in without
+
+
+def test_a_release_that_has_no_such_listener_is_refused() -> None:
+    spec = KafkaZooKeeperSpec(control_plane_listener=True)
+    refuse_control_plane(spec, "2.2.2")
+    refuse_control_plane(KafkaZooKeeperSpec(), "2.1.1")
+    with pytest.raises(UsageError, match=r"Kafka 2\.1\.1 has no control\.plane\.listener\.name"):
+        refuse_control_plane(spec, "2.1.1")
 
 
 def test_every_target_that_it_draws_is_one(tmp_path: Path) -> None:

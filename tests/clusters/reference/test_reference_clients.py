@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 import kafka
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupState,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as KafkaPythonTopic
@@ -96,6 +103,24 @@ def test_kafka_python_is_told_at_once_that_groups_have_no_members_here(servers: 
             consumer.poll(10_000)
     finally:
         consumer.close(autocommit=False)
+
+
+def test_both_clients_list_the_groups_that_have_committed(servers: str) -> None:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "listed", **_QUIET})
+    consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+    consumer.close()
+    of_librdkafka = AdminClient({"bootstrap.servers": servers, **_QUIET})
+    for wanted in (set(), {ConsumerGroupState.EMPTY}):
+        found = of_librdkafka.list_consumer_groups(states=wanted).result(20)
+        assert ("listed", ConsumerGroupState.EMPTY) in {(g.group_id, g.state) for g in found.valid}
+        assert not found.errors
+    busy = of_librdkafka.list_consumer_groups(states={ConsumerGroupState.STABLE}).result(20)
+    assert busy.valid == []
+    of_python = KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        assert "listed" in {group for group, _ in of_python.list_consumer_groups()}
+    finally:
+        of_python.close()
 
 
 def test_who_wants_transactions_gives_up_at_once(servers: str) -> None:

@@ -1,6 +1,8 @@
 """A cluster of processes is upgraded by UpdateFeatures: what is spoken changes with the level."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -9,39 +11,52 @@ from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka_port import KafkaSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from clusters.reference.codec.entities import built, request_type, response_type
 from clusters.reference.driver import ReferenceCluster
 from history.clock import Clock
+from history.failure import HarnessError
 
 pytestmark = pytest.mark.slow
 
-ONE, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
+ONE, TWO, CONTROLLER = NodeName("broker-1"), NodeName("broker-2"), NodeName("controller-1")
 _VERSIONS, _FEATURES = 18, 57
 
 Until = Callable[..., bool]
 
 
-@pytest.fixture
-def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Address, Address]]:
-    """The broker and the controller of a cluster of the lowest level."""
+@contextmanager
+def started(directory: Path, *, brokers: int, **settings: str) -> Iterator[ReferenceCluster]:
+    """A cluster of the lowest level."""
     with Warden(run_id="levels") as warden:
         cluster = ReferenceCluster(
-            KafkaSpec(brokers=1, metadata_version="1"),
+            KafkaSpec(brokers=brokers, metadata_version="1", settings=settings),
             host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
+            directory=directory,
             clock=Clock.start(),
         )
         try:
             cluster.start()
-            yield (
-                (LOOPBACK, cluster.port_of(ONE, Listener.CLIENT)),
-                (LOOPBACK, cluster.port_of(CONTROLLER, Listener.CONTROLLER)),
-            )
+            yield cluster
         finally:
             cluster.stop()
+
+
+def addresses_of(cluster: ReferenceCluster) -> tuple[Address, Address]:
+    """The first broker and the controller."""
+    return (
+        (LOOPBACK, cluster.port_of(ONE, Listener.CLIENT)),
+        (LOOPBACK, cluster.port_of(CONTROLLER, Listener.CONTROLLER)),
+    )
+
+
+@pytest.fixture
+def addresses(tmp_path: Path) -> Iterator[tuple[Address, Address]]:
+    """The broker and the controller of a cluster of the lowest level."""
+    with started(tmp_path, brokers=1) as cluster:
+        yield addresses_of(cluster)
 
 
 def _offered(address: Address) -> tuple[int, int]:
@@ -104,3 +119,25 @@ def test_v05_connections_are_closed_so_that_clients_negotiate_again(
             return False
 
         assert until(is_closed)
+
+
+def test_v05_brokers_negotiate_with_each_other_again(tmp_path: Path, until: Until) -> None:
+    """From level 2 on a follower joins the ISR only by fetches that name its broker epoch."""
+    with started(tmp_path, brokers=2, **{"replica.lag.time.max.ms": "1000"}) as cluster:
+        cluster.create_topics([TopicSpec(name="t", assignment=((1, 2),))])
+
+        def has_isr(*isr: int) -> bool:
+            try:
+                seen = cluster.view().partitions.get("t-0")
+            except HarnessError:
+                return False
+            return seen is not None and set(seen.isr) == set(isr)
+
+        assert until(lambda: has_isr(1, 2))
+        broker, controller = addresses_of(cluster)
+        assert _updated(controller, 3) == 0
+        assert until(lambda: _offered(broker) == (3, 15))
+        cluster.pause_node(TWO)
+        assert until(lambda: has_isr(1))
+        cluster.resume_node(TWO)
+        assert until(lambda: has_isr(1, 2))

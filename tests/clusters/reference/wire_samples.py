@@ -125,7 +125,9 @@ _FETCHED = data.FetchResponse(
 )
 _HEARTBEAT = control.BrokerHeartbeatRequest(1, 1, 7, 41, 3, 1)
 _BEATEN = control.BrokerHeartbeatResponse(1, 0, 1002, 3, True, 18_000, -1)
-_ALTER = control.AlterPartitionRequest(1, 1, 7, 3, (_ITEM, replace(_ITEM, key=(TOPIC_ID, 0))))
+_ALTER = control.AlterPartitionRequest(
+    1, 1, 7, 3, (_ITEM, replace(_ITEM, key=(TOPIC_ID, 0), recovering=True))
+)
 
 EXCHANGES = {
     "Vote": (quorum.VoteRequest(1, 6, 1001, 5, 40), quorum.VoteResponse(1, 1002, 6, -1, True)),
@@ -150,11 +152,11 @@ EXCHANGES = {
         quorum.MetadataFetchResponse(1, 74, 7, -1, -1, (), -1, -1, 40, 2),
     ),
     "FetchSnapshot": (
-        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 0),
-        quorum.FetchSnapshotResponse(1, 0, 6, 1001, SNAPSHOT),
+        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 0, 1 << 20),
+        quorum.FetchSnapshotResponse(1, 0, 6, 1001, 8, 3, b"a piece"),
     ),
     "FetchSnapshot-none": (
-        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 0),
+        quorum.FetchSnapshotRequest(1, 2, 6, 40, 2, 9, 7),
         quorum.FetchSnapshotResponse(1, 98, 6, 1001),
     ),
     "BrokerRegistration": (
@@ -195,7 +197,7 @@ EXCHANGES = {
             1,
             0,
             (
-                replace(_ITEM, isr_epochs=(), leader_id=1),
+                replace(_ITEM, isr_epochs=(), leader_id=1, recovering=True),
                 replace(_ITEM, key=(TOPIC_ID, 0), isr=(), isr_epochs=(), error=107),
             ),
         ),

@@ -11,8 +11,8 @@ from clusters.stage import Stage
 from clusters.targets import NotNowError
 from clusters.zookeeper.view import EnsembleView, ServerState, first_view
 from history.failure import SpecError
-from nemesis.condition_words import parse_condition
 from nemesis.targets import Scene, parse_target, resolve, target_data
+from nemesis.verbs.await_condition import parse_condition
 
 NODES = tuple(NodeName(f"server-{number}") for number in (1, 2, 3))
 STAGE = Stage(nodes=NODES, system="zookeeper")

@@ -62,6 +62,15 @@ def test_a_name_is_added_to_a_directory(tmp_path: Path) -> None:
     assert watch.has_changed
 
 
+def test_a_file_whose_name_fits_a_pattern_changes(tmp_path: Path) -> None:
+    (tmp_path / "snapshot.1").write_text("")
+    watch = FileWatch(tmp_path / "snapshot.*")
+    (tmp_path / "log.2").write_text("")
+    assert not watch.has_changed
+    (tmp_path / "snapshot.2").write_text("")
+    assert watch.has_changed
+
+
 def test_it_goes_on_at_the_first_look_after_the_change(tmp_path: Path) -> None:
     path = tmp_path / "currentEpoch"
     time = StoppedTime(then=lambda: path.write_text("1"))

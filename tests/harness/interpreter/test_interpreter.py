@@ -532,6 +532,26 @@ def test_a_drawn_delay_that_meets_no_frame_is_written_down_and_no_shortfall(tmp_
     assert {row["kind"] for row in rows} == {"delay", "restart"}
 
 
+def test_a_drawn_bound_that_an_idle_node_never_reaches_is_lifted_and_no_shortfall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def idle(cluster: FakeCluster, node: NodeName, share: float) -> str:
+        cluster.calls.append(f"throttle {node} {share:g}")
+        raise HarnessError(f"{node}: it was not held back")
+
+    monkeypatch.setattr(FakeCluster, "throttle_node", idle)
+    spec = MixSpec(faults=("throttle",), gap_s=(0.0, 0.0), duration_s=(0.1, 0.1))
+    with bench(tmp_path) as b:
+        b.interpreter.perform_mix(Mix(spec, random.Random(1), ("t-0",)), time_limit_s=1)
+        b.interpreter.heal(limit_s=10)
+        assert b.interpreter.shortfalls == []
+        begun = [call for call in b.cluster.calls if call.startswith("throttle")]
+        assert len(begun) > 1
+        assert sum(call.startswith("unthrottle") for call in b.cluster.calls) == len(begun)
+        rows = b.faults().to_pylist()
+    assert all(row["effect_ns"] is None and row["end_ns"] is not None for row in rows)
+
+
 def test_a_replayed_delay_draws_what_the_performed_one_drew(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         b.interpreter.perform_play(

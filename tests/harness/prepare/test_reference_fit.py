@@ -14,6 +14,7 @@ from harness.prepare import default_cluster as default_cluster_module
 from harness.prepare.default_cluster import default_cluster
 from harness.prepare.reference import (
     fitted_to_reference,
+    refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     rules_without,
 )
@@ -69,6 +70,15 @@ def test_what_only_kafka_has_is_refused_with_its_place(tmp_path: Path) -> None:
     line = 1 + text.splitlines().index("  quorum: dynamic")
     with pytest.raises(UsageError, match=rf":{line}: cluster\.quorum: .* static quorum alone$"):
         refuse_what_is_kafkas(load_scenario(path, []))
+
+
+def test_a_stock_client_does_not_read_in_virtual_time(tmp_path: Path) -> None:
+    text = find_scenario("visibility").read_text()
+    path = tmp_path / "stock.yaml"
+    path.write_text(text.replace("kind: metadata", "kind: metadata\n    reader: librdkafka"))
+    with pytest.raises(UsageError, match="librdkafka is no client in virtual time"):
+        refuse_unsimulated_clients(load_scenario(path, []))
+    refuse_unsimulated_clients(load_scenario(find_scenario("visibility"), []))
 
 
 def test_a_rule_that_is_not_there_is_refused_with_the_nearest_one() -> None:

@@ -76,7 +76,7 @@ def test_a_scenario_is_read_as_written(tmp_path: Path) -> None:
         ("gap: [1s, 2s]", "gap: [2s, 1s]", "trial.yaml:16: nemesis.gap: the first duration"),
         ("gap: [1s, 2s]", "targets: [broker-9]", "'broker-9' is no target here"),
         ("brokers: 3", "brokers: 2", "trial.yaml:10: topics[1].replicas[1]: different brokers"),
-        ("brokers: 3", "brokers: 3\n  controllers: 2", "1 or 3 controllers, found 2"),
+        ("brokers: 3", "brokers: 3\n  controllers: 2", "1, 3 or 5 controllers, found 2"),
         ("brokers: 3", "brokers: 3\n  quorum: elastic", "'static' or 'dynamic', found 'elastic'"),
         ("kafka: 3.9.2", "kafka: 3.9", "quote it: '3.9'"),
         ("partitions: 2", "partitions: 0", "trial.yaml:9: topics[0].partitions: 1 or more"),

@@ -85,6 +85,13 @@ def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
     assert {"epoch-went-back", "illegal-transition"} <= violated(verdict)
 
 
+def test_k13_no_controller_tells_a_broker_anything_by_the_apis_of_before(tmp_path: Path) -> None:
+    tape = sealed_table(stored(drawn_plan(2), tmp_path / "run").run, "wire")
+    apis = dict(zip(tape["api_key"].to_pylist(), tape["api"].to_pylist(), strict=True))
+    assert {"AlterPartition", "BrokerRegistration", "BrokerHeartbeat", "Fetch"} <= {*apis.values()}
+    assert apis.keys().isdisjoint({4, 5, 6, 7})
+
+
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_clean_trial_is_not_accused(seed: int, tmp_path: Path) -> None:
     assert not violated(judged(stored(drawn_plan(seed), tmp_path / "run")))

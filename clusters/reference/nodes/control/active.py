@@ -51,6 +51,7 @@ from clusters.reference.nodes.rules import Rules
 __all__ = ["REQUESTS", "ActiveController"]
 
 _HEARTBEAT: Final = BrokerHeartbeatRequest.kind
+_REGISTRATION: Final = BrokerRegistrationRequest.kind
 _LIST: Final = ListReassignmentsRequest.kind
 _INACTIVE: Final = -1
 
@@ -259,6 +260,7 @@ class ActiveController:
             epoch=self._epoch,
             offset=self._voter.log.end,
             expired=self._sessions.leases.over(now, image),
+            in_use=self._sessions.in_use(),
         )
 
     def _decided(self, undecided: _Undecided, effects: Effects) -> None:
@@ -329,7 +331,10 @@ class ActiveController:
 
     def _decide_waiting(self, now: int, waiting: Waiting, effects: Effects) -> bool:
         """Decide a request; whether its batch was appended, else it is answered."""
-        view, request = self._view(now), waiting.request
+        request = waiting.request
+        if request.kind == _REGISTRATION:
+            self._sessions.asked_for(now, self._replayer.image, request)
+        view = self._view(now)
         if request.kind == _HEARTBEAT:
             return self._decide_heartbeat(now, view, waiting, effects)
         decision = _DECISIONS[request.kind](view, request)

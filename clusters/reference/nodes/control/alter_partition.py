@@ -3,7 +3,7 @@
 Versions 2 and 3 differ in that 3 has the broker epoch of each member. The checks and their order
 are those of Kafka's `ReplicationControlManager.validateAlterPartitionData`.
 
-Source: KIP-497, KIP-841 (eligible members), KIP-903 (their epochs).
+Source: KIP-497, KIP-704 (recovery), KIP-841 (eligible members), KIP-903 (their epochs).
 """
 
 from dataclasses import replace
@@ -85,7 +85,10 @@ def _late(
 
 
 def _wrong(item: AlterPartitionItem, old: PartitionImage) -> Error:
-    """Return an error unless it is an ISR at all, of this partition under this leader."""
+    """Return an error unless it is an ISR at all, of this partition under this leader.
+
+    A leader that recovers is alone in the ISR, and one that has recovered does not recover again.
+    """
     isr = item.isr
     sound = (
         isr
@@ -93,6 +96,7 @@ def _wrong(item: AlterPartitionItem, old: PartitionImage) -> Error:
         and set(isr) <= set(old.replicas)
         and (old.leader in isr or old.leader < 0)
         and len(item.isr_epochs) in (0, len(isr))
+        and (not item.recovering or (old.recovering and len(isr) == 1))
     )
     return Error.NONE if sound else Error.INVALID_REQUEST
 
@@ -134,6 +138,7 @@ def _accepted(
         (),
         Error.NEW_LEADER_ELECTED if moved else Error.NONE,
         new.leader,
+        new.recovering,
     )
     return answer, record
 
@@ -141,9 +146,8 @@ def _accepted(
 def _record(
     view: DecisionView, item: AlterPartitionItem, old: PartitionImage, completed: Completion | None
 ) -> PartitionChangeRecord | None:
-    # The leader has an ISR again that it proposed itself: an unclean election is over.
     if completed is None:
-        return change(view, item.key, old, isr=item.isr, recovering=False)
+        return change(view, item.key, old, isr=item.isr, recovering=item.recovering)
     return change(
         view,
         item.key,
@@ -153,5 +157,5 @@ def _record(
         replicas=completed.replicas,
         adding=(),
         removing=(),
-        recovering=False,
+        recovering=item.recovering,
     )

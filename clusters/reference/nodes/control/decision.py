@@ -25,6 +25,8 @@ class DecisionView:
     """The offset at which the first record of the decision will be."""
     expired: tuple[int, ...] = ()
     """Unfenced brokers whose lease is over: none of them is elected now."""
+    in_use: tuple[int, ...] = ()
+    """Ids that another process than the registered one asks for, which is alive for certain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

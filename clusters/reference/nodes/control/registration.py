@@ -1,5 +1,8 @@
 """Registration of brokers: who gets a broker epoch, and who is refused.
 
+An id that is in use is refused for good. While a lease lasts whose holder may be dead, nothing is
+decided yet, and the answer is to ask again (decision 40).
+
 Source: KIP-631, "Registration and Heartbeats"; Kafka's `ClusterControlManager.registerBroker`.
 """
 
@@ -44,7 +47,8 @@ def _refusal(view: DecisionView, request: BrokerRegistrationRequest) -> Error:
     known = view.image.brokers.get(request.broker_id)
     # Rule live_id_refused.
     if view.rules.live_id_refused and known is not None and _held(view, known, request):
-        return Error.DUPLICATE_BROKER_REGISTRATION
+        in_use = request.broker_id in view.in_use
+        return Error.DUPLICATE_BROKER_REGISTRATION if in_use else Error.REQUEST_TIMED_OUT
     # Rule features_checked.
     if view.rules.features_checked and not _supports_all(view, request):
         return Error.UNSUPPORTED_VERSION
@@ -52,7 +56,7 @@ def _refusal(view: DecisionView, request: BrokerRegistrationRequest) -> Error:
 
 
 def _held(view: DecisionView, known: Registration, request: BrokerRegistrationRequest) -> bool:
-    """Return whether another incarnation is alive under this id."""
+    """Return whether the lease of another incarnation lasts under this id."""
     alive = not known.fenced and known.broker_id not in view.expired
     return alive and known.incarnation_id != request.incarnation_id
 

@@ -4,10 +4,12 @@ Source: KIP-631, "Registration and Heartbeats"; Kafka's `BrokerHeartbeatManager`
 that a broker that leaves is let go once those that stay have learnt who leads instead.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import MS, Configuration
+from clusters.reference.nodes.control.contests import Contests
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
@@ -18,6 +20,7 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
 )
 from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
@@ -35,12 +38,21 @@ _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 class Sessions:
     """The state of brokers that is not in the log; it begins anew with each active controller."""
 
-    __slots__ = ("_configuration", "_left_at", "_rules", "_since", "leases", "visibility")
+    __slots__ = (
+        "_configuration",
+        "_contests",
+        "_left_at",
+        "_rules",
+        "_since",
+        "leases",
+        "visibility",
+    )
 
     def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
         self._configuration = configuration
         self._rules = rules
         self.leases = _Leases(configuration.lease_timeout_ns, alarm)
+        self._contests = Contests(configuration.lease_timeout_ns)
         self.visibility = Visibility(rules)
         self._left_at: dict[int, int] = {}
         self._since = 0
@@ -48,6 +60,7 @@ class Sessions:
     def restart(self, now: int, image: MetadataImage) -> None:
         """Begin anew: this controller is active from here on."""
         self.leases.restart(now, image)
+        self._contests.restart()
         self.visibility.restart(image)
         self._left_at.clear()
         self._since = image.offset
@@ -56,6 +69,7 @@ class Sessions:
         """A committed record; some of them begin something that heartbeats are held against."""
         if isinstance(record, RegisterBrokerRecord):
             self.leases.forget(record.broker_id)
+            self._contests.forget(record.broker_id)
             self.visibility.forget(record.broker_id)
         elif isinstance(record, BrokerRegistrationChangeRecord):
             self.leases.unfenced()
@@ -65,6 +79,15 @@ class Sessions:
         else:
             return
         self.visibility.update(image)
+
+    def asked_for(self, now: int, image: MetadataImage, request: BrokerRegistrationRequest) -> None:
+        """A process asks for an id that may be another one's."""
+        if request.broker_id in image.brokers:
+            self._contests.ask(now, request.broker_id, request.incarnation_id)
+
+    def in_use(self) -> tuple[int, ...]:
+        """The ids that were asked for and whose holder is alive for certain."""
+        return self._contests.lost(self.leases.ends)
 
     def is_stale(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
         """Return whether a sender other than the registered incarnation sends it."""
@@ -162,6 +185,11 @@ class _Leases:
         self._length_ns = length_ns
         self.none_before_ns = 0
         """The time before which no lease of an unfenced broker is over."""
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """The time at which each lease ends, by broker."""
+        return self._ends
 
     def restart(self, now: int, image: MetadataImage) -> None:
         """Begin as a new active controller: every broker counts as heard of at this moment."""

@@ -1,4 +1,4 @@
-"""The answers of any broker to clients about the cluster and their offsets: kinds 60 to 71."""
+"""The answers of any broker to clients about the cluster and their offsets: kinds 60 to 73."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -10,6 +10,8 @@ __all__ = [
     "DescribeConfigsResponse",
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
+    "ListGroupsRequest",
+    "ListGroupsResponse",
     "MetadataRequest",
     "MetadataResponse",
     "OffsetCommitRequest",
@@ -86,6 +88,8 @@ class ApiVersionsRequest:
 
     kind: ClassVar[int] = 64
     correlation: int
+    by_node: bool = False
+    """True if another broker asks, before it fetches: it is answered at once, fenced or not."""
 
 
 @dataclass(slots=True)
@@ -156,3 +160,23 @@ class OffsetFetchResponse:
     correlation: int
     error: int
     offsets: tuple[tuple[str, int, int, int, str, int], ...] = field(default=())
+
+
+@dataclass(slots=True)
+class ListGroupsRequest:
+    """A request for the groups that the node coordinates; empty: of whatever state and type."""
+
+    kind: ClassVar[int] = 72
+    correlation: int
+    states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class ListGroupsResponse:
+    """The names of the groups, each of which is empty: none has members here."""
+
+    kind: ClassVar[int] = 73
+    correlation: int
+    error: int
+    groups: tuple[str, ...] = ()

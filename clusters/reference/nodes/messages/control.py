@@ -113,6 +113,8 @@ class AlterPartitionItem:
     """The broker epoch of each member; empty before version 3, -1: not checked."""
     error: int = 0
     leader_id: int = -1
+    recovering: bool = False
+    """LeaderRecoveryState: the leader has not recovered from its unclean election (KIP-704)."""
 
 
 @dataclass(slots=True)

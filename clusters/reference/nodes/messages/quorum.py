@@ -1,9 +1,9 @@
 """Voters and observers of the metadata quorum (KIP-595): kinds 10 to 19."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from clusters.node_port.storage import MetadataBatch, Snapshot
+from clusters.node_port.storage import MetadataBatch
 
 __all__ = [
     "BeginQuorumEpochRequest",
@@ -133,16 +133,22 @@ class FetchSnapshotRequest:
     end_offset: int
     snapshot_epoch: int
     position: int
-    """0-based, in records in the simulator's messages, in bytes on the wire."""
+    """The position of the piece, 0-based: in records in virtual time, in bytes on the wire."""
+    size_max: int
+    """The largest piece that is welcome."""
 
 
 @dataclass(slots=True)
 class FetchSnapshotResponse:
-    """The snapshot; whole, since ours are small."""
+    """A piece of the snapshot, from the position on that was asked for."""
 
     kind: ClassVar[int] = 19
     correlation: int
     error: int
     epoch: int
     leader_id: int
-    snapshot: Snapshot | None = None
+    size: int = 0
+    """The size of the whole snapshot."""
+    position: int = 0
+    piece: Any = None
+    """Bytes, in virtual time a tuple of records; None with an error."""

@@ -3,7 +3,8 @@
 What is fetched has to fit: a batch that does not begin where the log ends is not taken. A leader
 that finds the logs apart says up to where it has the fetcher's last epoch, and the fetcher cuts its
 log to what both can share; round by round they meet (KIP-595). What the leader has dropped comes as
-a snapshot (KIP-630), which is durable before the log begins at it.
+a snapshot (KIP-630), which is durable before the log begins at it. It comes in pieces: one that was
+lost is asked for again, and what another leader sends begins with the first one.
 """
 
 from clusters.node_port.alarm import Alarm
@@ -18,6 +19,7 @@ from clusters.reference.nodes.messages.quorum import (
 )
 from clusters.reference.nodes.quorum.exchange import Exchange
 from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, MetadataLog
+from clusters.reference.nodes.quorum.snapshots import Download, SnapshotCodec
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["Fetcher"]
@@ -29,25 +31,33 @@ class Fetcher:
     __slots__ = (
         "_arrivals",
         "_arriving",
+        "_codec",
         "_configuration",
         "_correlation",
+        "_download",
         "_is_voter",
         "_log",
         "_rules",
-        "_wanted",
         "exchange",
     )
 
     def __init__(
-        self, configuration: Configuration, rules: Rules, log: MetadataLog, alarm: Alarm
+        self,
+        configuration: Configuration,
+        rules: Rules,
+        *,
+        log: MetadataLog,
+        alarm: Alarm,
+        codec: SnapshotCodec,
     ) -> None:
+        self._codec = codec
         self._configuration = configuration
         self._is_voter = configuration.is_controller
         self._rules = rules
         self._log = log
         self._correlation = 0
-        self._wanted: tuple[int, int] | None = None
-        """(end offset, epoch) of the snapshot to fetch before any records."""
+        self._download: Download | None = None
+        """The snapshot to fetch before any records."""
         self._arriving: Snapshot | None = None
         """A snapshot that is not durable yet."""
         self._arrivals = 0
@@ -60,7 +70,7 @@ class Fetcher:
 
     def forget(self) -> None:
         """Forget what was asked before: another leader answers from here on."""
-        self._wanted = None
+        self._download = None
         self._arriving = None
         self.exchange.forget()
 
@@ -69,11 +79,11 @@ class Fetcher:
         if now < self.exchange.due_at or self._arriving is not None:
             return
         self._correlation += 1
-        if self._wanted is None:
+        if self._download is None:
             effects.append((SEND, target, self._fetch(epoch)))
             self.exchange.sent(self._correlation, now + self._patience_ns)
         else:
-            effects.append((SEND, target, self._fetch_snapshot(epoch, *self._wanted)))
+            effects.append((SEND, target, self._fetch_snapshot(epoch, self._download)))
             bound = self._configuration.quorum_request_timeout_ns
             self.exchange.sent(self._correlation, now + bound)
 
@@ -94,7 +104,9 @@ class Fetcher:
         if response.diverging_end_offset >= 0:
             self._truncate(response.diverging_epoch, response.diverging_end_offset, effects)
         elif response.snapshot_end_offset >= 0:
-            self._wanted = (response.snapshot_end_offset, response.snapshot_epoch)
+            self._download = Download(
+                response.snapshot_end_offset, response.snapshot_epoch, leader_epoch=response.epoch
+            )
         else:
             for batch in response.batches:
                 if batch.base_offset == self._log.end:
@@ -107,9 +119,21 @@ class Fetcher:
             self.exchange.succeed()
 
     def take_snapshot(self, now: int, response: FetchSnapshotResponse, effects: Effects) -> None:
-        """Store the leader's snapshot, unless the log has gone past it."""
-        snapshot = response.snapshot
-        self._wanted = None
+        """Take a piece of the leader's snapshot; store it with the last one.
+
+        What cannot be used, or what the log has gone past, is dropped: a fetch says what there is.
+        """
+        download, self._download = self._download, None
+        if download is None or not download.take(response):
+            self.exchange.pause(now)
+            return
+        if download.position < response.size:
+            self._download = download
+            self.exchange.succeed()
+            return
+        snapshot = self._codec.decoded(
+            download.data, end_offset=download.end_offset, epoch=download.epoch
+        )
         if snapshot is None or snapshot.end_offset <= self._log.start:
             self.exchange.pause(now)
             return
@@ -155,14 +179,15 @@ class Fetcher:
             is_voter=self._is_voter,
         )
 
-    def _fetch_snapshot(self, epoch: int, end: int, snapshot_epoch: int) -> FetchSnapshotRequest:
+    def _fetch_snapshot(self, epoch: int, download: Download) -> FetchSnapshotRequest:
         return FetchSnapshotRequest(
             correlation=self._correlation,
             replica_id=self._configuration.node_id,
             epoch=epoch,
-            end_offset=end,
-            snapshot_epoch=snapshot_epoch,
-            position=0,
+            end_offset=download.end_offset,
+            snapshot_epoch=download.epoch,
+            position=download.position,
+            size_max=self._configuration.snapshot_piece_max,
         )
 
     def _truncate(self, epoch: int, end: int, effects: Effects) -> None:

@@ -25,6 +25,7 @@ from clusters.reference.nodes.messages.quorum import (
 from clusters.reference.nodes.quorum.epochs import is_refused
 from clusters.reference.nodes.quorum.leading import Progress
 from clusters.reference.nodes.quorum.seat import Seat
+from clusters.reference.nodes.quorum.snapshots import BEGINS_ANEW, Pieces
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 
@@ -33,14 +34,17 @@ __all__ = ["Hearing"]
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _FENCED_LEADER_EPOCH: Final = int(Error.FENCED_LEADER_EPOCH)
 _SNAPSHOT_NOT_FOUND: Final = int(Error.SNAPSHOT_NOT_FOUND)
+_POSITION_OUT_OF_RANGE: Final = int(Error.POSITION_OUT_OF_RANGE)
 
 
 class Hearing:
     """The messages of a seat: `takes` has, by kind, what is done with one."""
 
-    __slots__ = ("_rules", "_seat", "takes")
+    __slots__ = ("_piece_max", "_pieces", "_rules", "_seat", "takes")
 
-    def __init__(self, seat: Seat, rules: Rules) -> None:
+    def __init__(self, seat: Seat, rules: Rules, *, pieces: Pieces, piece_max: int) -> None:
+        self._pieces = pieces
+        self._piece_max = piece_max
         self._seat = seat
         self._rules = rules
         self.takes: Final[dict[int, Callable[[int, int, Any, Effects], None]]] = {
@@ -146,32 +150,41 @@ class Hearing:
     def fetch_snapshot(
         self, now: int, source: int, request: FetchSnapshotRequest, effects: Effects
     ) -> None:
-        """A voter or observer fetches a snapshot, which it gets whole."""
+        """A voter or observer fetches a snapshot, piece by piece."""
+        seat = self._seat
         error = self._fetch_error(now, request.epoch, effects)
+        answer = FetchSnapshotResponse(request.correlation, error, seat.epoch, seat.leader_id)
+        if seat.leadership is not None and not error:
+            seat.leadership.heard_of(now, request.replica_id)
+            self._answer_piece(request, answer)
+        effects.append((SEND, source, answer))
+
+    def _answer_piece(self, request: FetchSnapshotRequest, answer: FetchSnapshotResponse) -> None:
         found = self._seat.log.latest_snapshot
         wanted = (request.end_offset, request.snapshot_epoch)
-        if not error and (found is None or (found.end_offset, found.epoch) != wanted):
-            error = _SNAPSHOT_NOT_FOUND
-        answer = FetchSnapshotResponse(
-            request.correlation,
-            error,
-            self._seat.epoch,
-            self._seat.leader_id,
-            None if error else found,
-        )
-        effects.append((SEND, source, answer))
+        if found is None or (found.end_offset, found.epoch) != wanted:
+            answer.error = _SNAPSHOT_NOT_FOUND
+            return
+        size_max = min(request.size_max, self._piece_max)
+        cut = self._pieces.cut(found, position=request.position, size_max=size_max)
+        if cut is None:
+            answer.error = _POSITION_OUT_OF_RANGE
+        else:
+            answer.size, answer.piece = cut
+            answer.position = request.position
 
     def snapshot_fetched(
         self, now: int, _source: int, response: FetchSnapshotResponse, effects: Effects
     ) -> None:
-        """The leader sent its snapshot, or has another one by now."""
-        if response.error == _SNAPSHOT_NOT_FOUND:
+        """The leader sent a piece of its snapshot, or has another one by now."""
+        if response.error in BEGINS_ANEW:
             response = FetchSnapshotResponse(
                 response.correlation, 0, response.epoch, response.leader_id
             )
         if self._is_awaited(now, response, effects):
             self._seat.heard(now)
             self._seat.fetcher.take_snapshot(now, response, effects)
+            self._seat.poll(now, effects)
 
     def describe(
         self, now: int, source: int, request: DescribeQuorumRequest, effects: Effects

@@ -93,9 +93,7 @@ class Leadership:
         self._answer_parked(request.replica_id, effects)
         response = self._elsewhere(request)
         if response is not None:
-            progress = self.voters.get(request.replica_id)
-            if progress is not None:
-                progress.fetched_at = now
+            self.heard_of(now, request.replica_id)
             effects.append((SEND, source, response))
             return
         progress = self._advanced(now, request)
@@ -105,6 +103,12 @@ class Leadership:
         self._alarm.by(bound)
         if request.fetch_offset < self._log.end or progress.told < self._log.high_watermark:
             self._answer_parked(request.replica_id, effects)
+
+    def heard_of(self, now: int, replica_id: int) -> None:
+        """A replica asks for what acknowledges nothing; a voter counts as there all the same."""
+        progress = self.voters.get(replica_id)
+        if progress is not None:
+            progress.fetched_at = now
 
     def count(self, effects: Effects) -> None:
         """Move the high watermark if a majority has more; who waits for that is told."""

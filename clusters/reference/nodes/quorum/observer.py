@@ -11,7 +11,6 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import SYNC, SYNCED, TICK, UNREACHABLE, Effects
 from clusters.node_port.storage import METADATA, SNAPSHOT, Contents, Snapshot
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.quorum import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
@@ -21,11 +20,15 @@ from clusters.reference.nodes.messages.quorum import (
 from clusters.reference.nodes.quorum.epochs import is_refused
 from clusters.reference.nodes.quorum.fetching import Fetcher
 from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
+from clusters.reference.nodes.quorum.snapshots import (
+    BEGINS_ANEW,
+    SnapshotCodec,
+    SnapshotValues,
+)
 from clusters.reference.nodes.rules import Rules
 
 __all__ = ["QuorumObserver"]
 
-_SNAPSHOT_NOT_FOUND: Final = int(Error.SNAPSHOT_NOT_FOUND)
 _FETCHES: Final = (MetadataFetchRequest.kind, FetchSnapshotRequest.kind)
 
 
@@ -44,7 +47,14 @@ class QuorumObserver:
         "log",
     )
 
-    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        rules: Rules,
+        alarm: Alarm,
+        *,
+        snapshots: SnapshotCodec | None = None,
+    ) -> None:
         self._alarm = alarm
         self._configuration = configuration
         self._rules = rules
@@ -56,7 +66,8 @@ class QuorumObserver:
         self.leader_id = -1
         """The node that answers as the leader, or was said to lead; -1: not known."""
         self.log = MetadataLog()
-        self._fetcher = Fetcher(configuration, rules, self.log, alarm)
+        codec = snapshots or SnapshotValues()
+        self._fetcher = Fetcher(configuration, rules, log=self.log, alarm=alarm, codec=codec)
 
     @property
     def high_watermark(self) -> int:
@@ -146,12 +157,13 @@ class QuorumObserver:
     def _snapshot_fetched(
         self, now: int, response: FetchSnapshotResponse, effects: Effects
     ) -> None:
-        if response.error == _SNAPSHOT_NOT_FOUND:
+        if response.error in BEGINS_ANEW:
             response = FetchSnapshotResponse(
                 response.correlation, 0, response.epoch, response.leader_id
             )
         if self._is_leaders(now, response, effects):
             self._fetcher.take_snapshot(now, response, effects)
+            self._poll(now, effects)
 
     def _is_leaders(
         self,

@@ -31,6 +31,7 @@ from clusters.reference.nodes.quorum.elections import (
 from clusters.reference.nodes.quorum.fetching import Fetcher
 from clusters.reference.nodes.quorum.leading import Leadership
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, VoterState
 from clusters.reference.nodes.records import LeaderChangeMessage
 from clusters.reference.nodes.rules import Rules
@@ -62,7 +63,9 @@ class Seat:
         "state",
     )
 
-    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+    def __init__(
+        self, configuration: Configuration, rules: Rules, alarm: Alarm, *, snapshots: SnapshotCodec
+    ) -> None:
         self._alarm = alarm
         self._configuration = configuration
         self._rules = rules
@@ -80,7 +83,7 @@ class Seat:
         self.log = MetadataLog()
         self._durable = DurableEnd(self.log, rules)
         self.promises = Promises(rules)
-        self.fetcher = Fetcher(configuration, rules, self.log, alarm)
+        self.fetcher = Fetcher(configuration, rules, log=self.log, alarm=alarm, codec=snapshots)
         self.candidacy = Candidacy(configuration, self.others, alarm)
         self.announcer = Announcer(configuration, self.others, alarm)
 

@@ -27,6 +27,7 @@ from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.quorum.hearing import Hearing
 from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
 from clusters.reference.nodes.quorum.seat import Seat
+from clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotCodec, SnapshotValues
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 
@@ -38,9 +39,19 @@ class Voter:
 
     __slots__ = ("_hearing", "_is_open", "_seat", "log")
 
-    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
-        self._seat = Seat(configuration, rules, alarm)
-        self._hearing = Hearing(self._seat, rules)
+    def __init__(
+        self,
+        configuration: Configuration,
+        rules: Rules,
+        alarm: Alarm,
+        *,
+        snapshots: SnapshotCodec | None = None,
+    ) -> None:
+        codec = snapshots or SnapshotValues()
+        self._seat = Seat(configuration, rules, alarm, snapshots=codec)
+        self._hearing = Hearing(
+            self._seat, rules, pieces=Pieces(codec), piece_max=configuration.snapshot_piece_max
+        )
         self._is_open = False
         self.log: MetadataLog = self._seat.log
 

@@ -196,7 +196,7 @@ class Fetchers:
         self._correlation = fetcher.correlation = correlation = self._correlation + 1
         self._outstanding[correlation] = fetcher
         fetcher.sent_ns = now
-        names_epoch = situation.level >= LEVEL_EPOCHS
+        names_epoch = situation.fetch_level >= LEVEL_EPOCHS
         request = FetchRequest(
             correlation,
             situation.node_id,

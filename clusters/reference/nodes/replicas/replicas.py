@@ -1,7 +1,8 @@
 """The replicas of a broker, and which of them it leads or follows, by the metadata it has applied.
 
 A broker takes no role before its metadata has passed its own registration: what an earlier process
-of it was, older records say, and nothing is known of the disk that it had.
+of it was, older records say, and nothing is known of the disk that it had. Nor does it while its
+logs are being recovered.
 """
 
 from collections.abc import Iterable
@@ -47,6 +48,7 @@ class Replicas:
         "_may_have_roles",
         "_shrink_due_ns",
         "_situation",
+        "are_loaded",
         "fetchers",
         "fetches",
         "hosted",
@@ -61,13 +63,16 @@ class Replicas:
         self.fetches = ParkedFetches(self.leaders, situation.alarm)
         self.fetchers = Fetchers(situation)
         self.proposals = proposals
+        self.are_loaded = False
+        """True once the logs on the disk are known."""
         self._may_have_roles = False
         self._checkpoint: tuple[tuple[PartitionKey, int], ...] = ()
         self._checkpoint_due_ns = 0
         self._shrink_due_ns = 0
 
-    def start(self, contents: Contents) -> None:
+    def load(self, contents: Contents) -> None:
         """Take the logs as the disk has them; what was committed of them, the checkpoint says."""
+        self.are_loaded = True
         self._checkpoint = contents.files.get(HIGH_WATERMARKS, ())
         marks = dict(self._checkpoint)
         for key, batches in contents.logs.items():
@@ -79,8 +84,11 @@ class Replicas:
         self, now: int, keys: Iterable[PartitionKey], *, whole: bool, effects: Effects
     ) -> None:
         """The image has changed in these partitions, or as a whole."""
+        if not self.are_loaded:
+            return
         if not self._may_have_roles and self._situation.own_registration() is not None:
             self._may_have_roles = whole = True
+            self._situation.fetch_level = self._situation.level
             self._delete_strays(effects)
         # Rule role_after_registration.
         if not self._may_have_roles and self._situation.rules.role_after_registration:
@@ -98,6 +106,8 @@ class Replicas:
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at what is due."""
+        if not self.are_loaded:
+            return
         self.fetchers.tick(now, effects)
         self.proposals.tick(now, effects)
         if now >= self._shrink_due_ns:

@@ -15,6 +15,8 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
@@ -28,11 +30,24 @@ from clusters.reference.nodes.serving.forwarding import ForController
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["OFFSETS_TOPIC", "Commit", "CommitCodec", "CommitValues", "Groups"]
+__all__ = [
+    "GROUP_STATE",
+    "GROUP_TYPE",
+    "OFFSETS_TOPIC",
+    "Commit",
+    "CommitCodec",
+    "CommitValues",
+    "Groups",
+]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 Commit = tuple[str, tuple[tuple[str, int, int, int, str], ...]]
 """(group, ((topic name, partition, offset, leader epoch or -1, metadata), …))."""
+
+GROUP_STATE: Final = "Empty"
+"""Kafka's word for the state of a group without members."""
+GROUP_TYPE: Final = "classic"
+"""Kafka's word for a group of the protocol from before KIP-848."""
 
 _REPLICAS_MAX: Final = 3
 _COMMIT_TIMEOUT_NS: Final = 5_000 * MS
@@ -160,6 +175,18 @@ class Groups:
         offsets = tuple((*place, *positions.get(place, unknown), _NONE) for place in wanted)
         effects.append((SEND, source, OffsetFetchResponse(request.correlation, _NONE, offsets)))
 
+    def listed(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        """Return the groups with committed offsets; none if another broker coordinates them."""
+        leader, error = self._coordinator()
+        if leader is None:
+            return ListGroupsResponse(request.correlation, _NONE)
+        if error:
+            return ListGroupsResponse(request.correlation, error)
+        self._replay(leader)
+        is_wanted = _allows(request.states, GROUP_STATE) and _allows(request.types, GROUP_TYPE)
+        groups = tuple(sorted(self._positions)) if is_wanted else ()
+        return ListGroupsResponse(request.correlation, _NONE, groups)
+
     def _key(self) -> PartitionKey | None:
         image = self._situation.image
         topic_id = image.topics.get(OFFSETS_TOPIC)
@@ -196,3 +223,8 @@ class Groups:
         topic = NewTopic(OFFSETS_TOPIC, 1, min(_REPLICAS_MAX, max(brokers, 1)))
         timeout_ns = self._situation.configuration.request_timeout_ns
         self._forwarding.forward(now, None, CreateTopicsRequest(0, (topic,), timeout_ns), effects)
+
+
+def _allows(wanted: tuple[str, ...], found: str) -> bool:
+    """Return whether a filter takes what was found: an empty one takes all, and case is ignored."""
+    return not wanted or found.lower() in (one.lower() for one in wanted)

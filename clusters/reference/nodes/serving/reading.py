@@ -95,11 +95,12 @@ class MetadataReads:
 
 
 def api_versions(
-    request: ApiVersionsRequest, *, situation: Situation, image: MetadataImage, level: int
+    request: ApiVersionsRequest, *, situation: Situation, image: MetadataImage
 ) -> ApiVersionsResponse:
     """The level whose APIs are offered, and the levels that this broker supports."""
     configuration = situation.configuration
     supported = ((METADATA_VERSION, configuration.level_min, configuration.level_max),)
+    level = situation.offered_level
     return ApiVersionsResponse(request.correlation, level, supported, image.offset)
 
 

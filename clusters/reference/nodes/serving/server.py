@@ -38,7 +38,6 @@ class Server:
         "_groups",
         "_handlers",
         "_metadata",
-        "_offered_level",
         "_producer_ids",
         "_replicas",
         "_situation",
@@ -68,7 +67,6 @@ class Server:
         self.fetching = Fetching(situation, replicas)
         self.visibility = visibility
         self._groups = Groups(situation, replicas, self.producing, self._forwarding, codec)
-        self._offered_level = self.visibility.offered_level()
         self._handlers = self._all_handlers()
 
     def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
@@ -78,6 +76,14 @@ class Server:
             effects.append((CLOSE, source))
         else:
             handler(now, source, message, effects)
+
+    def negotiate(self, source: int, request: client.ApiVersionsRequest, effects: Effects) -> None:
+        """Tell another broker what this one offers; its connection ends when that changes.
+
+        It is no client: it need not wait for what this broker may not show yet.
+        """
+        self.clients.add(source)
+        self._answer(source, request, effects)
 
     def answered(self, now: int, kind: int, response: Any, effects: Effects) -> None:
         """The controller answered something that was passed on."""
@@ -103,11 +109,12 @@ class Server:
 
     def shown(self, effects: Effects) -> None:
         """More of the metadata is shown, perhaps."""
+        before, level = self._situation.offered_level, self.visibility.offered_level()
+        self._situation.offered_level = level
         for source, request in self.visibility.ready():
             self._answer(source, request, effects)
-        level = self.visibility.offered_level()
-        if level != self._offered_level:
-            self._offered_level = level
+        if level != before:
+            self._situation.fetch_level = max(self._situation.fetch_level, level)
             # Who asked for this level, among others, has the controller's word on the way.
             waiting = self._forwarding.finish()
             self._close_own(effects)
@@ -126,7 +133,13 @@ class Server:
         self._producer_ids.close(effects)
 
     def _all_handlers(self) -> Mapping[int, _Handler]:
-        reads = (client.MetadataRequest, client.DescribeConfigsRequest, client.ApiVersionsRequest)
+        reads = (
+            client.MetadataRequest,
+            client.DescribeConfigsRequest,
+            client.ApiVersionsRequest,
+            # By the metadata a broker knows whether it coordinates groups.
+            client.ListGroupsRequest,
+        )
         return {
             **dict.fromkeys(sorted(FORWARDED), self._forwarding.forward),
             **{read.kind: self._read for read in reads},
@@ -150,9 +163,10 @@ class Server:
             response = self._metadata.answer(request, image, controller_id=controller_id)
         elif request.kind == client.DescribeConfigsRequest.kind:
             response = described(request, situation=situation, image=image)
+        elif request.kind == client.ListGroupsRequest.kind:
+            response = self._groups.listed(request)
         else:
-            level = self.visibility.offered_level()
-            response = api_versions(request, situation=situation, image=image, level=level)
+            response = api_versions(request, situation=situation, image=image)
         effects.append((SEND, source, response))
 
     def _list_offsets(self, _now: int, source: int, request: Any, effects: Effects) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from far_machines import far_machines, inventory_of, why_no_machines
+from own_nodes import KILLED_AND_CUT_OFF
 from sealed_runs import sealed_table
 from sshd import Sshd
 
@@ -61,6 +62,23 @@ def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
     for one in machines:
         left = list((Path(one.machine.directory) / "runs").iterdir())
         assert left == []
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
+def test_nodes_of_our_own_run_over_there_on_a_copy_of_this_python(
+    inventory: Path, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(KILLED_AND_CUT_OFF)
+    ended = _fencepost(
+        *("run", str(scenario), "--cluster", "reference", "--seed", "5", "--json"),
+        *("--host", "ssh", "--inventory", str(inventory), "--results", str(tmp_path / "results")),
+    )
+    assert ended.returncode == 0, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    faults = sealed_table(RunDirectory(Path(said["run"])), "faults")
+    assert faults["kind"].to_pylist() == ["kill", "partition"]
 
 
 @pytest.mark.kafka

@@ -1,5 +1,6 @@
 """Every message of the nodes survives the wire, whole and byte by byte."""
 
+import struct
 from dataclasses import replace
 from uuid import UUID
 
@@ -70,6 +71,26 @@ def test_e07_a_proposal_is_in_a_version_that_the_controller_offers() -> None:
         assert all(bool(one.isr_epochs) is (version == 3) for one in came.items)
     with pytest.raises(Unreadable, match="up to version 1"):
         codec.outgoing(request, correlation_id=1, client_id="1", highest=1)
+
+
+def test_e07_a_fetch_is_in_a_version_that_the_other_broker_offers() -> None:
+    codec = _codec()
+    request = EXCHANGES["Fetch-15"][0]
+    for highest, version, epoch in ((15, 15, request.replica_epoch), (14, 14, -1)):
+        sent = codec.outgoing(request, correlation_id=1, client_id="1", highest=highest)
+        came = codec.incoming(Door.BROKER, sent.frame[4:], correlation=1).message
+        assert (sent.version, came.version, came.replica_epoch) == (version, version, epoch)
+    with pytest.raises(Unreadable, match="up to version 12"):
+        codec.outgoing(request, correlation_id=1, client_id="1", highest=12)
+
+
+def test_a_broker_knows_another_one_that_asks_what_it_offers() -> None:
+    codec = _codec()
+    asking = codec.asking_versions(correlation_id=0, client_id="1")[4:]
+    assert codec.incoming(Door.BROKER, asking, correlation=1).message.by_node
+    values = {"client_software_name": "librdkafka", "client_software_version": "2"}
+    asked = request_frame(request_type(18, 3), values, correlation_id=8, client_id="c")
+    assert not codec.incoming(Door.BROKER, asked[4:], correlation=1).message.by_node
 
 
 def test_what_is_cut_or_of_nobody_is_refused() -> None:
@@ -312,6 +333,20 @@ def test_offsets_of_a_group_are_fetched(version: int) -> None:
     assert topic.partitions[0].committed_offset == 9
 
 
+@pytest.mark.parametrize("version", range(6))
+def test_groups_are_listed(version: int) -> None:
+    codec = _codec()
+    values = {"states_filter": ["Empty"], "types_filter": ["classic"]}
+    asked = request_frame(request_type(16, version), values, correlation_id=9, client_id="c")
+    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    states = ("Empty",) if version >= 4 else ()
+    types = ("classic",) if version >= 5 else ()
+    assert came.message == client.ListGroupsRequest(1, states, types)
+    answer = came.answer(client.ListGroupsResponse(1, 0, ("g",)))
+    (group,) = read(response_type(16, version), answer[4:]).groups
+    assert (group.group_id, getattr(group, "group_state", "Empty")) == ("g", "Empty")
+
+
 def test_two_topics_that_are_not_there_keep_their_names() -> None:
     codec = _codec()
     topics = [
@@ -364,6 +399,16 @@ def test_a_controller_says_its_own_apis() -> None:
     offered = _offered(Door.CONTROLLER, level=3)
     assert offered.keys() >= {1, 19, 52, 53, 54, 55, 56, 57, 58, 59, 63, 67}
     assert 0 not in offered
+
+
+@pytest.mark.parametrize("key", [4, 5, 6, 7])
+def test_k13_what_controllers_told_brokers_before_is_no_api_of_this_mode(key: int) -> None:
+    """LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown are offered at no door."""
+    for door in Door:
+        assert all(key not in _offered(door, level=level) for level in (1, 2, 3))
+        asked = struct.pack(">hhih", key, 0, 1, 0)
+        with pytest.raises(Unreadable, match=f"API {key} at the door"):
+            _codec().incoming(door, asked, correlation=1)
 
 
 def _offered(door: Door, *, level: int) -> dict[int, int]:

@@ -15,6 +15,8 @@ from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    NewTopic,
 )
 from clusters.reference.nodes.messages.data import FetchRequest
 from clusters.reference.nodes.states import BrokerState
@@ -52,6 +54,55 @@ def test_k07_a_broker_that_crashed_recovers_first() -> None:
         BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN,
         BrokerState.REGISTERING,
     ]
+
+
+def recovering(*off: str) -> tuple[World, tuple[int, int]]:
+    """Broker 1 has crashed with a record in a log that it led, and recovers."""
+    world = ready(rules=without(*off))
+    keys = [(world.create(name, (1, 2, 3)), 0) for name in "tuvwx"]
+    key = keys[0]
+    assert world.produce(key, batch("a")) == (0, 0)
+    world.until(lambda: dict(world.disk(1).files.get(HIGH_WATERMARKS, ())).get(key) == 1)
+    world.kill(1)
+    world.start(1)
+    world.until(lambda: states(world, 1)[-1] == BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
+    return world, key
+
+
+def test_k07_recovery_takes_a_time_by_the_logs() -> None:
+    world, key = recovering()
+    begun = world.now
+    world.until(lambda: states(world, 1)[-1] == BrokerState.REGISTERING)
+    assert world.now - begun == world.disk(1).recovery_ns > 25 * MS
+    world.until(lambda: world.is_ready(1))
+    assert world.nodes[1].replicas.hosted[key].log.end == 1
+
+
+@pytest.mark.parametrize("off", [(), ("role_after_registration",)], ids=["", "roles-at-once"])
+def test_k07_a_broker_that_recovers_takes_no_role_and_changes_no_log(off: tuple[str, ...]) -> None:
+    world, key = recovering(*off)
+    before = world.disk(1).batches(key)
+    new = NewTopic("new", -1, -1, ((1, 2, 3),))
+    world.send(2, CreateTopicsRequest(1, (new,), 1_000 * MS))
+    world.until(lambda: "new" in world.nodes[1].image.topics)
+    assert states(world, 1)[-1] == BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN
+    assert world.nodes[1].replicas.hosted == {}
+    assert world.disk(1).batches(key) is before
+    world.until(lambda: world.is_ready(1))
+
+
+def test_k07_a_broker_that_is_stopped_while_it_recovers_ends_and_recovers_again() -> None:
+    world, key = recovering()
+    world.stop(1)
+    world.until(lambda: 1 in world.exits, limit_ns=5 * MS)
+    assert world.exits[1] == ""
+    assert states(world, 1)[-1] == BrokerState.NOT_RUNNING
+    assert world.disk(1).files[CLEAN_STOP] is False
+    assert dict(world.disk(1).files[HIGH_WATERMARKS])[key] == 1
+    world.start(1)
+    before = len(states(world, 1))
+    world.until(lambda: world.is_ready(1))
+    assert states(world, 1)[before] == BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN
 
 
 def test_k07_there_are_no_other_transitions_than_the_documents() -> None:
@@ -222,6 +273,8 @@ def test_k03_a_second_process_with_a_live_id_ends() -> None:
         )
         world.feed(1000, -1, heartbeat.kind, heartbeat)
     assert world.exits[2] == "registration refused: DUPLICATE_BROKER_REGISTRATION"
+    refused = [m for _, t, m in world.sent if t == 2 and m.kind == 21 and m.error == 101]
+    assert len(refused) == 1
 
 
 def test_k03_a_broker_that_does_not_support_the_level_ends() -> None:

@@ -66,7 +66,12 @@ class _Node:
         return Disk((self._data,), metadata=None, voters=(1001,))
 
     def _look(self) -> Contents:
-        return self.disk.contents(incarnation_id=9)
+        found = self.disk.contents(incarnation_id=9)
+        if not found.files[CLEAN_STOP]:
+            recovered = self.disk.recovered(self.disk.recovery(lambda: False)())
+            found.logs |= recovered.logs
+            found.files |= recovered.files
+        return found
 
 
 @pytest.fixture

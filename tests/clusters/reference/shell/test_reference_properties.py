@@ -67,6 +67,12 @@ def test_kafkas_names_stand_for_the_proposals() -> None:
     assert found.voters
 
 
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_a_quorum_has_an_odd_number_of_voters(count: int) -> None:
+    voters = ",".join(f"{1000 + one}@c{one}:9093" for one in range(1, count + 1))
+    assert len(parsed(_BROKER | {"controller.connect": voters}).voters) == count
+
+
 def test_rules_are_switched_off_by_name() -> None:
     rules = parsed(_BROKER | {"fencepost.rules.off": "one_vote, sequence_checked"}).rules
     assert (rules.one_vote, rules.sequence_checked, rules.acks_all_waits) == (False, False, True)
@@ -82,7 +88,7 @@ def test_rules_are_switched_off_by_name() -> None:
         ({"broker.id": "one"}, "broker.id", "a whole number"),
         ({"node.id": "2"}, "node.id", "broker.id"),
         ({"controller.connect": "1001:9093"}, "controller.connect", "id@host:port"),
-        ({"controller.connect": "1@a:1,2@b:2"}, "controller.connect", "one controller or three"),
+        ({"controller.connect": "1@a:1,2@b:2"}, "controller.connect", "1, 3 or 5 controllers"),
         ({"controller.connect": "1@a:0"}, "controller.connect", "from 1 to 65535"),
         ({"listeners": "CLIENT:9092"}, "listeners", "name://host:port"),
         ({"inter.broker.listener.name": "NO"}, "inter.broker.listener.name", "CLIENT, REPL"),

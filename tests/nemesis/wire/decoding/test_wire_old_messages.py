@@ -127,6 +127,27 @@ def test_errors_of_responses_are_named(api: str, version: int) -> None:
     assert {row["error"] for row in found} == {"STALE_CONTROLLER_EPOCH"}
 
 
+@pytest.mark.parametrize(("api", "version"), OLD)
+def test_an_answer_is_held_while_requests_and_other_answers_pass(api: str, version: int) -> None:
+    match = Match(api=api, direction=RESPONSE, times=1)
+    line = Line(LINK, Rule(name="late", action=Hold(), match=match))
+    asked = request_frame(filled(api, version), correlation_id=1, client_id="1")
+    told = whole(filled(api, version, RESPONSE), RESPONSE)
+    line.ask(asked)
+    line.tell(told)
+    again = Session(1, LINK, line.session.common)
+    again.receive(Side.NEAR, memoryview(asked), 2)
+    again.receive(Side.FAR, memoryview(told), 2)
+    assert line.far == asked + asked
+    assert line.near == told, "the answer to the repeat"
+    line.release("late")
+    assert line.near == told + told
+    assert line.notes.fates() == [
+        *((api, "request", "forwarded"), (api, "response", "released")),
+        *((api, "request", "forwarded"), (api, "response", "forwarded")),
+    ]
+
+
 def test_the_first_stop_replica_that_deletes_is_held_and_its_repeat_passes() -> None:
     where = tuple(
         Clause(field=name, operator=Operator.IS, value=value)

@@ -147,6 +147,18 @@ def test_a_multi_has_an_item_for_each_operation_and_for_each_result() -> None:
     assert [one["error"] for one in told["items"]] == ["NONE", "NONE", "NONODE"]
 
 
+def test_a_rule_tells_the_change_of_a_znode_in_a_multi_from_a_check_of_it() -> None:
+    where = tuple(
+        Clause(field=name, operator=Operator.IS, value=value)
+        for name, value in (("path", "/c"), ("detail", "setData"))
+    )
+    line = opened(Rule(name="changed", action=Watch(), match=Match(api="multi", where=where)))
+    check, change = kazoo.CheckVersion("/c", 2), kazoo.SetData("/c", b"x", 2)
+    for xid, parts in enumerate(([check, kazoo.SetData("/a", b"x", 5)], [check, change]), start=1):
+        line.ask(request(xid, 14, bytes(kazoo.Transaction(parts).serialize())))
+    assert [row.get("rule") for row in line.notes.rows] == [None, "changed"]
+
+
 def test_a_create_with_time_to_live_is_read_over_its_acl() -> None:
     line = opened()
     line.ask(request(1, 21, text("/t") + buffer(None) + ACL + struct.pack(">iq", 5, 1000)))

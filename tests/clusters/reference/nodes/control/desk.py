@@ -225,6 +225,7 @@ class Desk:
         sender_epoch: int | None = None,
         leader_epoch: int | None = None,
         partition_epoch: int | None = None,
+        recovering: bool = False,
     ) -> AlterPartitionRequest:
         now = self.partition(key)
         broker_id = now.leader if sender is None else sender
@@ -234,6 +235,7 @@ class Desk:
             now.partition_epoch if partition_epoch is None else partition_epoch,
             isr,
             tuple(self.broker(one).broker_epoch for one in isr) if epochs is None else epochs,
+            recovering=recovering,
         )
         known = self.image.brokers.get(broker_id)
         own_epoch = -1 if known is None else known.broker_epoch

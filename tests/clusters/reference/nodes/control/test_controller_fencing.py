@@ -3,6 +3,7 @@
 import pytest
 from desk import LEASE, Desk
 
+from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import AlterConfigsRequest
 from clusters.reference.nodes.records import (
@@ -134,7 +135,8 @@ def test_without_leader_epoch_bumped_two_brokers_lead_in_one_leader_epoch() -> N
     assert (desk.partition(key).leader, desk.partition(key).leader_epoch) == (2, 0)
 
 
-def test_an_unclean_election_is_made_only_where_the_topic_allows_it_and_is_said_to_be() -> None:
+def _led_uncleanly() -> tuple[Desk, PartitionKey]:
+    """Broker 2 leads the partition of brokers 1 and 2, though only 1 was in its ISR."""
     desk = Desk()
     desk.brokers(1, 2)
     key = desk.topic((1, 2))
@@ -147,8 +149,33 @@ def test_an_unclean_election_is_made_only_where_the_topic_allows_it_and_is_said_
     desk.ask(AlterConfigsRequest(0, (change,)))
     after = desk.partition(key)
     assert (after.leader, after.isr, after.recovering) == (2, (2,), True)
+    return desk, key
+
+
+def test_an_unclean_election_is_made_only_where_the_topic_allows_it_and_is_said_to_be() -> None:
+    desk, key = _led_uncleanly()
+    assert not desk.propose(key, 2).recovering
+    assert not desk.partition(key).recovering
+
+
+def test_a_partition_recovers_until_its_leader_says_that_it_has_recovered() -> None:
+    desk, key = _led_uncleanly()
+    end = desk.image.offset
+    answer = desk.propose(key, 2, recovering=True)
+    assert (answer.error, answer.recovering) == (Error.NONE, True)
+    assert desk.partition(key).recovering
+    assert desk.image.offset == end
     desk.propose(key, 2)
     assert not desk.partition(key).recovering
+
+
+def test_a_leader_that_recovers_is_alone_and_recovers_once() -> None:
+    desk, key = _led_uncleanly()
+    desk.register(1, incarnation_id=8)
+    desk.catch_up(1, 2)
+    assert desk.propose(key, 2, 1, recovering=True).error == Error.INVALID_REQUEST
+    assert desk.propose(key, 2).error == Error.NONE
+    assert desk.propose(key, 2, recovering=True).error == Error.INVALID_REQUEST
 
 
 def test_k09_a_broker_that_leaves_is_let_go_once_it_leads_nothing_and_the_others_know() -> None:

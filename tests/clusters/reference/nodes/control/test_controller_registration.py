@@ -69,9 +69,44 @@ def test_k04_a_broker_whose_lease_ran_out_gets_a_new_epoch_under_the_same_incarn
 def test_k03_an_id_that_a_live_registration_holds_is_refused_until_its_lease_is_over() -> None:
     desk = Desk()
     desk.brokers(1)
-    assert desk.register(1, incarnation_id=2).error == Error.DUPLICATE_BROKER_REGISTRATION
+    assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
     desk.pass_time(LEASE)
     assert desk.register(1, incarnation_id=2).error == Error.NONE
+
+
+def _contested(*after_ns: int) -> Desk:
+    """Another process asks for the id of broker 1, which is heard of so long after that."""
+    desk = Desk()
+    desk.brokers(1)
+    assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
+    for time_ns in after_ns:
+        desk.pass_time(time_ns)
+        assert desk.heartbeat(1).error == Error.NONE
+    return desk
+
+
+def test_k03_an_id_is_in_use_once_its_holder_was_heard_of_a_lease_later() -> None:
+    desk = _contested(LEASE - 1, 2)
+    assert desk.register(1, incarnation_id=2).error == Error.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_k03_a_heartbeat_that_was_late_by_up_to_a_lease_does_not_make_an_id_in_use() -> None:
+    desk = _contested(LEASE - 1, 1)
+    assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
+    desk.pass_time(LEASE)
+    assert desk.register(1, incarnation_id=2).error == Error.NONE
+
+
+def test_k03_each_process_that_asks_for_an_id_waits_by_itself() -> None:
+    desk = _contested(LEASE - 1, 2)
+    assert desk.register(1, incarnation_id=3).error == Error.REQUEST_TIMED_OUT
+
+
+def test_k03_a_new_active_controller_knows_of_no_id_in_use() -> None:
+    desk = _contested(LEASE - 1, 2)
+    desk.depose()
+    desk.elect()
+    assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
 
 
 def test_k03_without_live_id_refused_a_second_incarnation_takes_the_id() -> None:

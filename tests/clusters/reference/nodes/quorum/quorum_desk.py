@@ -9,6 +9,7 @@ from clusters.node_port.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
 from clusters.node_port.storage import METADATA, QUORUM_STATE, Contents, QuorumState
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.quorum.observer import QuorumObserver
+from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.rules import Rules
 
@@ -25,12 +26,13 @@ class Desk:
         voters: tuple[int, ...] = (1001, 1002, 1003),
         contents: Contents | None = None,
         opened: bool = True,
+        snapshots: SnapshotCodec | None = None,
         **bounds: int,
     ) -> None:
         self.configuration: Configuration = configuration_of(node_id, voters, **bounds)
         rules = Rules().without(*off)
         kind = Voter if node_id in voters else QuorumObserver
-        self.part: Any = kind(self.configuration, rules, Alarm())
+        self.part: Any = kind(self.configuration, rules, Alarm(), snapshots=snapshots)
         self.now = 0
         self.effects: list[tuple[Any, ...]] = []
         self._tokens: list[Any] = []

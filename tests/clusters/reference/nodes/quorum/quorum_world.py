@@ -42,6 +42,7 @@ def configuration_of(
             "quorum_request_timeout_ns": 400 * MS,
             "retry_backoff_max_ns": 200 * MS,
             "metadata_max_wait_ns": 100 * MS,
+            "snapshot_piece_max": 1,
             **bounds,
         },
     )

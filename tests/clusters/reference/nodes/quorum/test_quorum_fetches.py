@@ -367,7 +367,7 @@ def test_no_snapshot_is_taken_while_the_leaders_arrives() -> None:
     desk, request = _follower(contents=disk(_batch(0, 1), epoch=1))
     (wanted,) = desk.give(_answer(request, snapshot_end_offset=3, snapshot_epoch=2))
     found = Snapshot(end_offset=3, epoch=2, records=())
-    desk.give(FetchSnapshotResponse(wanted.correlation, 0, 4, 1002, found))
+    desk.give(FetchSnapshotResponse(wanted.correlation, 0, 4, 1002, piece=()))
     assert desk.performed(WRITE) == [(SNAPSHOT, found)]
     desk.call("snapshot", 1, 1, ())
     assert not desk.effects
@@ -376,8 +376,7 @@ def test_no_snapshot_is_taken_while_the_leaders_arrives() -> None:
 def test_a_log_that_leaves_the_snapshots_branch_is_dropped_for_it() -> None:
     desk, request = _follower(contents=disk(_batch(0, 1), _batch(1, 3, 5), epoch=3))
     (wanted,) = desk.give(_answer(request, snapshot_end_offset=3, snapshot_epoch=2))
-    found = Snapshot(end_offset=3, epoch=2, records=())
-    desk.give(FetchSnapshotResponse(wanted.correlation, 0, 4, 1002, found))
+    desk.give(FetchSnapshotResponse(wanted.correlation, 0, 4, 1002, piece=()))
     (request,) = desk.sync()
     assert desk.part.log.batches(0, 99) == []
     assert (request.fetch_offset, request.last_fetched_epoch) == (3, 2)

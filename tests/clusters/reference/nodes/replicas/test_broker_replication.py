@@ -369,7 +369,7 @@ def test_high_watermarks_are_written_down_and_found_again() -> None:
     assert dict(world.disk(3).files["replication-offset-checkpoint"])[key] == 2
     world.kill(3)
     world.start(3)
-    world.run(3 * MS)
+    world.until(lambda: key in world.nodes[3].replicas.hosted)
     assert world.log(3, key).high_watermark == 2
 
 

@@ -12,6 +12,7 @@ from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
+    ListGroupsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
@@ -246,6 +247,20 @@ def test_only_the_coordinator_takes_commits_and_reads() -> None:
     other = next(one for one in (1, 2, 3) if one != coordinator(world))
     assert committed(world, other, ("t", 0, 5)) == [Error.NOT_COORDINATOR]
     assert world.ask(other, OffsetFetchRequest(1, "g", None)).error == Error.NOT_COORDINATOR
+
+
+def test_the_coordinator_lists_the_groups_that_have_committed() -> None:
+    world = ready()
+    leader = coordinator(world)
+    assert world.ask(leader, ListGroupsRequest(1)).groups == ()
+    assert committed(world, leader, ("t", 0, 5)) == [0]
+    assert world.ask(leader, ListGroupsRequest(1)).groups == ("g",)
+    assert world.ask(leader, ListGroupsRequest(1, ("empty",), ("Classic",))).groups == ("g",)
+    for narrowed in (ListGroupsRequest(1, ("Stable",)), ListGroupsRequest(1, (), ("share",))):
+        assert world.ask(leader, narrowed).groups == ()
+    other = next(one for one in (1, 2, 3) if one != leader)
+    answer = world.ask(other, ListGroupsRequest(1))
+    assert (answer.error, answer.groups) == (Error.NONE, ())
 
 
 def test_a_commit_that_is_not_acknowledged_is_not_returned() -> None:

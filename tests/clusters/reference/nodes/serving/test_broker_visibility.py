@@ -8,9 +8,11 @@ from node_world import CLOSED
 
 from clusters.node_port.storage import MetadataBatch
 from clusters.reference.nodes.configuration import MS
+from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
+    ListGroupsRequest,
     MetadataRequest,
 )
 from clusters.reference.nodes.messages.control import (
@@ -20,6 +22,7 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from clusters.reference.nodes.messages.data import FetchRequest
 from clusters.reference.nodes.records import ConfigRecord
 
 SETTING = DescribeConfigsRequest(1, ((2, "t", ("retention.ms",)),))
@@ -90,6 +93,17 @@ def test_v03_a_read_waits_for_what_its_broker_had_applied(*, rule_on: bool) -> N
         assert world.answers[reading].resources[0][3][0][1] == "7"
     else:
         assert world.answers[reading].resources[0][3][0][1] == "604800000"
+
+
+def test_v03_a_list_of_groups_waits_as_other_reads_do() -> None:
+    """Its broker may have applied that it coordinates no groups any more, and another not yet."""
+    world = lagging()
+    listing = world.send(1, ListGroupsRequest(1))
+    world.run(100 * MS)
+    assert listing not in world.answers
+    world.release()
+    world.until(lambda: listing in world.answers)
+    assert world.answers[listing].error == Error.NONE
 
 
 def test_v03_an_acknowledged_write_is_in_every_later_read() -> None:
@@ -269,6 +283,58 @@ def test_v05_alone_a_level_that_is_offered_early_reaches_no_client() -> None:
     world.release()
     world.until(lambda: asked in world.answers)
     assert world.nodes[3].situation.level == 3
+
+
+def raised(world: World) -> int:
+    """Of level 3 broker 1 knows, and not yet that all have applied it; a broker that asked it."""
+    world.run(300 * MS)
+    asking = world.send(1, ApiVersionsRequest(1, by_node=True))
+    world.until(lambda: asking in world.answers)
+    assert world.answers[asking].level == 1
+    world.catches = metadata_to(3)
+    world.run(200 * MS)
+    world.send(2, UpdateFeaturesRequest(1, (("metadata.version", 3),)))
+    world.until(lambda: world.nodes[1].situation.level == 3)
+    del world.answers[asking]
+    world.run(700 * MS)  # longer than a fetch is parked
+    return asking
+
+
+def test_v05_a_broker_reconnects_to_another_one_once_all_have_applied_the_level() -> None:
+    world = ready(settings={"level": 1, "noop_interval_ns": 0})
+    asking = raised(world)
+    assert asking not in world.answers
+    again = world.send(1, ApiVersionsRequest(2, by_node=True))
+    # Other brokers are no readers: they are told at once, and as much as clients may use.
+    assert world.until(lambda: world.answers.get(again), limit_ns=10 * MS).level == 1
+    world.release()
+    world.until(lambda: world.answers.get(asking) == CLOSED)
+    assert world.ask(1, ApiVersionsRequest(3, by_node=True)).level == 3
+
+
+@pytest.mark.parametrize("rule_on", [True, False])
+def test_v05_a_follower_names_its_epoch_once_all_have_applied_the_level(*, rule_on: bool) -> None:
+    rules = without(*() if rule_on else ("renegotiates_late",))
+    world = ready(settings={"level": 1, "noop_interval_ns": 0}, rules=rules)
+    world.create("t", (2, 1, 3))
+    raised(world)
+    assert last_fetch(world, 1).version == (14 if rule_on else 15)
+    world.release()
+    world.until(lambda: last_fetch(world, 1).version == 15)
+    assert last_fetch(world, 1).replica_epoch == world.nodes[1].situation.broker_epoch
+
+
+def last_fetch(world: World, follower: int) -> FetchRequest:
+    sent = (m for source, _, m in reversed(world.sent) if source == follower)
+    found = (m for m in sent if isinstance(m, FetchRequest))
+    return next(found)
+
+
+def test_a_fenced_broker_tells_other_brokers_what_it_offers() -> None:
+    world = ready()
+    world.cut(world.voters, [1])
+    world.until(lambda: world.ask(1, ApiVersionsRequest(1)) == CLOSED)
+    assert world.ask(1, ApiVersionsRequest(2, by_node=True)).level == 3
 
 
 @pytest.mark.parametrize("level", [2, 3])

@@ -1,0 +1,13 @@
+import click
+import pytest
+
+from bench.command import _make
+from clusters.kafka_port import KafkaSpec
+from clusters.zookeeper.system import ZooKeeperSpec
+
+
+def test_a_benchmark_runs_on_the_make_that_is_named_or_on_the_first() -> None:
+    assert _make("reference", KafkaSpec()).of_our_own
+    assert _make(None, KafkaSpec()).name == "kafka"
+    with pytest.raises(click.BadParameter, match="no cluster of zookeeper is made so"):
+        _make("reference", ZooKeeperSpec())

@@ -1,0 +1,56 @@
+"""Processes whose metadata has been cut catch up by a snapshot that comes in many pieces."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.warden import Warden
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
+from clusters.reference.driver import ReferenceCluster
+from history.clock import Clock
+from history.failure import HarnessError
+
+pytestmark = pytest.mark.slow
+
+TWO = NodeName("broker-2")
+_TOPICS = 30
+
+
+def test_k10_a_broker_without_metadata_gets_it_in_pieces(
+    tmp_path: Path, until: Callable[..., bool]
+) -> None:
+    settings = {
+        "fencepost.metadata.snapshot.records": "20",
+        "fencepost.metadata.snapshot.fetch.max.bytes": "64",
+    }
+    with Warden(run_id="snapshots") as warden:
+        cluster = ReferenceCluster(
+            KafkaSpec(brokers=2, settings=settings),
+            host=LocalHost(warden),
+            directory=tmp_path,
+            clock=Clock.start(),
+        )
+        try:
+            cluster.start()
+            cluster.create_topics(
+                [TopicSpec(name=f"t{one}", replication_factor=2) for one in range(_TOPICS)]
+            )
+            cluster.kill_node(TWO)
+            cluster.wipe_node(TWO)
+            cluster.start_node(TWO)
+            assert until(lambda: _serves(cluster), timeout_s=40)
+            (snapshot,) = tmp_path.glob("broker-2/**/*.checkpoint")
+            assert snapshot.stat().st_size > 64 * 10
+        finally:
+            cluster.stop()
+
+
+def _serves(cluster: ReferenceCluster) -> bool:
+    try:
+        view = cluster.view()
+    except HarnessError:
+        return False
+    return 2 in view.serving and len(view.topic_ids) == _TOPICS

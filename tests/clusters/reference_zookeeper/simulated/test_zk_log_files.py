@@ -1,0 +1,66 @@
+"""What a simulated server's log has is read from its file as a real one's is."""
+
+from pathlib import Path
+
+from clusters.protocol.zookeeper_transactions import (
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    OpenSession,
+    Refusal,
+    SetData,
+)
+from clusters.reference_zookeeper.simulated.log_files import write_log
+from clusters.simulation.zookeeper.transactions import (
+    Checked,
+    Created,
+    Deleted,
+    Ended,
+    Refused,
+    Started,
+    Transaction,
+    Updated,
+)
+from clusters.zookeeper.stored.logs import log_files, transactions_in
+from clusters.zookeeper.stored.tree import OPEN
+
+EPOCH = 1 << 32
+
+
+def test_every_kind_of_change_is_read_again(tmp_path: Path) -> None:
+    made = (
+        (Started(4000),),
+        (Created("/a", b"1", 0, 1),),
+        (Created("/a/e", b"", 7, 1), Updated("/a", b"2", 1), Checked("/a", 1)),
+        (Refused(-103),),
+        (Refused(0), Refused(-101)),
+        (Deleted("/b"),),
+        (Ended(("/a/e",)),),
+    )
+    log = [Transaction(EPOCH + 1 + at, 7, at, 10 * at, one) for at, one in enumerate(made)]
+    write_log(tmp_path, log, origin_ms=1_000)
+    (file,) = log_files(tmp_path / "version-2")
+    found = list(transactions_in(file))
+    assert [one.zxid for one in found] == [EPOCH + 1 + at for at in range(len(made))]
+    assert [one.cxid for one in found] == list(range(len(made)))
+    assert [one.time_ms for one in found] == [1_000 + 10 * at for at in range(len(made))]
+    assert {one.session for one in found} == {7}
+    assert [tuple(change for _, change in one.changes) for one in found] == [
+        (OpenSession(timeout_ms=4000),),
+        (Create(path="/a", data=b"1", acls=OPEN, ephemeral_owner=0, parent_cversion=1),),
+        (
+            Create(path="/a/e", data=b"", acls=OPEN, ephemeral_owner=7, parent_cversion=1),
+            SetData(path="/a", data=b"2", version=1),
+            Check(path="/a", version=1),
+        ),
+        (Refusal(error=-103),),
+        (Refusal(error=0), Refusal(error=-101)),
+        (Delete(path="/b"),),
+        (CloseSession(paths=("/a/e",)),),
+    ]
+
+
+def test_a_server_that_has_written_nothing_has_an_empty_log(tmp_path: Path) -> None:
+    write_log(tmp_path, (), origin_ms=0)
+    assert [list(transactions_in(file)) for file in log_files(tmp_path / "version-2")] == [[]]

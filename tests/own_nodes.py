@@ -1,0 +1,22 @@
+"""A scenario for nodes of our own, wherever they run: one is killed, another is cut off."""
+
+__all__ = ["KILLED_AND_CUT_OFF"]
+
+KILLED_AND_CUT_OFF = """
+name: killed-and-cut-off
+cluster: {controllers: 1, brokers: 2}
+topics:
+  - {name: t, partitions: 2, replication_factor: 2, settings: {min.insync.replicas: 1}}
+workload: {kind: produce-poll, rate: 200, producers: 1, consumers: 1, consume: assign}
+play:
+  - await: {acknowledged: 100}
+  - kill: broker-2
+  - await: {fenced: broker-2}
+  - start: broker-2
+  - await: recovered
+  - partition: {isolate: broker-1, as: alone}
+  - await: {fenced: broker-1}
+  - heal: alone
+  - await: recovered
+time_limit: 60s
+"""
