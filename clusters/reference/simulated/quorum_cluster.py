@@ -1,7 +1,7 @@
 """A simulated cluster of the KRaft generation: controllers with a quorum, and brokers."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,11 @@ class SimulatedQuorumCluster(SimulatedCluster):
             if source != target
         )
 
-    @contextmanager
-    def recorded(self, raw: Path, *, topics: Collection[str]) -> Iterator[None]:
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
         """Record in `raw`, while entered, what brokers and controllers show."""
-        with RecordedNotebook(raw, topics=topics, node_of=self.node_of) as notebook:
-            self.watch.notebook = notebook
-            yield
+        notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
+        self.watch.notebook = notebook
+        return notebook
 
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes

@@ -3,8 +3,8 @@
 Brokers have the ids of their hosts' numbers, servers are 2000 + their `myid`.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -184,18 +184,15 @@ class SimulatedZkCluster(SimulatedCluster):
             if source != target
         )
 
-    @contextmanager
-    def recorded(self, raw: Path, *, topics: Collection[str]) -> Iterator[None]:
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
         """Record in `raw`, while entered, what brokers and servers show."""
-        notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
         journal = RowJournal(raw, "ensemble")
-        try:
-            with notebook:
-                self.watch.notebook, self._zk_watch.ensemble_journal = notebook, journal
-                yield
-        finally:
-            self._zk_watch.ensemble_journal = None
-            journal.close()
+        stack = ExitStack()
+        stack.callback(journal.close)
+        notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
+        self.watch.notebook = stack.enter_context(notebook)
+        self._zk_watch.ensemble_journal = journal
+        return stack
 
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes

@@ -108,7 +108,8 @@ class BrokerStates:
             return Error.INVALID_REQUEST, words
         known = self.incarnation_of(request.broker_id)
         is_old, is_newer = request.incarnation_id < known, request.incarnation_id > known
-        # Rule old_incarnation_refused. Rule newer_incarnation_taken.
+        # Rule old_incarnation_refused.
+        # Rule newer_incarnation_taken.
         if (is_old and self._rules.old_incarnation_refused) or (
             is_newer and not self._rules.newer_incarnation_taken
         ):

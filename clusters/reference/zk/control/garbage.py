@@ -49,8 +49,8 @@ class Garbage:
         self._parts.work.add(now, Job(plan, _nothing), effects)
 
     def _is_garbage(self, host: str, outcome: Outcome) -> bool:
-        known = self._parts.context.image.brokers.get(decoded_host(outcome.data))
-        return known is not None and known.listeners[0][1] != host
+        context, broker_id = self._parts.context, decoded_host(outcome.data)
+        return broker_id in context.image.brokers and context.hosts[broker_id] != host
 
 
 def _removal(host: str, outcome: Outcome) -> Delete:

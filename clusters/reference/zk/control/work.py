@@ -23,7 +23,7 @@ from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.reading import read_all
 from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
 
-__all__ = ["Job", "Plan", "Work", "WorkPort"]
+__all__ = ["JOBS_MAX", "PLANS_MAX", "Job", "Plan", "Work", "WorkPort"]
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.

@@ -1,9 +1,9 @@
 """H05: the garbage below /brokers/hosts."""
 
-from control_desk import Desk
+from control_desk import READY, Desk
 
 from clusters.node_port.zookeeper import Create
-from clusters.reference.zk.znodes import HOSTS, encoded_host, host_path
+from clusters.reference.zk.znodes import HOSTS, BrokerInfo, broker_path, encoded_host, host_path
 
 
 def desk_with_hosts(*without: str) -> Desk:
@@ -18,6 +18,18 @@ def test_h05_a_host_whose_id_is_registered_by_another_is_removed() -> None:
     desk = desk_with_hosts()
     desk.advance(60_000)
     assert desk.double.children(HOSTS) == ("host-1", "host-9")
+
+
+def test_h05_a_host_is_the_one_of_the_registration_whatever_its_listeners_are() -> None:
+    desk = Desk(1)
+    named = BrokerInfo(2, (("CLIENT", "address-2", 9092, 0),), None, READY, "named-2")
+    assert BrokerInfo.decoded(2, named.encoded()) == named
+    desk.double.write(Create(broker_path(2), named.encoded()))
+    for host in ("named-2", "address-2"):
+        desk.double.write(Create(host_path(host), encoded_host(2)))
+    desk.settle()
+    desk.advance(60_000)
+    assert desk.double.children(HOSTS) == ("named-2",)
 
 
 def test_h05_without_the_rule_the_garbage_stays() -> None:
