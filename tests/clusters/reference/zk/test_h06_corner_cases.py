@@ -32,8 +32,9 @@ def test_h06_a_host_that_lost_its_disk_gets_its_id_and_its_replicas_back() -> No
     cluster.refilled(host, key, ["a"])
 
 
-def test_h06_one_that_restarts_within_its_own_session_gets_another_id() -> None:
-    cluster, key, host = led()
+@pytest.mark.parametrize("adopts", [False, True])
+def test_h06_one_that_restarts_within_its_own_session_gets_another_id(*, adopts: bool) -> None:
+    cluster, key, host = led(adopts_missing_ids=adopts)
     cluster.lose(host, at_once=True)
     cluster.start(host)
     assert cluster.registered(host) == (NEW,)
@@ -66,6 +67,18 @@ def test_h06_two_hosts_of_other_names_that_lost_their_disks_are_both_refused() -
     assert cluster.hosts[host].exit_reason == (
         f"registration refused: ids {low}, {high} are missing, and any may be of a broker to come"
     )
+
+
+def test_h06_without_step_b_every_host_of_another_name_gets_a_new_id() -> None:
+    cluster, _, host = led()
+    other = next(one for one in (1, 2, 3) if one not in (host, cluster.controller()))
+    for one in (host, other):
+        cluster.lose(one)
+        cluster.settings[one]["host_name"] = f"elsewhere-{one}"
+    cluster.hosts[4].disk.format({})
+    cluster.settings[4]["host_name"] = "elsewhere-4"
+    cluster.start(host, other, 4)
+    assert set(cluster.registered(host, other, 4)) == {NEW, NEW + 1, NEW + 2}
 
 
 def test_h06_of_two_newcomers_that_start_at_once_one_takes_the_missing_id() -> None:
