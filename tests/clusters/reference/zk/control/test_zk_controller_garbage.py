@@ -3,7 +3,16 @@
 from control_desk import READY, Desk
 
 from clusters.node_port.zookeeper import Create
-from clusters.reference.zk.znodes import HOSTS, BrokerInfo, broker_path, encoded_host, host_path
+from clusters.reference.nodes.messages.control import AlterConfigsRequest
+from clusters.reference.zk.znodes import (
+    CONFIG_CHANGES,
+    HOSTS,
+    BrokerInfo,
+    broker_path,
+    decoded_settings,
+    encoded_host,
+    host_path,
+)
 
 
 def desk_with_hosts(*without: str) -> Desk:
@@ -36,3 +45,14 @@ def test_h05_without_the_rule_the_garbage_stays() -> None:
     desk = desk_with_hosts("host_garbage_removed")
     desk.advance(60_000)
     assert "old-host" in desk.double.children(HOSTS)
+
+
+def test_a_notification_of_settings_is_removed_at_the_second_scan_that_finds_it() -> None:
+    desk = Desk(2)
+    desk.create("t", (1, 2))
+    desk.ask(AlterConfigsRequest(700, ((2, "t", "retention.ms", "5"),)))
+    desk.advance(60_000)
+    assert len(desk.double.children(CONFIG_CHANGES)) == 1
+    desk.advance(60_000)
+    assert desk.double.children(CONFIG_CHANGES) == ()
+    assert decoded_settings(desk.double.data("/config/topics/t")) == {"retention.ms": "5"}
