@@ -29,10 +29,17 @@ from clusters.system import Wanted
 from history.clock import Clock
 from history.failure import UsageError
 
-__all__ = ["DRIVER", "ReferenceCluster", "ReferenceDriver", "ReferencePrepared"]
+__all__ = [
+    "DRIVER",
+    "HERE",
+    "ReferenceCluster",
+    "ReferenceDriver",
+    "ReferencePrepared",
+    "portable_nodes",
+]
 
 _PROGRAM: Final = "clusters.reference"
-_HERE: Final = (sys.executable, "-m", _PROGRAM)
+HERE: Final = (sys.executable, "-m", _PROGRAM)
 """The command of a node on this Python."""
 _PACKAGES: Final = ("clusters", "history")
 """The packages of ours that a node imports."""
@@ -61,7 +68,7 @@ class ReferencePrepared:
     @property
     def command(self) -> tuple[str, ...]:
         """The command of a node, but for its arguments."""
-        return _HERE if self.portable is None else self.portable.command
+        return HERE if self.portable is None else self.portable.command
 
 
 class ReferenceCluster(QuorumProcesses):
@@ -78,7 +85,7 @@ class ReferenceCluster(QuorumProcesses):
         directory: Path,
         clock: Clock,
         rules_off: Sequence[str] = (),
-        command: Sequence[str] = _HERE,
+        command: Sequence[str] = HERE,
         port_base: int | None = None,
         route: Route = direct,
     ) -> None:
@@ -133,7 +140,7 @@ class ReferenceDriver:
             java=find_java(),
             version=release_like(spec),
             level=level_of(spec),
-            portable=_portable(say) if wanted.portable else None,
+            portable=portable_nodes(say) if wanted.portable else None,
         )
 
     def build(
@@ -203,7 +210,8 @@ def _software(
     }
 
 
-def _portable(say: Callable[[str], None]) -> PortableProgram:
+def portable_nodes(say: Callable[[str], None]) -> PortableProgram:
+    """Return the program of nodes of our own, for where this Python is not, made if need be."""
     return portable_program(
         f"{_PROGRAM}.__main__",
         packages=_PACKAGES,

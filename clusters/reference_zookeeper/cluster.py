@@ -1,6 +1,5 @@
 """A reference cluster of the ZooKeeper generation, as processes: an ensemble, and our brokers."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +75,8 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
             super()._await_role(role, members)
 
     def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
-        return {node.name: _BrokerSoftware() for node in nodes}
+        software = _BrokerSoftware(program=self._prepared.command)
+        return {node.name: software for node in nodes}
 
     def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:  # noqa: ARG002 -- brokers find each other by their znodes
         return properties(
@@ -90,16 +90,18 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerSoftware(KafkaFiles):
     """`clusters.processes.node.Software` of one broker."""
+
+    program: Sequence[str]
+    """The command of a broker, but for its arguments."""
 
     first_directory_id = None
 
     def command(self, directory: Path) -> list[str]:
         """The interpreter's command line; its properties name the hosts file."""
-        configuration = str(directory / PROPERTIES)
-        return [sys.executable, "-m", "clusters.reference", "--config", configuration]
+        return [*self.program, "--config", str(directory / PROPERTIES)]
 
     def format(self, data: Path, *, directory_id: str | None) -> None:  # noqa: ARG002 -- the port's
         """Make an empty directory; the broker notes there which id it has."""

@@ -7,6 +7,7 @@ from typing import Final
 from clusters.abilities import Route
 from clusters.hosts.place import Host
 from clusters.kafka.configuration import refuse_reserved
+from clusters.reference.driver import portable_nodes
 from clusters.reference_zookeeper.cluster import ReferenceZooKeeperCluster
 from clusters.reference_zookeeper.prepared import ReferenceZooKeeperPrepared
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
@@ -25,12 +26,13 @@ class ReferenceZooKeeperDriver:
     def prepare(
         self, spec: ReferenceZooKeeperSpec, wanted: Wanted, say: Callable[[str], None]
     ) -> ReferenceZooKeeperPrepared:
-        """Prepare the release of the ensemble, and nothing else."""
+        """Prepare the release of the ensemble; copy this Python if brokers run where it is not."""
         refuse_reserved(spec.settings, spec.broker_settings)
         return ReferenceZooKeeperPrepared(
             ensemble=ENSEMBLES.prepare(spec.ensemble, wanted, say),
             version=spec.release,
             level=spec.inter_broker_protocol,
+            portable=portable_nodes(say) if wanted.portable else None,
         )
 
     def build(

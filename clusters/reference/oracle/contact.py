@@ -39,8 +39,8 @@ class Contact:
     """When each heartbeat was sent, by (broker, correlation)."""
     _contact: dict[int, int] = field(default_factory=dict)
     """When the last heartbeat was sent that was answered, by broker."""
-    _heartbeats: dict[tuple[int, int, int], Any] = field(default_factory=dict)
-    """By (controller, source, correlation)."""
+    _heartbeats: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
+    """With the incarnation that the controller knew then, by (controller, source, correlation)."""
     _heard: dict[tuple[int, int], int] = field(default_factory=dict)
     """When a heartbeat last arrived, by (controller, broker)."""
     _known: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -78,15 +78,16 @@ class Contact:
 
     def arrived(self, controller: int, source: int, request: Any, now: int) -> None:
         """A controller gets a heartbeat."""
-        self._heartbeats[controller, source, request.correlation] = request
+        known = self.known(controller, request.broker_id)
+        self._heartbeats[controller, source, request.correlation] = (request, known)
         self._heard[controller, request.broker_id] = now
 
     def answered(self, controller: int, target: int, response: Any) -> Iterator[Problem]:
         """A controller answers a heartbeat."""
-        request = self._heartbeats.get((controller, target, response.correlation))
-        if request is None or controller not in self._office_ns:
+        taken = self._heartbeats.get((controller, target, response.correlation))
+        if taken is None or controller not in self._office_ns:
             return
-        known = self._known.get((controller, request.broker_id), -1)
+        request, known = taken
         told = f"broker {controller} answered a heartbeat of broker {request.broker_id}"
         if response.error == _NONE:
             if request.broker_id < 0 or request.target_state not in _TARGETS:

@@ -27,7 +27,7 @@ _ALTER: Final = 24
 _ALTER_ANSWER: Final = 25
 _FETCHED: Final = 51
 _API_VERSIONS: Final = 65
-_SERVED: Final = frozenset({_FETCHED, 53, 55, 61, 63, _API_VERSIONS, 67, 69, 71, 73})
+_SERVED: Final = frozenset({_FETCHED, 53, 55, 61, 63, _API_VERSIONS, 67, 69, 71, 79})
 """Responses of brokers. Those to fetches count where a client asked."""
 
 SENT: Final = frozenset({_REGISTER, _HEARTBEAT, _HEARTBEAT_ANSWER, _ALTER, _ALTER_ANSWER}) | _SERVED

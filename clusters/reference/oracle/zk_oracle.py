@@ -24,7 +24,7 @@ _CHANGE: Final = 90
 _CHANGE_ANSWER: Final = 91
 _TOLD: Final = frozenset({80, 82, 84})
 _TOLD_ANSWERS: Final = frozenset({81, 83, 85})
-_SERVED: Final = frozenset({55, 61, 63, 65, 67, 69, 71})
+_SERVED: Final = frozenset({55, 61, 63, 65, 67, 69, 71, 79})
 """Responses of brokers to what is answered at once: what was under way is completed (Z08)."""
 
 ZK_SENT: Final = (

@@ -274,6 +274,7 @@ class ZkBrokerNode:
         elif kind == RECOVERED:
             self.life.recovered(effects)
             self._loaded(message, effects)
+            self.alarm.by(now)  # its replicas have deadlines from here on
         elif kind != SYNCED:
             self.server.answered(now, kind, message, effects)
 

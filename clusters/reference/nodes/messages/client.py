@@ -1,4 +1,4 @@
-"""The answers of any broker to clients about the cluster and their offsets: kinds 60 to 73."""
+"""The answers of any broker to clients about the cluster and offsets: kinds 60 to 71, 78, 79."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -166,7 +166,7 @@ class OffsetFetchResponse:
 class ListGroupsRequest:
     """A request for the groups that the node coordinates; empty: of whatever state and type."""
 
-    kind: ClassVar[int] = 72
+    kind: ClassVar[int] = 78
     correlation: int
     states: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ class ListGroupsRequest:
 class ListGroupsResponse:
     """The names of the groups, each of which is empty: none has members here."""
 
-    kind: ClassVar[int] = 73
+    kind: ClassVar[int] = 79
     correlation: int
     error: int
     groups: tuple[str, ...] = ()

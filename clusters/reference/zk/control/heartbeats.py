@@ -33,7 +33,7 @@ _STOPPING: Final = ControlledState.STOPPING
 class Heartbeats:
     """The heartbeats of one controller epoch."""
 
-    __slots__ = ("_activating", "_changes", "_held", "_parts", "registrations")
+    __slots__ = ("_activating", "_changes", "_held", "_opening", "_parts", "registrations")
 
     def __init__(self, parts: Parts, changes: BrokerChanges) -> None:
         self._parts = parts
@@ -42,6 +42,8 @@ class Heartbeats:
         self._held: dict[int, tuple[int, MetadataHeartbeatRequest]] = {}
         """(source, heartbeat) by broker id."""
         self._activating: set[int] = set()
+        self._opening: set[int] = set()
+        """The brokers that are told what they lack once all before it is decided."""
 
     def heard(
         self, now: int, source: int, request: MetadataHeartbeatRequest, effects: Effects
@@ -118,10 +120,19 @@ class Heartbeats:
         # Rule active_once_told.
         if channels.is_told(broker_id) or not self._parts.situation.rules.active_once_told:
             return True
-        if not channels.is_open(broker_id):
-            channels.open(broker_id)
-            channels.flush(now, effects)  # `told` follows, for the own broker at once
+        if not channels.is_open(broker_id) and broker_id not in self._opening:
+            # Behind what is being decided: who led before it was new or silent, leads by then.
+            self._opening.add(broker_id)
+            self._parts.decide(now, tuple, effects, finish=partial(self._open, broker_id))
         return False
+
+    def _open(self, broker_id: int, now: int, effects: Effects) -> None:
+        """Tell a broker what it lacks; `told` follows, for the own broker at once."""
+        channels = self._parts.channels
+        self._opening.discard(broker_id)
+        if broker_id in self._parts.states.known() and not channels.is_open(broker_id):
+            channels.open(broker_id)
+            channels.flush(now, effects)
 
     def _answered(self, broker_id: int, _now: int, effects: Effects) -> None:
         """Answer the heartbeat that is held with the state that the broker is in now."""
