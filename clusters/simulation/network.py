@@ -41,13 +41,8 @@ NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
-STREAMED_FROM: Final = 100
-"""Kinds from here on are frames of a stream, whose order is kept by whoever receives them.
-
-TCP sends again what is lost of it, so loss is a delay there.
-"""
-_SENT_AGAIN_NS: Final = 200_000_000
-"""The time after which TCP sends again what is lost."""
+STREAMED_FROM: Final = 100  # frames of a stream: TCP sends again what is lost, so loss is a delay
+_SENT_AGAIN_NS: Final = 200_000_000  # by TCP
 UNUSUAL: Final = 4
 """In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
 _EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT

@@ -129,8 +129,8 @@ class ZkOracle:
             if request.incarnation_id < known:
                 words = f"{what} to incarnation {request.incarnation_id}, it knew {known}"
                 yield "epoch-check-bypassed", words
-            if not change.isr or request.broker_id not in change.isr:
-                yield "illegal-isr", f"{what} to its leader {request.broker_id}"
+            if not change.isr:
+                yield "empty-isr", f"{what} to its leader {request.broker_id}"
 
     def _told_answered(self, node: int, target: int, response: Any) -> Iterable[Problem]:
         request, epoch = self._told.pop((node, target, response.correlation), (None, -1))

@@ -138,8 +138,10 @@ class ZnodeDecisions(Decisions):
         old = self.partitions.get(key)
         new = Led(self._replicas.get(key, ()), isr, leader, epoch, version)
         self.partitions[key] = new
-        if not isr or (leader != _NO_LEADER and leader not in isr):
-            yield "illegal-isr", f"{key} has leader {leader} and isr {isr} at version {version}"
+        if not isr:
+            yield "empty-isr", f"{key} has no isr at version {version}"
+        elif leader not in (_NO_LEADER, *isr):
+            yield "two-leaders", f"{key} has leader {leader} and isr {isr} at version {version}"
         if old is None:
             return
         if epoch < old.leader_epoch:

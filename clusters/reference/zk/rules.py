@@ -142,7 +142,7 @@ class ZkRules(Rules):
         _Z,
         "An IsrChange to an ISR without members, or without its leader, is refused.",
         "A partition is without any replica that may lead it.",
-        "illegal-isr",
+        "empty-isr, two-leaders",
     )
     member_incarnations_checked: bool = protocol_rule(
         "KIP-903, beyond the draft",
@@ -162,7 +162,7 @@ class ZkRules(Rules):
         _Z,
         "A legacy registration is active without heartbeats.",
         "During a double roll the brokers of the old protocol are taken out.",
-        "stuck-replica",
+        "legacy-inactive, stuck-replica",
     )
     # Broker ids (H01 to H05).
     id_sources_agree: bool = protocol_rule(

@@ -81,15 +81,15 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("report --window x", "'x' is not a duration", 300),
         ("history export nosuch x --format edn", "no run 'nosuch'", 300),
         # With the language of scenarios.
-        ("run mistaken.yaml", "mistaken.yaml:5: play[1].wipe: broker-2 is up at this step", 665),
-        ("run smoke --time-limit soon", "'soon' is not a duration", 665),
-        ("run smoke --nemesis explode", "unknown fault 'explode'", 665),
+        ("run mistaken.yaml", "mistaken.yaml:5: play[1].wipe: broker-2 is up at this step", 675),
+        ("run smoke --time-limit soon", "'soon' is not a duration", 675),
+        ("run smoke --nemesis explode", "unknown fault 'explode'", 675),
         # With what is prepared.
-        ("run smoke --cluster simulated --host netns", "are no processes", 725),
-        ("run smoke --cluster kafka --without-rule one_vote", "is for our own nodes", 725),
-        ("run smoke --cluster reference --without-rule no", "there is no such rule", 725),
-        ("run smoke --cluster kafka --kafka 2.8.0", "is too old to run without ZooKeeper", 725),
-        ("run smoke --cluster kafka --kafka path:no", "expected an unpacked distribution", 725),
+        ("run smoke --cluster simulated --host netns", "are no processes", 740),
+        ("run smoke --cluster kafka --without-rule one_vote", "is for our own nodes", 740),
+        ("run smoke --cluster reference --without-rule no", "there is no such rule", 740),
+        ("run smoke --cluster kafka --kafka 2.8.0", "is too old to run without ZooKeeper", 740),
+        ("run smoke --cluster kafka --kafka path:no", "expected an unpacked distribution", 740),
         # With a cluster's class, which says what can be done to it.
         ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1110),
         ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1110),

@@ -98,6 +98,7 @@ def test_without_a_quorum_a_disk_need_not_be_formatted_and_keeps_whose_it_is(
     disk.write(META_PROPERTIES, own)
     disk.create(_KEY, "t")
     disk.append(_KEY, _RECORDS[0])
+    disk.write(CLEAN_STOP, True)
     disk.close()
     assert (tmp_path / "meta.properties").read_text() == "version=0\nbroker.id=3\ncluster.id=c\n"
     disk = Disk((tmp_path,), metadata=None, voters=())
