@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 import pytest
-from histories import CLIENTS, ROOT, Comparison, Heard, Script
 from real_zookeeper import RealSession
+from zookeeper_histories import CLIENTS, ROOT, Comparison, Heard, Script
 from zookeeper_toys import ZkStage
 
 from clusters.hosts.local_host import LocalHost
@@ -40,7 +40,7 @@ OPERATIONS = int(os.environ.get("FENCEPOST_OPERATIONS", "3000"))
 
 
 class Modelled:
-    """`histories.Side`: the model."""
+    """`zookeeper_histories.Side`: the model."""
 
     def __init__(self, seed: int) -> None:
         self.stage = ZkStage(1, CLIENTS, seed=seed)
@@ -100,7 +100,7 @@ class Modelled:
 
 
 class Real:
-    """`histories.Side`: a server of Apache ZooKeeper."""
+    """`zookeeper_histories.Side`: a server of Apache ZooKeeper."""
 
     def __init__(self, cluster: ZooKeeperCluster) -> None:
         self._cluster = cluster
