@@ -53,8 +53,8 @@ def test_its_evidence_is_judged_as_that_of_processes(fencepost: Fencepost, tmp_p
     assert {"leader", "follower"} <= modes
 
 
-def test_a_rule_that_is_not_of_this_generation_is_refused(fencepost: Fencepost) -> None:
-    flags = ("--system", "reference-zookeeper", "--without-rule", "vote_synced")
-    ended = fencepost("run", "smoke", *SIMULATED, *flags)
+def test_its_rules_are_none_of_the_other_generations(fencepost: Fencepost, tmp_path: Path) -> None:
+    flags = ("--cluster", "simulated", "--without-rule", "empty_isr_refused", "--alongside")
+    ended = fencepost("run", "smoke", *flags, results=tmp_path)
     assert ended.returncode == 254
     assert "there is no such rule" in ended.stderr
