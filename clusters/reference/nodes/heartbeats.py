@@ -107,3 +107,10 @@ class Cadence:
     def hasten(self) -> None:
         """Wait shortly for the next word: things have moved on."""
         self._eager_ns = _EAGER_MIN_NS
+
+    def renew(self) -> None:
+        """Begin anew with another controller or registration: earlier requests count no more."""
+        self._sent.clear()
+        self._asked = -1
+        self._failures = self._not_before_ns = 0
+        self.hasten()

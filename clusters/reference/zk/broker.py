@@ -166,9 +166,6 @@ class ZkBrokerNode:
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""
-        if now >= self.life.serves_until_ns > 0:
-            # After a pause this is the first thing to be seen.
-            self.life.look_at_silence(now, effects)
         if self._is_over:
             if kind == SYNCED and message[0] == _BROKER:
                 effects.append((EXIT, message[1]))
@@ -248,7 +245,7 @@ class ZkBrokerNode:
             return
         controller_id = self.situation.controller_id
         effects.append((SEND, source, self._told.take(now, message, effects)))
-        self._look_at_controller(now, controller_id, effects)
+        self._look_at_controller(now, controller_id)
 
     def _tick(self, now: int, effects: Effects) -> None:
         self.alarm.reset()
@@ -288,13 +285,12 @@ class ZkBrokerNode:
             asking.watched(now, message, effects)
         else:
             asking.session(now, message, effects)
-        self._look_at_controller(now, controller_id, effects)
+        self._look_at_controller(now, controller_id)
 
-    def _look_at_controller(self, now: int, known_id: int, effects: Effects) -> None:
-        """Speak to another controller than before at once."""
+    def _look_at_controller(self, now: int, known_id: int) -> None:
+        """Whatever waits for another controller than before goes out with the next tick."""
         if self.situation.controller_id != known_id:
-            self.alarm.by(now)  # whatever else waits for a controller goes out with the next tick
-            self.life.speak(now, effects)
+            self.alarm.by(now)
 
     def _unreachable(self, now: int, source: int, request: Any, effects: Effects) -> None:
         """A request came back; whether it had arrived is not known."""

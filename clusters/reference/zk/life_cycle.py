@@ -92,7 +92,7 @@ class ZkLifeCycle:
 
     def registered(self, now: int, effects: Effects) -> None:
         """The broker is registered, under an incarnation id that the situation has."""
-        self._heartbeats = Cadence(self._situation.configuration, self._situation.alarm)
+        self._heartbeats.renew()
         self._move(Trigger.REGISTERED, effects)
         if not self._speaks:
             self._move(Trigger.ACTIVATED, effects)
@@ -117,18 +117,14 @@ class ZkLifeCycle:
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at the silence of the controller, and at what is due."""
-        self.look_at_silence(now, effects)
+        if now >= self.serves_until_ns > 0:
+            effects.append((NOTE, FENCED_SELF, self._situation.broker_epoch))
+            self._move(Trigger.SILENCE, effects)
         if self.state == _LEAVING and self._shutdown.is_over(now):
             self._move(Trigger.GIVEN_UP, effects)
         self.speak(now, effects)
         if 0 < self.serves_until_ns < _FOR_EVER:
             self._situation.alarm.by(self.serves_until_ns)
-
-    def look_at_silence(self, now: int, effects: Effects) -> None:
-        """Fence the broker if it has heard nothing of the controller for too long."""
-        if now >= self.serves_until_ns > 0:
-            effects.append((NOTE, FENCED_SELF, self._situation.broker_epoch))
-            self._move(Trigger.SILENCE, effects)
 
     def speak(self, now: int, effects: Effects) -> None:
         """Send what is due to the controller."""
@@ -141,6 +137,8 @@ class ZkLifeCycle:
         if self.state not in (_RUNNING, _FENCED, _LEAVING):
             return
         is_new = controller_id != self._told_id
+        if is_new:
+            self._heartbeats.renew()
         is_eager = self.state != _RUNNING
         if self._heartbeats.is_due(now, controller_id, is_urgent=is_new, is_eager=is_eager):
             self._heartbeat(now, effects)

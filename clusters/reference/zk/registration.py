@@ -145,7 +145,13 @@ class Registration:
         self._candidate = broker_id
         configuration = self._situation.configuration
         version = _READY if self._situation.speaks_heartbeats else _LEGACY
-        info = BrokerInfo(broker_id, configuration.listeners, configuration.rack, version)
+        info = BrokerInfo(
+            broker_id,
+            configuration.listeners,
+            configuration.rack,
+            version,
+            configuration.host_name,
+        )
         create = Create(broker_path(broker_id), info.encoded(), ephemeral=True)
         self._situation.asking.ask((create,), self._tried, effects)
 

@@ -133,11 +133,13 @@ class BrokerInfo:
     listeners: tuple[Listener, ...]
     rack: str | None
     version: int
+    host_name: str = ""
+    """The host that its id is kept under, where that is not the host of its first listener."""
 
     @property
     def host(self) -> str:
-        """The host of its first listener."""
-        return self.listeners[0][1] if self.listeners else ""
+        """The broker's host."""
+        return self.host_name or (self.listeners[0][1] if self.listeners else "")
 
     def encoded(self) -> bytes:
         """Return the content of its znode."""
@@ -146,7 +148,7 @@ class BrokerInfo:
         return _json(
             {
                 "version": self.version,
-                "host": first[1],
+                "host": self.host,
                 "port": first[2],
                 "jmx_port": -1,
                 "timestamp": "0",
@@ -160,11 +162,14 @@ class BrokerInfo:
     def decoded(cls, broker_id: int, data: bytes) -> "BrokerInfo":
         """Read the content of a registration."""
         content = json.loads(data)
+        listeners = tuple(_listener(one) for one in content.get("endpoints", ()))
+        host = content.get("host") or ""
         return cls(
             broker_id,
-            tuple(_listener(one) for one in content.get("endpoints", ())),
+            listeners,
             content.get("rack"),
             int(content["version"]),
+            "" if listeners and listeners[0][1] == host else host,
         )
 
 

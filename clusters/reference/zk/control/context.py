@@ -35,6 +35,7 @@ class Context:
         "deleting",
         "epoch",
         "epoch_version",
+        "hosts",
         "image",
         "removed",
         "settings_paths",
@@ -49,6 +50,8 @@ class Context:
         self.epoch_version = epoch_version
         """The version of the znode /controller_epoch while that epoch lasts."""
         self.image = MetadataImage()
+        self.hosts: dict[int, str] = {}
+        """The hosts that brokers registered with last."""
         self.assignments: dict[str, TopicInfo] = {}
         """The content of the topics' znodes; a partition that is only here has no state yet."""
         self.assignments_versions: dict[str, int] = {}

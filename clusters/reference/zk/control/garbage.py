@@ -1,15 +1,19 @@
-"""The garbage below /brokers/hosts: hosts whose broker id is registered by another host (H05).
+"""Garbage: hosts whose id is registered by another host (H05), and notifications that are read.
 
-Source: the draft "Broker id by host name", garbage collection.
+A notification of changed settings is garbage once it has been there for a whole interval: brokers
+read it when their watch fires, and read all settings anew when they were away for a session.
+
+Source: the draft "Broker id by host name", garbage collection; Kafka's
+`ZkNodeChangeNotificationListener.purgeObsoleteNotifications`.
 """
 
 from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import Delete, Outcome
+from clusters.node_port.zookeeper import Delete, GetChildren, Outcome
 from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.reading import read_children
+from clusters.reference.zk.control.reading import read_all, read_children
 from clusters.reference.zk.control.work import Job, Plan
 from clusters.reference.zk.control.writes import unit
-from clusters.reference.zk.znodes import HOSTS, decoded_host, host_path
+from clusters.reference.zk.znodes import CONFIG_CHANGES, HOSTS, decoded_host, host_path
 
 __all__ = ["Garbage"]
 
@@ -17,22 +21,36 @@ __all__ = ["Garbage"]
 class Garbage:
     """The scans of one controller epoch."""
 
-    __slots__ = ("_due_ns", "_parts")
+    __slots__ = ("_due_ns", "_notifications", "_parts")
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._due_ns = 0
+        self._notifications: frozenset[str] = frozenset()
+        """Those that the last scan found."""
 
     def tick(self, now: int, effects: Effects) -> None:
         """Scan when it is time."""
-        interval_ns = self._parts.situation.configuration.garbage_scan_interval_ns
-        # Rule host_garbage_removed.
-        if not interval_ns or not self._parts.situation.rules.host_garbage_removed:
+        parts = self._parts
+        interval_ns = parts.situation.configuration.garbage_scan_interval_ns
+        if not interval_ns:
             return
         if now >= self._due_ns:
             self._due_ns = now + interval_ns
-            read_children(self._parts.asking, now, HOSTS, self._found, effects)
-        self._parts.situation.alarm.by(self._due_ns)
+            # Rule host_garbage_removed.
+            if parts.situation.rules.host_garbage_removed:
+                read_children(parts.asking, now, HOSTS, self._found, effects)
+            read_all(parts.asking, now, [GetChildren(CONFIG_CHANGES)], self._listed, effects)
+        parts.situation.alarm.by(self._due_ns)
+
+    def _listed(self, now: int, outcomes: list[Outcome], effects: Effects) -> None:
+        if self._parts.work.is_over:
+            return
+        names = frozenset(outcomes[0].children)
+        old, self._notifications = names & self._notifications, names - self._notifications
+        deletes = [Delete(f"{CONFIG_CHANGES}/{name}") for name in sorted(old)]
+        removals = [unit(self._parts.context, [one]) for one in deletes]
+        self._parts.work.add(now, Job(lambda: Plan(removals), _nothing), effects)
 
     def _found(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
         if self._parts.work.is_over:
@@ -49,8 +67,8 @@ class Garbage:
         self._parts.work.add(now, Job(plan, _nothing), effects)
 
     def _is_garbage(self, host: str, outcome: Outcome) -> bool:
-        known = self._parts.context.image.brokers.get(decoded_host(outcome.data))
-        return known is not None and known.listeners[0][1] != host
+        context, broker_id = self._parts.context, decoded_host(outcome.data)
+        return broker_id in context.image.brokers and context.hosts[broker_id] != host
 
 
 def _removal(host: str, outcome: Outcome) -> Delete:

@@ -37,6 +37,7 @@ class Registrations:
         """Take those that a new controller finds; what follows from them is decided next."""
         parts = self._parts
         for info, incarnation in self._decoded(found):
+            parts.context.hosts[info.broker_id] = info.host
             parts.context.apply(registration(info, incarnation, fenced=True))
             was_active = self._was_active(info.broker_id)
             state = parts.states.first_state(info, was_active=was_active)
@@ -72,6 +73,7 @@ class Registrations:
         for broker_id in sorted(set(parts.states.known()) - there.keys()):
             self._changes.gone(now, broker_id, effects)
         for broker_id, (info, incarnation) in there.items():
+            parts.context.hosts[broker_id] = info.host
             is_old = incarnation < parts.states.incarnation_of(broker_id)
             if not is_old and not self._is_known(info, incarnation):
                 self._changes.registered(now, info, incarnation, effects)

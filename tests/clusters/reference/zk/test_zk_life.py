@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from zk_cluster import CLOSED, Cluster
 
+from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.node_port.zookeeper import ZOOKEEPER
@@ -13,12 +14,16 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import MetadataRequest
 from clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
 from clusters.reference.nodes.states import BrokerState
-from clusters.reference.zk.configuration import InterBrokerProtocol
+from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from clusters.reference.zk.life_cycle import ZkLifeCycle
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     IsrChangeRequest,
     MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
 )
+from clusters.reference.zk.rules import ZkRules
+from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BrokerInfo, broker_path, decoded_host, host_path
 from clusters.simulation.host import HostState
@@ -26,6 +31,15 @@ from clusters.simulation.host import HostState
 DIRECT = {0: {"inter_broker_protocol": InterBrokerProtocol.DIRECT}}
 OF_DRAFT = (MetadataHeartbeatRequest.kind, IsrChangeRequest.kind)
 SERVER = ZOOKEEPER + 1
+
+
+class Alone:
+    """The rest of a broker that leads nothing."""
+
+    leads_for_others = False
+
+    def ended(self, reason: str, effects: Effects) -> None:
+        raise AssertionError((reason, effects))
 
 
 def znode(cluster: Cluster, path: str) -> Any:
@@ -144,6 +158,20 @@ def test_z03_a_heartbeat_names_the_broker_its_incarnation_and_the_state_it_wants
     assert heartbeat.target_state == ControlledState.ACTIVE
 
 
+def test_z03_another_controller_is_sent_a_heartbeat_at_once() -> None:
+    settings = {0: {"heartbeat_interval_ns": 900 * MS}}
+    cluster = Cluster(watched=OF_DRAFT, settings=settings).ready()
+    before = cluster.controller()
+    cluster.kill(before)
+    rest = [one for one in cluster.hosts if one != before]
+    cluster.until(lambda: all(cluster.broker(one).situation.controller_id in rest for one in rest))
+    sent = len(cluster.sent_messages)
+    cluster.run(50)
+    new = cluster.broker(rest[0]).situation.controller_id
+    told = {(source, target) for source, target, _ in cluster.sent_messages[sent - 1 :]}
+    assert {(one, new) for one in rest} <= told
+
+
 def test_z08_a_broker_fences_itself_without_the_controller_and_comes_back() -> None:
     cluster = Cluster().ready()
     cut, controller = victim(cluster), cluster.controller()
@@ -190,6 +218,27 @@ def test_z08_a_broker_is_fenced_the_moment_it_goes_on_after_a_pause() -> None:
     cluster.world.resume(cluster.hosts[paused])
     cluster.until(lambda: correlation in cluster.client.answers)
     assert cluster.client.answers[correlation] == CLOSED
+
+
+@pytest.mark.parametrize(("late_ns", "state"), [(-1, BrokerState.RUNNING), (0, BrokerState.FENCED)])
+def test_z08_an_answer_to_a_heartbeat_of_before_the_timeout_makes_no_broker_active(
+    late_ns: int, state: BrokerState
+) -> None:
+    effects: Effects = []
+    timeout_ns = 3_000 * MS
+    configuration = ZkConfiguration(
+        node_id=1, is_controller=False, voters=(), cluster_id="c", broker_side_timeout_ns=timeout_ns
+    )
+    situation = ZkSituation(configuration, ZkRules())
+    situation.controller_id = 9
+    life = ZkLifeCycle(situation, Alone())
+    life.start(is_unclean=False, effects=effects)
+    life.registered(0, effects)
+    (heartbeat,) = [effect[2] for effect in effects if effect[0] == SEND]
+    answer = MetadataHeartbeatResponse(heartbeat.correlation, 0, None, ControlledState.ACTIVE)
+    life.heard(timeout_ns + late_ns, answer, effects)
+    assert life.state == state
+    assert life.serves_until_ns == (timeout_ns if late_ns else 0)
 
 
 @pytest.mark.parametrize("broker_side_ms", [500, 1_000])

@@ -52,6 +52,20 @@ def test_a_leader_acknowledges_nothing_before_its_settings_are_read() -> None:
     assert cluster.values(leader, key) == ["b"]
 
 
+def test_nor_by_those_of_a_topic_of_the_same_name_that_was_deleted() -> None:
+    cluster = Cluster().ready()
+    leader = next(one for one in cluster.hosts if one != cluster.controller())
+    cluster.create("t", (leader,))
+    cluster.delete("t")
+    cluster.until(lambda: not any(cluster.broker(one).image.topics for one in cluster.hosts))
+    cluster.cut(ZOOKEEPER + 1, leader)
+    topic = NewTopic("t", -1, -1, ((leader,),), ((MIN_ISR, "2"),))
+    cluster.ask(cluster.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
+    cluster.until(lambda: bool(cluster.broker(leader).replicas.leaders))
+    (key,) = cluster.broker(leader).replicas.leaders
+    assert cluster.produce(key, "a", broker=leader) == Error.NOT_ENOUGH_REPLICAS
+
+
 def test_changed_settings_reach_every_broker() -> None:
     cluster = Cluster().ready()
     key = (cluster.create("t", (1, 2)), 0)

@@ -105,6 +105,12 @@ def test_a_leader_epoch_is_taken_once_and_never_goes_back(teller: Teller) -> Non
     assert older.partitions[0][1] == Error.STALE_CONTROLLER_EPOCH
 
 
+def test_the_isr_of_a_leader_epoch_is_its_leaders_own_business(teller: Teller) -> None:
+    response = teller.lead(teller.state(partition_epoch=99, isr=(1, 2), replicas=(1, 2)))
+    assert response.partitions[0][1] == Error.NONE
+    assert teller.broker.replicas.leaders[teller.key].isr == (1,)
+
+
 def test_a_full_request_removes_strays(teller: Teller) -> None:
     teller.lead(is_full=True)
     assert teller.key not in teller.broker.replicas.hosted
@@ -165,6 +171,7 @@ def test_a_topic_made_again_takes_the_place_of_its_predecessor(teller: Teller) -
     teller.update(teller.state(key=(teller.topic_id + 1, 0)))
     shown = teller.cluster.metadata(1).topics
     assert [(name, topic_id) for name, topic_id, *_ in shown] == [("t", teller.topic_id + 1)]
+    assert list(teller.broker.image.partitions) == [(teller.topic_id + 1, 0)]
 
 
 def test_an_update_that_says_nothing_new_changes_nothing(teller: Teller) -> None:

@@ -134,11 +134,13 @@ class Cluster:
     def run(self, ms: float) -> None:
         self.world.run(self.world.now_ns + int(ms * MS))
 
-    def until(self, reached: Callable[[], bool], *, within_ms: int = 20_000) -> None:
-        for _ in range(within_ms // 5):
+    def until(
+        self, reached: Callable[[], bool], *, within_ms: int = 20_000, step_ms: float = 5
+    ) -> None:
+        for _ in range(int(within_ms / step_ms)):
             if reached():
                 return
-            self.run(5)
+            self.run(step_ms)
         raise AssertionError("not reached in time")
 
     # Brokers.
