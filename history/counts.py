@@ -8,13 +8,13 @@ progress and conditions. Verdicts rest on the slots alone.
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
 from history.segment_format import COUNTERS_AT, MAGIC, ClientCounter, SegmentKind
 
-__all__ = ["ClientCounts", "Counts", "live_counts"]
+__all__ = ["ClientCounts", "Counts", "counts_of", "live_counts"]
 
 _COUNTERS: Final = struct.Struct(f"<{len(ClientCounter)}q")
 _FIRST: Final = {kind: f"-000000{kind.suffix}" for kind in SegmentKind}
@@ -59,23 +59,19 @@ class Counts(ClientCounts):
     by_client: Mapping[str, ClientCounts] = field(default_factory=dict)
 
 
+def counts_of(by_client: Mapping[str, ClientCounts]) -> Counts:
+    """Return the sum over these clients, and each of them."""
+    total = sum(by_client.values(), start=ClientCounts())
+    summed = {one.name: getattr(total, one.name) for one in fields(total)}
+    return Counts(**summed, by_client=by_client)
+
+
 def live_counts(directory: Path) -> Counts:
     """Return the counts so far of the clients that record into `directory`; if absent, zeros."""
     by_client: dict[str, ClientCounts] = {}
     for client, counts in _clients(directory):
         by_client[client] = by_client.get(client, ClientCounts()) + counts
-    total = sum(by_client.values(), start=ClientCounts())
-    return Counts(
-        invoked=total.invoked,
-        ok=total.ok,
-        fail=total.fail,
-        info=total.info,
-        polls=total.polls,
-        polled_records=total.polled_records,
-        last_ok_send_ns=total.last_ok_send_ns,
-        last_ok_poll_ns=total.last_ok_poll_ns,
-        by_client=by_client,
-    )
+    return counts_of(by_client)
 
 
 def _clients(directory: Path) -> Iterator[tuple[str, ClientCounts]]:

@@ -14,7 +14,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka_port import BrokerCluster, Role, role_of
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
-from history.counts import ClientCounts, Counts
+from history.counts import ClientCounts, Counts, counts_of
 from history.failure import HarnessError
 from history.journal import journal_path
 from history.manifest import Promises
@@ -96,12 +96,8 @@ class JournalledWorkload:
 
     def counts(self) -> Counts:
         """Return its writes so far; cheap enough to ask many times a second."""
-        parts = [tally.counts() for tally in self._tallies]
-        invoked, ok, fail, info = (
-            sum(getattr(part, name) for part in parts) for name in ("invoked", "ok", "fail", "info")
-        )
-        mine = ClientCounts(invoked=invoked, ok=ok, fail=fail, info=info)
-        return Counts(invoked=invoked, ok=ok, fail=fail, info=info, by_client={self._client: mine})
+        parts = (tally.counts() for tally in self._tallies)
+        return counts_of({self._client: sum(parts, start=ClientCounts())})
 
     def failures(self) -> tuple[str, ...]:
         """Return a sentence and a log tail if it ended unasked, or would not end."""

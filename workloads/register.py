@@ -13,7 +13,7 @@ from typing import Final
 
 from clusters.hosts.warden import Warden
 from history.clock import Clock
-from history.counts import ClientCounts, Counts
+from history.counts import Counts, counts_of
 from history.journal import journal_path
 from history.manifest import Promises
 from history.run_directory import RunDirectory
@@ -120,14 +120,7 @@ class RegisterWorkload:
             name = path.name.removeprefix(f"{_TABLE}.").removesuffix(".jsonl")
             self._tallies.setdefault(name, JournalTally(path))
         by_client = {name: tally.counts() for name, tally in self._tallies.items()}
-        total = sum(by_client.values(), start=ClientCounts())
-        return Counts(
-            invoked=total.invoked,
-            ok=total.ok,
-            fail=total.fail,
-            info=total.info,
-            by_client=by_client,
-        )
+        return counts_of(by_client)
 
     def failures(self) -> tuple[str, ...]:
         """Return a sentence and a log tail for each client that ended unasked, or would not end."""

@@ -5,7 +5,8 @@ first heartbeat, and again once none came for the controller-side time-out. An i
 treated as one that is absent. So of each partition:
 
 - whoever is elected has sent a heartbeat that reached the controller in office, not longer before
-  the election than the time-out;
+  the election than the time-out. A broker that had registered before that controller was elected
+  may have been heard of by the one before: it has the time-out from the election on;
 - who leads does not lead on for longer than the time-out after its last heartbeat. The controller
   may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
   as well. That it lived is known if it answered another broker afterwards.
@@ -70,6 +71,11 @@ class _Record:
         )
         return max(reached, key=lambda rpc: rpc.reached_ns or 0, default=None)
 
+    def registered_in(self, broker_id: int, offset: int, term: Term) -> bool:
+        """Return whether the registration that a broker has at this offset is of this term."""
+        broker = self.seen.broker_before(broker_id, offset)
+        return broker is not None and broker.registration_offset > term.begin_offset
+
     def answered_another(self, broker_id: int, term: Term, from_ns: int, until_ns: int) -> bool:
         """Return whether the controller answered another broker between these times."""
         return any(
@@ -125,8 +131,10 @@ def _elected(
     facts = record.seen.facts
     latest_ns = facts.latest_ns(version.timestamp_ms)
     last = record.last_heard(version.leader, term, latest_ns)
-    age_ns = facts.earliest_ns(version.timestamp_ms) - ((last and last.reached_ns) or 0)
-    if last is not None and age_ns <= record.timeout_ns + SLACK_NS:
+    since_ns = term.begin_ns if last is None else last.reached_ns or 0
+    age_ns = facts.earliest_ns(version.timestamp_ms) - since_ns
+    is_new = last is None and record.registered_in(version.leader, version.metadata_offset, term)
+    if age_ns <= record.timeout_ns + SLACK_NS and not is_new:
         return None
     rule = "none of its heartbeats had reached {controller}, the controller since {since}"
     if last is not None:

@@ -1,4 +1,4 @@
-"""L10 and L11: heartbeats of brokers that register in ZooKeeper, and the time-outs by them.
+"""L10 to L13: heartbeats of brokers that register in ZooKeeper, and the time-outs by them.
 
 valid-incarnation-refused: a controller compares the incarnation id of a heartbeat with the one that
 it knows. One below is of an old incarnation; one above is of a newer one, which the controller has
@@ -9,6 +9,12 @@ timeouts-out-of-order: the broker-side time-out must be longer than the controll
 no broker fences itself before the controller counts on it no more. A node with another
 configuration refuses to start; one that states it and runs was not refused.
 
+bad-heartbeat-accepted: a heartbeat with a negative broker id, or whose target state is neither
+ACTIVE nor STOPPING, must be answered INVALID_REQUEST.
+
+ungated-request: a broker below the inter-broker protocol that has MetadataHeartbeat and IsrChange
+sends neither. A broker that was rolled to another configuration on the way is not judged.
+
 Source: the draft "Controller heartbeats, broker incarnation ids".
 """
 
@@ -17,22 +23,39 @@ from typing import Final
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
+from checkers.metadata.isr_changes import ISR_CHANGE
 from checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
     CONTROLLER_SIDE,
+    METADATA_HEARTBEAT,
     heartbeats_of,
     timeouts_ms,
 )
-from checkers.metadata.rpcs import Rpc
+from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import METADATA, View, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "REFUSED", "TIMEOUTS", "refused_incarnations", "timeouts_out_of_order"]
+__all__ = [
+    "ACCEPTED",
+    "CHECKS",
+    "REFUSED",
+    "TIMEOUTS",
+    "UNGATED",
+    "accepted_heartbeats",
+    "refused_incarnations",
+    "timeouts_out_of_order",
+    "ungated_requests",
+]
 
 REFUSED: Final = "valid-incarnation-refused"
 TIMEOUTS: Final = "timeouts-out-of-order"
+ACCEPTED: Final = "bad-heartbeat-accepted"
+UNGATED: Final = "ungated-request"
 _REFUSAL: Final = "INVALID_INCARNATION_ID"
+_TARGETS: Final = ("ACTIVE", "STOPPING")
+_PROTOCOL: Final = "inter.broker.protocol.version"
+_GATED_FROM: Final = 2
 
 
 def refused_incarnations(tables: Tables, seen: View) -> Judged:
@@ -100,6 +123,64 @@ def _in_wrong_order(node: str, broker_side_ms: int, controller_side_ms: int) -> 
     )
 
 
+def accepted_heartbeats(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
+    """Find heartbeats that had to be refused, by broker. Reads `wire`."""
+    for broker_id, heartbeats in sorted(heartbeats_of(tables["wire"]).items()):
+        key = f"broker {broker_id}"
+        yield key, counted(ACCEPTED, key, _accepted(broker_id, heartbeats))
+
+
+def _accepted(broker_id: int, heartbeats: Sequence[Rpc]) -> Iterator[Proof | None]:
+    for rpc in heartbeats:
+        state = rpc.of("detail")
+        if rpc.response is None or (broker_id >= 0 and state in _TARGETS):
+            continue
+        yield (
+            None
+            if not rpc.ok
+            else Proof.of(
+                "{target} answered a heartbeat of broker {broker_id} with target state {state} "
+                "(frame {frame}) without an error",
+                frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
+                sources=dict.fromkeys(("broker_id", "state"), "frame"),
+                target=rpc.target,
+                broker_id=broker_id,
+                state=state,
+            )
+        )
+
+
+def ungated_requests(tables: Tables, _: View) -> Judged:
+    """Find requests of a protocol that is not in force. Reads `wire`, `node_settings`, `faults`."""
+    protocols = timeouts_ms(tables["node_settings"], _PROTOCOL)
+    rolled = {
+        node
+        for row in tables["faults"].to_pylist()
+        if row["fault"] == "roll"
+        for node in row["targets"]
+    }
+    below = {node for node, level in protocols.items() if level < _GATED_FROM} - rolled
+    if not len(tables["wire"]):
+        return
+    sent = list(rpcs(tables["wire"], METADATA_HEARTBEAT, ISR_CHANGE))
+    for node in sorted(below):
+        mine = (rpc for rpc in sent if rpc.source == node)
+        found = next(mine, None)
+        yield node, counted(UNGATED, node, [None if found is None else _ungated(found)])
+
+
+def _ungated(rpc: Rpc) -> Proof:
+    return Proof.of(
+        "{source} sent a {api} at {asked} (frame {frame}), below the inter-broker protocol that "
+        "has it",
+        frames={"frame": rpc.frame},
+        times={"asked": rpc.asked_ns},
+        sources={"asked": "frame", "api": "frame"},
+        source=rpc.source,
+        api=rpc.api,
+    )
+
+
 _SOURCE: Final = "Draft: controller heartbeats, broker incarnation ids"
 
 CHECKS: Final = (
@@ -132,5 +213,35 @@ CHECKS: Final = (
         ),
         kernel=timeouts_out_of_order,
         tables=("node_settings",),
+    ),
+    TableCheck(
+        entry=Entry(
+            id="L12",
+            name=ACCEPTED,
+            title="A heartbeat that cannot be meant was accepted",
+            rule="A MetadataHeartbeat with a negative broker id, or a target state other than "
+            "ACTIVE and STOPPING, was answered without an error.",
+            meaning="The controller keeps a state of a broker that there is not.",
+            case="an answered heartbeat with such a field",
+            source=_SOURCE,
+            needs=("wire", "transaction_log"),
+        ),
+        kernel=accepted_heartbeats,
+        tables=("wire",),
+    ),
+    TableCheck(
+        entry=Entry(
+            id="L13",
+            name=UNGATED,
+            title="A broker spoke a protocol that is not in force",
+            rule="A broker whose inter.broker.protocol.version is below 2 sent a MetadataHeartbeat "
+            "or an IsrChange.",
+            meaning="Controllers of the software before are asked what they do not understand.",
+            case="a broker below the protocol",
+            source=_SOURCE,
+            needs=("wire", "node_settings", "transaction_log"),
+        ),
+        kernel=ungated_requests,
+        tables=("wire", "node_settings", "faults"),
     ),
 )

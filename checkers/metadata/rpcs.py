@@ -28,7 +28,7 @@ _COLUMNS: Final = (
     *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
     *("controller_epoch",),
     *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
-    *("lowest_acknowledged_offset", "metadata_version"),
+    *("lowest_acknowledged_offset", "metadata_version", "detail"),
 )
 """The columns of requests and answers that checks read."""
 

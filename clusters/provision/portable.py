@@ -7,7 +7,6 @@ processor. The other is the program: the packages that it imports. It is made an
 has changed; the interpreter is not.
 """
 
-import compileall
 import os
 import re
 import shutil
@@ -158,6 +157,8 @@ def _copy(draft: Path, files: Files) -> None:
 
     Where they are read, nothing can be written.
     """
+    import compileall  # noqa: PLC0415  # most runs copy nothing
+
     for name, path in files.items():
         target = draft / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from clusters.kafka.configuration import KafkaNode, broker_listeners
 from clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
 from clusters.reference.shell.node_settings import HOSTS
 from clusters.reference.shell.property_values import RULES_OFF
-from clusters.reference.shell.zk_properties import KNOWN, PROTOCOL, parsed
+from clusters.reference.shell.zk_properties import HOST, KNOWN, PROTOCOL, parsed
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
 
@@ -44,6 +44,8 @@ def properties(
         **settings_of(spec, broker_listeners(node, route=route)),
         "broker.id": str(node.node_id),
         "log.dirs": str(data),
+        # All of them may listen on one address: each stands for a host of its own.
+        HOST: node.host,
         HOSTS: str(hosts),
         **found_servers(servers),
     }

@@ -38,7 +38,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
-    at 3000 broker-2 beats epoch 33 -> ok at 3001          MetadataHeartbeat; or ok told fenced
+    at 3000 broker-2 beats epoch 33 [wanting STOPPING] -> ok [told fenced] at 3001
     at 3000 broker-1 to broker-2 tells epoch 2 for 33 -> ok at 3001       LeaderAndIsr
     at 3000 broker-1 changes t-0 isr 1,2 leader-epoch 3 under 4 -> ok at 3005          IsrChange
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
@@ -444,7 +444,7 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
         asked["incarnation_id"] = told.get("incarnation", f"{broker}-{found['at']}")
         answer["broker_epoch"] = int(answered[0]) if answered else -1
     elif found["verb"] == "beats":
-        asked["broker_epoch"] = int(told["epoch"])
+        asked |= {"broker_epoch": int(told["epoch"]), "detail": told.get("wanting", "ACTIVE")}
         answer |= _wishes(answered[1] if answered else None)
     elif found["verb"] == "tells":
         asked = {"controller_epoch": int(told["epoch"]), "broker_epoch": int(told["for"])}

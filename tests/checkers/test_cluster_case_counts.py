@@ -42,8 +42,10 @@ from checkers.control_plane.unfetched_epoch import unfetched_epochs
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
 from checkers.life_cycle.controller_heartbeats import (
+    accepted_heartbeats,
     refused_incarnations,
     timeouts_out_of_order,
+    ungated_requests,
 )
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
@@ -137,6 +139,7 @@ OFFICES = {
 
 TELLS = "at 9000 broker-2 to broker-1 tells epoch 1 for 1 -> {} at 9010"
 BEATS = "at 9000 broker-1 to broker-2 beats epoch 2 -> {} at 9010"
+WANTS = "at 9000 broker-1 to broker-2 beats epoch 2 wanting INITIAL -> {} at 9010"
 HEARD = "at 300 broker-1 to broker-2 beats epoch 1 -> ok at 303"
 
 
@@ -144,6 +147,19 @@ def side_by_side(broker_side: int) -> Tables:
     told = {"controller.heartbeat.timeout.ms": 2000, "broker.heartbeat.timeout.ms": broker_side}
     rows = ({"node": "broker-1", "name": name, "value": str(one)} for name, one in told.items())
     return {"node_settings": rows_of(NODE_SETTINGS, *rows)}
+
+
+NEW = {
+    "metadata_log": metadata_log(
+        zookeeper_1="1 leader 2\n2 register 1 unfenced\n3 topic t\n4 partition t-0 replicas 1,2 "
+        "isr 1,2 leader 1"
+    )
+}
+
+
+def below(node: str) -> pa.Table:
+    told = {"node": node, "name": "inter.broker.protocol.version", "value": "1"}
+    return rows_of(NODE_SETTINGS, told)
 
 
 def sessions_of(*sessions: int) -> list[Row]:
@@ -539,6 +555,22 @@ CHECKS = (
         nothing=given(TAKEN, TELLS.format("ok")),
     ),
     Check(
+        kernel=accepted_heartbeats,
+        bad=given("", WANTS.format("ok")),
+        bad_count=1,
+        good=given("", WANTS.format("INVALID_REQUEST")),
+        good_count=1,
+        nothing=given("", BEATS.format("ok")),
+    ),
+    Check(
+        kernel=ungated_requests,
+        bad=given("", BEATS.format("ok"), node_settings=below("broker-1")),
+        bad_count=1,
+        good=given("", BEATS.format("ok"), node_settings=below("broker-2")),
+        good_count=1,
+        nothing=given("", BEATS.format("ok")),
+    ),
+    Check(
         kernel=timeouts_out_of_order,
         bad=side_by_side(2000),
         bad_count=1,
@@ -549,11 +581,11 @@ CHECKS = (
     Check(
         kernel=inactive_leaders,
         facts=ON_ZOOKEEPER,
-        bad={**OFFICES, **side_by_side(2001), "wire": wire(HEARD.replace("broker-1", "broker-3"))},
+        bad={**NEW, **side_by_side(2001), "wire": wire(HEARD.replace("broker-1", "broker-3"))},
         bad_count=2,
-        good={**OFFICES, **side_by_side(2001), "wire": wire(HEARD)},
+        good={**NEW, **side_by_side(2001), "wire": wire(HEARD)},
         good_count=2,
-        nothing={**OFFICES, "node_settings": SETTINGS, "wire": wire(HEARD)},
+        nothing={**NEW, "node_settings": SETTINGS, "wire": wire(HEARD)},
     ),
     *(
         Check(

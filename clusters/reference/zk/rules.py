@@ -37,20 +37,20 @@ class ZkRules(Rules):
         "Kafka's brokers",
         "A broker refuses requests of a controller older than the newest that it heard of.",
         "A deposed controller tells brokers what holds no more.",
-        "stale-controller, two-leaders",
+        "stale-request-accepted, two-leaders",
     )
     broker_epoch_checked: bool = protocol_rule(
         "KIP-380",
         "A broker refuses requests that are for another incarnation of it.",
         "A request for the broker before its restart is carried out by the one after it.",
-        "stale-broker-request, lost-write",
+        "stale-request-accepted, lost-write",
     )
     # Incarnation ids (Z01, Z04).
     incarnation_from_czxid: bool = protocol_rule(
         _Z,
         "A broker's incarnation id is the zxid that made its registration, so it grows.",
         "Two incarnations of a broker cannot be told apart.",
-        "epoch-went-back, stuck-replica",
+        "stuck-replica, shared-identity, unsafe-leader-candidate, lost-write",
     )
     unseen_restarts_found: bool = protocol_rule(
         "controller heartbeats, beyond the draft",
@@ -68,13 +68,13 @@ class ZkRules(Rules):
         _Z,
         "A heartbeat with an incarnation id below the known one is refused.",
         "Two processes act as one broker.",
-        "old-incarnation-accepted",
+        "shared-identity",
     )
     newer_incarnation_taken: bool = protocol_rule(
         _Z,
         "A heartbeat with an incarnation id above the known one is of the valid broker.",
         "A broker that the controller has not seen register is refused.",
-        "new-incarnation-refused",
+        "valid-incarnation-refused",
     )
     bad_heartbeat_refused: bool = protocol_rule(
         _Z,
@@ -87,13 +87,13 @@ class ZkRules(Rules):
         _Z,
         "A broker is inactive until it has sent a heartbeat.",
         "A broker that cannot reach the controller leads.",
-        "active-without-heartbeat",
+        "inactive-leader",
     )
     inactive_left_out: bool = protocol_rule(
         _Z,
         "Inactive brokers are left out of the metadata, of ISRs and of elections.",
         "Clients are sent to a broker that may not serve them.",
-        "inactive-in-metadata",
+        "inactive-leader",
     )
     active_once_told: bool = protocol_rule(
         "controller heartbeats, beyond the draft",
@@ -105,7 +105,7 @@ class ZkRules(Rules):
         _Z,
         "A broker is inactive once no heartbeat came for the controller-side time-out.",
         "A broker that cannot reach the controller leads on.",
-        "inactive-too-late",
+        "inactive-leader",
     )
     broker_ends_silence: bool = protocol_rule(
         _Z,
@@ -123,14 +123,14 @@ class ZkRules(Rules):
         _Z,
         "A stopping broker may end once it leads nothing that another could lead.",
         "Partitions are without a leader for a while at each stop.",
-        "early-shutdown",
+        "unsafe-shutdown",
     )
     # IsrChange (Z09, Z10).
     isr_change_of_old_incarnation_refused: bool = protocol_rule(
         _Z,
         "An IsrChange of another incarnation than the registered one is refused.",
         "A process that is a broker no more changes ISRs.",
-        "old-incarnation-accepted",
+        "epoch-check-bypassed",
     )
     isr_change_of_leader_alone: bool = protocol_rule(
         _Z,
@@ -162,7 +162,7 @@ class ZkRules(Rules):
         _Z,
         "A legacy registration is active without heartbeats.",
         "During a double roll the brokers of the old protocol are taken out.",
-        "legacy-inactive",
+        "stuck-replica",
     )
     # Broker ids (H01 to H05).
     id_sources_agree: bool = protocol_rule(

@@ -13,10 +13,11 @@ LOG = """
     1 runs-on 1 h1 version 5 at 100
     2 runs-on 2 h2 version {version} at 200
     3 leader 3 at 1000
-    4 topic t at 1500
-    5 partition t-0 replicas 1,2 isr 1,2 leader 1 at 1600
-    6 change t-0 isr 2 leader 2 at {elected}
-    7 {ends} at {end}
+    {registered}
+    5 topic t at 1500
+    6 partition t-0 replicas 1,2 isr 1,2 leader 1 at 1600
+    7 change t-0 isr 2 leader 2 at {elected}
+    8 {ends} at {end}
 """
 FIRST = "at 1550 broker-1 to broker-3 beats epoch 1 -> ok at 1560"
 SECOND = "at {} broker-2 to broker-3 beats epoch 2 -> {}"
@@ -28,9 +29,12 @@ def found(
     elected: int = 5000,
     ends: str = "noop",
     end: int = 9000,
+    registered: str = "4 noop",
     settings: dict[str, str] = TIMEOUTS,
 ) -> tuple[list[str], int]:
-    log = LOG.format(version=version, elected=elected, ends=ends, end=end)
+    log = LOG.format(
+        version=version, elected=elected, ends=ends, end=end, registered=registered
+    ).replace("4 noop", "")
     rows = [{"node": "broker-3", "name": name, "value": one} for name, one in settings.items()]
     given = {
         "metadata_log": metadata_log(zookeeper_1=log),
@@ -43,12 +47,15 @@ def found(
 
 
 def test_a_broker_is_elected_that_has_sent_no_heartbeat() -> None:
-    (told,), count = found()
+    (told,), count = found(elected=9000, end=13_000)
     assert told == sentence(
-        """broker 2 was elected the leader of t-0 at metadata offset 6; none of its heartbeats had
+        """broker 2 was elected the leader of t-0 at metadata offset 7; none of its heartbeats had
         reached broker-3, the controller since 1.101 s"""
     )
     assert count == 4
+    # The controller before may have heard of it, unless it registered with this one in office.
+    assert found() == ([], 4)
+    assert "none of its heartbeats" in found(registered="4 register 2 unfenced at 1200")[0][0]
     assert found(SECOND.format(4000, "ok at 4010")) == ([], 4)
     # One without an answer may have been taken.
     assert found(SECOND.format(4000, "nothing")) == ([], 4)
@@ -65,7 +72,7 @@ def test_a_leader_that_fell_silent_leads_on() -> None:
     last = SECOND.format(4000, "ok at 4010")
     lives = "at 30000 broker-1 to broker-3 beats epoch 1 -> ok at 30010"
     (told,), _ = found(last, lives, end=40_000)
-    assert told.startswith("broker 2 led t-0 since metadata offset 6 and until after 39.8")
+    assert told.startswith("broker 2 led t-0 since metadata offset 7 and until after 39.8")
     # Nothing says that the controller lived; or it was deposed, or moved the leadership in time.
     assert found(last, end=40_000)[0] == []
     assert found(last, lives, ends="leader 1", end=20_000)[0] == []

@@ -3,8 +3,14 @@
 import pyarrow as pa
 from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence, wire
 
-from checkers.life_cycle.controller_heartbeats import refused_incarnations, timeouts_out_of_order
+from checkers.life_cycle.controller_heartbeats import (
+    accepted_heartbeats,
+    refused_incarnations,
+    timeouts_out_of_order,
+    ungated_requests,
+)
 from history.cluster_schema import NODE_SETTINGS
+from history.schema import FAULTS
 
 LOG = "3 register 2 unfenced at 1000\n9 register 2 unfenced at 5000"
 
@@ -52,3 +58,49 @@ def test_a_broker_fences_itself_later_than_the_controller_gives_it_up() -> None:
         )
     ]
     assert count == 1
+
+
+def test_a_heartbeat_that_cannot_be_meant_is_accepted() -> None:
+    def found(line: str) -> tuple[list[str], int]:
+        judged = list(asked(accepted_heartbeats, {"wire": wire(line)}, ON_ZOOKEEPER))
+        return [one.sentence for all_ in proofs(judged).values() for one in all_], case_count(
+            judged
+        )
+
+    beat = "at 10 broker-2 to broker-1 beats epoch 9 wanting {} -> {} at 20"
+    (told,), count = found(beat.format("INITIAL", "ok"))
+    assert told == sentence(
+        """broker-1 answered a heartbeat of broker 2 with target state INITIAL (frame 0) without an
+        error"""
+    )
+    assert count == 1
+    assert found(beat.format("INITIAL", "INVALID_REQUEST")) == ([], 1)
+    assert found(beat.format("STOPPING", "ok")) == ([], 0)
+    assert found("at 10 broker-2 beats epoch 9 wanting INITIAL -> nothing") == ([], 0)
+
+
+def test_a_broker_speaks_a_protocol_that_is_not_in_force() -> None:
+    def found(protocol: int, *lines: str, rolled: bool = False) -> tuple[list[str], int]:
+        name = "inter.broker.protocol.version"
+        setting = {"node": "broker-2", "name": name, "value": str(protocol)}
+        roll = {"index": 0, "fault": "roll", "targets": ["broker-2"], "begin_ns": 0}
+        given = {
+            "wire": wire("\n".join(lines)),
+            "node_settings": pa.Table.from_pylist([setting], schema=NODE_SETTINGS),
+            "faults": pa.Table.from_pylist([roll] if rolled else [], schema=FAULTS),
+        }
+        judged = list(asked(ungated_requests, given, ON_ZOOKEEPER))
+        return [one.sentence for all_ in proofs(judged).values() for one in all_], case_count(
+            judged
+        )
+
+    change = "at 10 broker-2 changes t-0 isr 1,2 -> ok at 20"
+    (told,), count = found(1, change)
+    assert told == sentence(
+        """broker-2 sent a IsrChange at 0.010 s (frame 0), below the inter-broker protocol that has
+        it"""
+    )
+    assert count == 1
+    assert found(1, change.replace("broker-2", "broker-1")) == ([], 1)
+    assert found(2, change) == ([], 0)
+    assert found(1, change, rolled=True) == ([], 0)

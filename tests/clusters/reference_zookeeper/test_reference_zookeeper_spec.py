@@ -73,7 +73,7 @@ def test_a_broker_is_told_the_protocol_its_id_and_the_ensemble() -> None:
     found = properties_of(spec, "timeouts_ordered")
     assert found["zookeeper.connect"] == "zookeeper-1.quorum:2181"
     assert (found["broker.id"], found["inter.broker.protocol.version"]) == ("1", "1")
-    assert found["replica.lag.time.max.ms"] == "900"
+    assert (found["host.name"], found["replica.lag.time.max.ms"]) == ("broker-1.repl", "900")
     assert found["fencepost.rules.off"] == "timeouts_ordered"
     assert "log.cleaner.threads" not in found
     assert ignored(spec) == ("log.cleaner.threads",)

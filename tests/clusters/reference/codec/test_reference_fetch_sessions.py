@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wire_samples import EXCHANGES, TOPIC_ID, VOTERS, image_with
 
 from clusters.reference.codec.api import Door
-from clusters.reference.codec.codec import Codec, Incoming
+from clusters.reference.codec.codec import Codec, Incoming, kraft_apis
 from clusters.reference.codec.entities import read, request_frame, request_type, response_type
 from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession
 from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
@@ -28,7 +28,7 @@ class _Leader:
         self.now = 0
         image = image_with()
         sessions = FetchSessions(slots=slots, seed=seed, now_ns=lambda: self.now)
-        self.codec = Codec(voters=VOTERS, image=lambda: image, sessions=sessions)
+        self.codec = Codec(apis=kraft_apis(VOTERS), image=lambda: image, sessions=sessions)
 
     def take(self, frame: bytes) -> Incoming:
         return self.codec.incoming(Door.BROKER, frame[4:], correlation=1)

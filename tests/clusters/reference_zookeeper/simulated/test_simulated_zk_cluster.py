@@ -147,7 +147,7 @@ def test_its_disks_are_evidence_as_those_of_a_real_ensemble(tmp_path: Path) -> N
         if one["node"] == "zookeeper-1" and one["topic"] == "t" and one["partition"] == 0
     ]
     assert states[0] == (0, 0, [1, 2, 3])
-    assert states[-1][2] == [2, 3]
+    assert [2, 3] in [isr for *_, isr in states], "brokers that are stopped leave it, too"
     assert [epoch for _, epoch, _ in states] == list(range(len(states)))
     znodes = pq.read_table(tmp_path / "znodes.parquet").to_pylist()
     by_node = {

@@ -9,7 +9,7 @@ from wire_samples import image_with
 from clusters.node_port.effects import UNREACHABLE, WRITE
 from clusters.node_port.storage import SNAPSHOT, MetadataBatch, Snapshot
 from clusters.reference.codec.api import Door
-from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.nodes.errors import Error
@@ -37,7 +37,7 @@ class _Wire:
 
     def __init__(self) -> None:
         image = image_with()
-        self._codec = Codec(voters=_VOTERS, image=lambda: image)
+        self._codec = Codec(apis=kraft_apis(_VOTERS), image=lambda: image)
 
     def ask(self, leader: Desk, request: Any, source: int) -> Any:
         """Send a request as a frame; return its answer, which was one."""
