@@ -41,8 +41,9 @@ NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
-STREAMED_FROM: Final = 100  # frames of a stream: TCP sends again what is lost, so loss is a delay
-_SENT_AGAIN_NS: Final = 200_000_000  # by TCP
+STREAMED_FROM: Final = 100
+"""Kinds from here on are of streams: TCP sends again what is lost of them, so it is late."""
+_SENT_AGAIN_NS: Final = 200_000_000
 UNUSUAL: Final = 4
 """In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
 _EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
@@ -396,5 +397,4 @@ def _unseen(_link: Channel, _message: Any) -> None:
 
 def open_key(message: Any) -> int:
     """Return the key that tells the requests of a connection apart."""
-    key: int = message.correlation << 8 | message.kind
-    return key
+    return int(message.correlation << 8 | message.kind)
