@@ -10,6 +10,7 @@ from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.configuration import ignored, properties
+from clusters.reference_zookeeper.simulated.driver import DRIVER as SIMULATED
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.systems import MAKES, system_of
 from clusters.zookeeper.configuration import EnsembleServer
@@ -83,6 +84,15 @@ def test_a_rule_of_this_generation_can_be_left_out_and_an_unknown_one_not() -> N
     assert not rules_without(["empty_isr_refused"], ZkRules()).empty_isr_refused
     with pytest.raises(UsageError, match="no such rule"):
         rules_without(["empty_isr_refused"], Rules())
+
+
+def test_a_rule_is_switched_on_by_the_settings_in_virtual_time_too() -> None:
+    switched_on = {"fencepost.rules.on": "member_incarnations_checked"}
+    for settings, kept in (({}, False), (switched_on, True)):
+        spec = ReferenceZooKeeperSpec(settings=settings)
+        cluster = SIMULATED.simulate(spec, seed=1, rules_off=["empty_isr_refused"])
+        assert cluster.rules.member_incarnations_checked is kept
+        assert not cluster.rules.empty_isr_refused
 
 
 def test_it_promises_no_lease(tmp_path: Path) -> None:
