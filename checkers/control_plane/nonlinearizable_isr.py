@@ -24,9 +24,8 @@ A controller on ZooKeeper grants what is so already, whatever epoch is expected
 (`KafkaController.processAlterPartition`): a request that arrives twice is answered twice by the
 epoch that it made. Such requests are reads there.
 
-The cases are the AlterPartitions, since they are what an ISR is changed by. Describes and the
-controller's own changes only bear witness: without a tape they could still contradict each other,
-but nothing would be judged of how leader and controller agree.
+The cases are the AlterPartitions, and the IsrChanges of a generation that has those
+(`granted_changes`). Describes and the controller's own changes only bear witness.
 
 Source: KIP-497, KIP-903; `ReplicationControlManager.alterPartition`.
 """
@@ -37,6 +36,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from checkers.control_plane.granted_changes import granted_changes
 from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
@@ -48,6 +48,7 @@ from checkers.control_plane.versioned_register import (
 from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
+    ISR_CHANGE,
     NO_REQUESTS,
     Requests,
     Wish,
@@ -87,11 +88,13 @@ def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
         yield from doubtful(NAME, seen.log.doubt)
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
-    reads = _reads(tables, seen)
+    changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
+    reads, until_ns = _reads(tables, seen), _until_ns(seen)
     for place, history in seen.partitions.items():
-        mine = requests.get(place, NO_REQUESTS)
-        proofs = list(_proofs(history, mine, reads.get(place, ()), seen))
-        cases = _judged_count(history, mine, until_ns=_until_ns(seen))
+        mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
+        granted = list(granted_changes(history, asked, seen, until_ns=until_ns))
+        proofs = [*_proofs(history, mine, reads.get(place, ()), seen), *filter(None, granted)]
+        cases = _judged_count(history, mine, until_ns=until_ns) + len(granted)
         yield history.key, spelled(NAME, history.key, proofs, cases=cases)
 
 
@@ -383,11 +386,11 @@ CHECKS: Final = (
             "own are writes without a caller, not before their records' timestamps, and a "
             "describe shows a version that was there when it returned. There are moments at which "
             "the versions appeared that all of it agrees with; every change that was "
-            "acknowledged stands in the log as it was acknowledged; no version was made twice; "
-            "and every describe shows some version.",
+            "acknowledged stands in the log as it was acknowledged (an IsrChange: its ISR was in "
+            "force); no version was made twice; every describe shows some version.",
             meaning="A leader and its controller do not agree about who is in sync, so records "
             "count as committed that are not.",
-            case="an AlterPartition that tells anything of its partition's ISR",
+            case="an AlterPartition or IsrChange that tells anything of its partition's ISR",
             source="Herlihy and Wing 1990; KIP-497, KIP-903",
             needs=("metadata_log", "wire"),
         ),

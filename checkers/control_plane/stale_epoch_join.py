@@ -234,7 +234,7 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
     }[join.word]
     return Proof.of(
         "broker {broker_id} joined the ISR of {key} at metadata offset "
-        "{metadata_offset} by an AlterPartition sent at {asked} (frame {frame}) "
+        "{metadata_offset} by an {api} sent at {asked} (frame {frame}) "
         f"{how}; at offset {{registration_offset}} ({{registered}}) it had registered "
         "with {broker_epoch}",
         metadata_offsets={
@@ -248,6 +248,7 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         | ({"judged_epoch": "frame"} if join.word is Word.NAMED else {}),
         broker_id=join.broker_id,
         key=history.key,
+        api=request.api,
         source=request.source,
     )
 
@@ -265,7 +266,7 @@ CHECKS: Final = (
             id="C2",
             name=NAME,
             title="A replica joined the ISR on the word of an earlier incarnation",
-            rule="A replica joins the ISR at metadata offset m by an AlterPartition. The broker "
+            rule="A replica joins the ISR at metadata offset m by its leader's request. The broker "
             "epoch that the request names for it (version 3), if it names one, is not the one "
             "that it registered with last before m; or, if it names none, the registration in "
             "force at m was answered only after the request had been sent, or by then no Fetch of "
@@ -274,7 +275,7 @@ CHECKS: Final = (
             "has the metadata, neither fetches nor what is not on the tape are asked about.",
             meaning="A broker that came back without its data counts as in sync. When it is "
             "elected, acknowledged records are gone, and the other replicas truncate theirs.",
-            case="a replica that joined an ISR by an AlterPartition that is on the tape",
+            case="a replica that joined an ISR by a request that is on the tape",
             source="KIP-903; KAFKA-14139, KAFKA-14617",
             needs=("metadata_log", "wire"),
         ),
