@@ -197,6 +197,11 @@ class System:
         return self.drawn_targets or tuple(f"one {role.name}" for role in self.spec.roles)
 
     @property
+    def in_virtual_time(self) -> Make | None:
+        """Return its first make whose nodes are simulated; None if it has none."""
+        return next((make for make in self.makes if make.in_virtual_time), None)
+
+    @property
     def by_name(self) -> Mapping[str, Make]:
         """Return its makes by name."""
         return {make.name: make for make in self.makes}

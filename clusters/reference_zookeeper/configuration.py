@@ -11,12 +11,13 @@ from clusters.abilities import Route
 from clusters.kafka.configuration import KafkaNode, broker_listeners
 from clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
 from clusters.reference.shell.node_settings import HOSTS
-from clusters.reference.shell.property_values import RULES_OFF
+from clusters.reference.shell.property_values import RULES_OFF, RULES_ON, rules_kept
 from clusters.reference.shell.zk_properties import HOST, KNOWN, PROTOCOL, parsed
+from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
 
-__all__ = ["ignored", "properties", "settings_of"]
+__all__ = ["ignored", "properties", "rules_on", "settings_of"]
 
 _DEFAULTS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -63,6 +64,15 @@ def settings_of(spec: ReferenceZooKeeperSpec, listeners: Mapping[str, str]) -> d
         **{name: value for name, value in known.items() if name in KNOWN},
         PROTOCOL: stated.get(PROTOCOL, spec.protocol_level),
     }
+
+
+def rules_on(spec: ReferenceZooKeeperSpec) -> ZkRules:
+    """Return the rules that every broker of such a cluster keeps: those that its settings add, too.
+
+    Raises UsageError if a setting names a rule that there is not.
+    """
+    named = {**spec.settings, **spec.broker_settings}.get(RULES_ON, "")
+    return rules_kept({RULES_ON: named}, ZkRules())
 
 
 def ignored(spec: ReferenceZooKeeperSpec) -> tuple[str, ...]:

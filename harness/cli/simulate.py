@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from clusters.systems import SYSTEMS
 from harness.cli.options import as_json, results_option, spark_master_option
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
@@ -16,6 +17,11 @@ __all__ = ["selftest", "simulate"]
 @click.argument("scenario")
 @click.option("--seeds", type=click.IntRange(1), default=1000, show_default=True)
 @click.option("--first", type=click.IntRange(1, SEED_MAX), default=1, show_default=True)
+@click.option(
+    "--system",
+    type=click.Choice([name for name, one in SYSTEMS.items() if one.in_virtual_time]),
+    help="Of every cluster: kafka, unless a scenario says otherwise.",
+)
 @click.option("--metadata-version", type=click.Choice(["1", "2", "3"]), help="Of every cluster.")
 @click.option("--without-rule", "off", multiple=True, metavar="RULE", help="Switch a rule off.")
 @click.option("--until", type=click.IntRange(1), default=1, show_default=True, help="So many hits.")

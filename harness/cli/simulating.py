@@ -10,14 +10,17 @@ from rich.table import Table
 
 from clusters.provision.java import find_java
 from clusters.reference.nodes.rules import RULES, ProtocolRule, Rules
+from clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
 from harness.cli.options import emit_json
 from harness.cli.tables import console
-from harness.prepare.reference import rules_without
+from harness.prepare.reference import rules_of, rules_without
 from harness.progress import Progress, terminal_progress
+from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.trial import TrialResult
+from harness.trials.zk_plan import drawn_zk_plan
 from history.failure import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ def simulate(
     *,
     seeds: int,
     first: int,
+    system: str | None,
     metadata_version: str | None,
     off: tuple[str, ...],
     until: int,
@@ -48,8 +52,8 @@ def simulate(
     as_json: bool,
 ) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
-    rules = rules_without(off, Rules())
-    plans = _plans(scenario, metadata_version)
+    plans = _plans(scenario, system, metadata_version)
+    rules = rules_without(off, rules_of(plans(first).cluster))
     from harness.trials.series import TrialSeries, TrialTally, enough
 
     with terminal_progress() as progress:
@@ -58,7 +62,7 @@ def simulate(
         tally = TrialTally()
         for tally in series.run(until=enough(until)):
             progress.say(_line(tally, seeds))
-        repeat = _repeat(scenario, metadata_version, off)
+        repeat = _repeat(scenario, system, metadata_version, off)
         stored = []
         for one in _worth_storing(tally.suspicious, store_max):
             progress.say(f"storing seed {one.seed}")
@@ -129,12 +133,12 @@ def _spark(master: str, progress: Progress) -> "SparkStart":
     return SparkStart(find_java(), master=master, say=progress.say)
 
 
-def _plans(scenario: str, metadata_version: str | None) -> "Plans":
-    level = None if metadata_version is None else int(metadata_version)
+def _plans(scenario: str, system: str | None, metadata_version: str | None) -> "Plans":
     if scenario == _STORM:
-        levels = (2, 3) if level is None else (level,)
-        return lambda seed: drawn_plan(seed, levels=levels)
+        return _storms(system, metadata_version)
     overrides = []
+    if system is not None:
+        overrides.append((SYSTEM_KEY, system, "--system"))
     if metadata_version is not None:
         place = ("cluster", "metadata_version")
         overrides.append((place, metadata_version, "--metadata-version"))
@@ -144,6 +148,15 @@ def _plans(scenario: str, metadata_version: str | None) -> "Plans":
         return replace(plan, seed=seed)
 
     return planned
+
+
+def _storms(system: str | None, metadata_version: str | None) -> "Plans":
+    if system == ON_ZOOKEEPER.name:
+        if metadata_version is not None:
+            raise UsageError(f"--metadata-version: a cluster of {system} has none; leave it out")
+        return drawn_zk_plan
+    levels = (2, 3) if metadata_version is None else (int(metadata_version),)
+    return lambda seed: drawn_plan(seed, levels=levels)
 
 
 def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialResult]:
@@ -166,8 +179,12 @@ def _store(plan: TrialPlan, *, off: Sequence[str], scenario: str, results: Path)
     return root
 
 
-def _repeat(scenario: str, metadata_version: str | None, off: Sequence[str]) -> str:
+def _repeat(
+    scenario: str, system: str | None, metadata_version: str | None, off: Sequence[str]
+) -> str:
     words = ["fencepost", "simulate", scenario]
+    if system is not None:
+        words += ["--system", system]
     if metadata_version is not None:
         words += ["--metadata-version", metadata_version]
     for name in off:

@@ -18,11 +18,10 @@ from types import FrameType
 from checkers.verdict import Verdict
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import Java
-from clusters.reference.nodes.rules import Rules
 from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
-from harness.prepare.reference import rules_without
+from harness.prepare.reference import rules_of, rules_without
 from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
@@ -132,7 +131,8 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules, Rules())
+    plan = plan_of(scenario, options.seed)
+    rules = rules_without(options.without_rules, rules_of(plan.cluster))
     return _in_virtual_time(
         options.cluster.driver.prepare(scenario.cluster, Wanted(), progress.say),
         lambda run: _said(record_trial(plan, rules, run=run), progress),

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec
 from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.systems import system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
@@ -136,18 +135,19 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
 
     Raise UsageError, with its place, for what a trial cannot do.
     """
-    system = system_of(scenario.cluster)
-    if not any(make.in_virtual_time for make in system.makes):
-        raise UsageError(
-            f"{scenario.name}: a cluster of {system.name} has no nodes in virtual time"
-        )
+    spec = scenario.cluster
+    make = system_of(spec).in_virtual_time
+    if make is None:
+        name = system_of(spec).name
+        raise UsageError(f"{scenario.name}: a cluster of {name} has no nodes in virtual time")
     refuse_what_is_kafkas(scenario)
-    refuse_missing_abilities(scenario, There(cluster=SimulatedQuorumCluster))
+    refuse_missing_abilities(scenario, There(cluster=make.driver.cluster))
     _refuse_what_is_not_tried(scenario)
+    assert isinstance(spec, KafkaSpec | ReferenceZooKeeperSpec)
     assert isinstance(scenario.workload, ProducePollSpec)
     return TrialPlan(
         seed=seed,
-        cluster=of_kafka(scenario.cluster),
+        cluster=spec,
         topics=scenario.topics,
         records=scenario.workload,
         mix=scenario.mix,

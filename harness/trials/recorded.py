@@ -7,6 +7,7 @@ import yaml
 
 from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.rules import Rules
+from clusters.systems import SYSTEMS, system_of
 from harness.scenario.scenario import Scenario, parse_scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.yaml_file import Document
@@ -45,7 +46,7 @@ def scenario_of(plan: TrialPlan, *, name: str, title: str) -> Scenario:
 
 def _data(plan: TrialPlan) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "cluster": _changed(plan.cluster),
+        "cluster": {"system": system_of(plan.cluster).name, **_changed(plan.cluster)},
         "topics": [_topic(topic) for topic in plan.topics],
         "workload": {"kind": "produce-poll", **_changed(plan.records)},
         "time_limit": duration_text(plan.faults_s),
@@ -91,12 +92,13 @@ def _topic(topic: TopicSpec) -> dict[str, Any]:
 
 
 def _mix(mix: MixSpec) -> dict[str, Any]:
+    roles = [role.name for role in SYSTEMS[mix.system].spec.roles]
     return {
         "faults": list(mix.faults),
         "targets": list(mix.targets),
         "gap": [duration_text(end) for end in mix.gap_s],
         "duration": [duration_text(end) for end in mix.duration_s],
-        "down": {f"{role}s": mix.down_max(role) for role in ("broker", "controller")},
+        "down": {f"{role}s": mix.down_max(role) for role in roles},
         "overlap": mix.overlap,
         "rounds": mix.rounds,
     }

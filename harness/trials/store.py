@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from clusters.reference.nodes.rules import Rules
-from clusters.systems import SIMULATED
+from clusters.systems import system_of
 from harness.manifest import first_manifest
-from harness.prepare.reference import rules_without
+from harness.prepare.reference import rules_of, rules_without
 from harness.scenario.options import RunOptions
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
@@ -48,12 +47,15 @@ def store_trial(
     scenario = scenario_of(plan, name=name, title=f"{name}, seed {plan.seed}")
     run = RunDirectory.replace(root)
     off = [word for rule in without_rules for word in ("--without-rule", rule)]
-    seed = ["--cluster", "simulated", "--seed", str(plan.seed)]
+    make = system_of(plan.cluster).in_virtual_time
+    assert make is not None
+    rules = rules_without(without_rules, rules_of(plan.cluster))
+    seed = ["--cluster", str(make), "--seed", str(plan.seed)]
     options = RunOptions(
         results=root.parent,
         seed=plan.seed,
         command=shlex.join(["fencepost", "run", str(run.scenario_path), *seed, *off]),
-        cluster=SIMULATED,
+        cluster=make,
         without_rules=tuple(without_rules),
     )
     diary = Diary()
@@ -61,7 +63,7 @@ def store_trial(
         run.scenario_path.write_text(scenario.document.text, encoding="utf-8")
         manifest = first_manifest(scenario, options, run, origin_ns=0, origin_utc_ns=ORIGIN_UTC_NS)
         write_manifest(run.manifest_path, manifest)
-        result = record_trial(plan, rules_without(without_rules, Rules()), run=run, diary=diary)
+        result = record_trial(plan, rules, run=run, diary=diary)
         seal(run)
         _write_beside(run, result, diary)
     except OSError as error:

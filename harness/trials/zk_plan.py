@@ -1,8 +1,8 @@
 """Plans of trials of the ZooKeeper generation, drawn from their seeds.
 
 As `plan.drawn_plan` draws those of a quorum: a small cluster with short time-outs, whose faults are
-a mix with a budget, or chaos. The rule `member_incarnations_checked` is of no draft of this
-generation; without it, a wiped follower may join an ISR (KAFKA-14139), and a storm shows that.
+a mix with a budget, or chaos. The rule `member_incarnations_checked`, which is of no draft of this
+generation, is on: without it, a wiped follower may join an ISR (KAFKA-14139).
 """
 
 import random
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from clusters.kafka_port import Role
+from clusters.reference.shell.property_values import RULES_ON
 from clusters.reference_zookeeper.system import SYSTEM, ReferenceZooKeeperSpec
 from harness.scenario.trial_spec import Storm
 from harness.trials.plan import TrialPlan, topics_of
@@ -26,6 +27,7 @@ _QUICK: Final[Mapping[str, str]] = {
     "replica.lag.time.max.ms": "1500",
     "controller.socket.timeout.ms": "2000",
     "replica.socket.timeout.ms": "2000",
+    RULES_ON: "member_incarnations_checked",
 }
 _EPISODES: Final = ("kill", "pause", "restart", "cut_power", "partition", "delay")
 _TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")

@@ -5,8 +5,7 @@ from typing import Any, Final, Never
 
 from clusters.provision.java import find_java
 from clusters.reference.driver import ReferencePrepared
-from clusters.reference.shell.property_values import RULES_OFF, RULES_ON, rules_kept
-from clusters.reference.zk.rules import ZkRules
+from clusters.reference_zookeeper.configuration import rules_on
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster, build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
@@ -30,9 +29,7 @@ class SimulatedZkDriver:
         self, spec: ReferenceZooKeeperSpec, *, seed: int, rules_off: Sequence[str]
     ) -> SimulatedZkCluster:
         """Return the cluster in a world of its own, not started yet."""
-        switched_on = {**spec.settings, **spec.broker_settings}.get(RULES_ON, "")
-        switches = {RULES_ON: switched_on, RULES_OFF: ",".join(rules_off)}
-        return build(spec, seed=seed, rules=rules_kept(switches, ZkRules()))
+        return build(spec, seed=seed, rules=rules_on(spec).without(*rules_off))
 
     def build(self, *_: Any, **__: Any) -> Never:
         """Never asked for: its nodes are no processes on a host."""

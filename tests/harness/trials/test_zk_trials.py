@@ -1,21 +1,26 @@
 """Storms over clusters of the ZooKeeper generation: clean with the rules on, found out without."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from clusters.reference.zk.rules import ZkRules
+from checkers.check import check_run
+from checkers.runner.tasks import InProcessTasks
+from checkers.verdict import Validity
+from harness.prepare.reference import rules_of
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
+from harness.scenario.trial_spec import Storm
+from harness.trials.plan import plan_of
+from harness.trials.store import store_trial
 from harness.trials.trial import TrialResult, run_trial
 from harness.trials.zk_plan import drawn_zk_plan
 
 
-def rules(*off: str) -> ZkRules:
-    """All rules but these, with the one that the drafts lack."""
-    kept = ZkRules()
-    kept.member_incarnations_checked = True
-    return kept.without(*off)
-
-
 def tried(seed: int, *off: str, digest: bool = False, witnessed: bool = False) -> TrialResult:
-    return run_trial(drawn_zk_plan(seed), rules(*off), digest=digest, witnessed=witnessed)
+    plan = drawn_zk_plan(seed)
+    return run_trial(plan, rules_of(plan.cluster).without(*off), digest=digest, witnessed=witnessed)
 
 
 @pytest.mark.parametrize("seed", [*range(1, 13), 145])
@@ -37,3 +42,24 @@ def test_no_node_changes_a_message_that_it_was_sent() -> None:
 def test_without_incarnation_ids_a_restarted_broker_stays_out() -> None:
     found = {one for seed in range(1, 5) for one in tried(seed, "incarnation_from_czxid").anomalies}
     assert "stuck-isr" in found
+
+
+def test_a_play_of_this_generation_is_a_trial() -> None:
+    """KAFKA-14139 in the draft, seed after seed; and not with the rule that the draft lacks."""
+    for name, expected in (("old-incarnation-joins", True), ("old-incarnation-refused", False)):
+        plan = plan_of(load_scenario(find_scenario(name), []), seed=3)
+        result = run_trial(plan, rules_of(plan.cluster))
+        assert ("unsafe-leader-candidate" in result.anomalies) is expected, (name, result)
+
+
+@pytest.mark.slow
+def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
+    plan = drawn_zk_plan(4)
+    trial = store_trial(plan, without_rules=(), root=tmp_path / "run", name="storm")
+    alone = run_trial(plan, rules_of(plan.cluster), digest=True)
+    assert replace(trial.result, cpu_s=0.0) == replace(alone, cpu_s=0.0)
+    verdict = check_run(trial.run, session=InProcessTasks())
+    assert Validity.INVALID not in {one.validity for one in verdict.checks}
+    again = plan_of(load_scenario(trial.run.scenario_path, []), plan.seed)
+    drawn = plan.mix if plan.storm is Storm.MIX else None
+    assert (again.cluster, again.mix) == (plan.cluster, drawn)
