@@ -269,6 +269,7 @@ class BrokerNode:
             self.life.stop(now, effects)
         elif kind == RECOVERED:
             self.replicas.load(message)
+            self.alarm.by(now)  # what replicas do from time to time begins with the next tick
             self.life.recovered(now, effects)
             self.replicas.applied(now, (), whole=True, effects=effects)
         else:

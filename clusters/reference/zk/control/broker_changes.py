@@ -8,7 +8,8 @@ Source: the draft "Controller heartbeats, broker incarnation ids"; Kafka's `Kafk
 `processBrokerChange` (KIP-380), `doControlledShutdown`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import BROKER_CONTROLLED_STATE
@@ -124,23 +125,33 @@ class BrokerChanges:
 
         parts.decide(now, records, effects, finish=finish)
 
-    def silenced(self, now: int, broker_id: int, effects: Effects) -> None:
-        """A broker has sent no heartbeat for the controller-side time-out (Z07)."""
-        parts, image = self._parts, self._parts.context.image
-        self.move(now, broker_id, ControlledState.INACTIVE, effects)
-        if not self._is_left_out(ControlledState.INACTIVE):
+    def silenced(self, now: int, broker_ids: Sequence[int], effects: Effects) -> None:
+        """These brokers have sent no heartbeat for the controller-side time-out (Z07)."""
+        for broker_id in broker_ids:
+            self.move(now, broker_id, ControlledState.INACTIVE, effects)
+        if not broker_ids or not self._is_left_out(ControlledState.INACTIVE):
             return
-        parts.channels.close(broker_id)
-        incarnation = parts.states.incarnation_of(broker_id)
+        silent = [(one, self._parts.states.incarnation_of(one)) for one in broker_ids]
+        # None of them is elected in another's place.
+        self._parts.decide(
+            now, lambda: [record for one in silent for record in self._fenced(*one)], effects
+        )
+        for broker_id, incarnation in silent:
+            self._parts.channels.close(broker_id)
+            depart = partial(self._silent_departed, broker_id, incarnation)
+            self._parts.decide(now, depart, effects, finish=self._brokers_changed)
 
-        def records() -> Iterable[MetadataRecord]:
-            known = image.brokers.get(broker_id)
-            if known is None or known.incarnation_id != incarnation:
-                return []
-            fenced = BrokerRegistrationChangeRecord(broker_id, known.broker_epoch, fenced=True)
-            return [*departed(parts.context.view(), broker_id), fenced]
+    def _silent_departed(self, broker_id: int, incarnation: int) -> Iterable[MetadataRecord]:
+        if not self._fenced(broker_id, incarnation):
+            return []
+        return departed(self._parts.context.view(), broker_id)
 
-        parts.decide(now, records, effects, finish=self._brokers_changed)
+    def _fenced(self, broker_id: int, incarnation: int) -> list[MetadataRecord]:
+        """Return the record that fences this incarnation; nothing if it is not there any more."""
+        known = self._parts.context.image.brokers.get(broker_id)
+        if known is None or known.incarnation_id != incarnation:
+            return []
+        return [BrokerRegistrationChangeRecord(broker_id, known.broker_epoch, fenced=True)]
 
     def stopping(self, now: int, broker_id: int, then: OnChanged, effects: Effects) -> None:
         """A broker wants to end: others lead, and it leaves the ISRs (Z14)."""

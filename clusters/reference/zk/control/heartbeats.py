@@ -87,8 +87,7 @@ class Heartbeats:
 
     def silenced(self, now: int, effects: Effects) -> None:
         """Look who has been silent for too long."""
-        for broker_id in self._parts.states.silent(now):
-            self._changes.silenced(now, broker_id, effects)
+        self._changes.silenced(now, self._parts.states.silent(now), effects)
         self._parts.situation.alarm.by(self._parts.states.next_due())
 
     def _registered(self, now: int, effects: Effects) -> None:
