@@ -14,6 +14,7 @@ __all__ = [
     "BROKER_STATE",
     "COMMITTED_METADATA",
     "CONTROLLER_ELECTED",
+    "DECISION_ASKED",
     "FENCED_SELF",
     "FOLLOWS",
     "HIGH_WATERMARK",
@@ -61,6 +62,8 @@ CONTROLLER_ELECTED: Final = "controller-elected"
 """(controller epoch,): this broker has made /controller, and raised /controller_epoch to it."""
 BROKER_CONTROLLED_STATE: Final = "broker-controlled-state"
 """(broker id, incarnation id, ControlledState): the controller keeps it in this state now."""
+DECISION_ASKED: Final = "decision-asked"
+"""(): the controller asks ZooKeeper to write what it decides; what holds is noted once it knows."""
 PARTITION_DECIDED: Final = "partition-decided"
 """(partition key, controller epoch, partition epoch, leader, leader epoch, ISR, incarnations).
 

@@ -47,6 +47,8 @@ class Contact:
     """The highest incarnation id by (controller, broker), since the controller's election."""
     _office_ns: dict[int, int] = field(default_factory=dict)
     """When each controller was elected last."""
+    _asked_ns: dict[int, int] = field(default_factory=dict)
+    """When each controller asked ZooKeeper for its newest decision: it knew no more than then."""
     _told_epoch: dict[int, int] = field(default_factory=dict)
     """The highest controller epoch that a broker has answered, by broker."""
 
@@ -69,6 +71,10 @@ class Contact:
     def known(self, node: int, broker_id: int) -> int:
         """Return the highest incarnation id that a controller knows of a broker; -1: none."""
         return self._known.get((node, broker_id), -1)
+
+    def asked(self, controller: int, now: int) -> None:
+        """A controller has decided something, which holds once ZooKeeper has it."""
+        self._asked_ns[controller] = now
 
     # Heartbeats.
 
@@ -124,7 +130,8 @@ class Contact:
         self, controller: int, key: PartitionKey, leader: int, *, elected: bool, now: int
     ) -> Iterator[Problem]:
         """A controller has written a state; `elected`: with a leader that did not lead before."""
-        if elected and self._is_silent(controller, leader, now, _SLACK_NS):
+        decided_ns = self._asked_ns.get(controller, now)
+        if elected and self._is_silent(controller, leader, decided_ns, _SLACK_NS):
             heard_ns = self._heard.get((controller, leader))
             last = "never" if heard_ns is None else f"at {heard_ns / 1e9:.3f} s"
             yield (
@@ -146,12 +153,13 @@ class Contact:
             self._told_epoch[node] = max(newest, request.controller_epoch)
 
     def wrote(self, controller: int, now: int) -> Iterator[Problem]:
-        """The controller wrote something: it lives, and could have given silent leaders up."""
+        """The controller wrote something: it lived, and could have given silent leaders up."""
+        decided_ns = self._asked_ns.get(controller, now)
         led: dict[int, PartitionKey] = {}
         for key, one in self.decided.partitions.items():
             led.setdefault(one.leader, key)
         for leader, key in led.items():
-            if self._is_silent(controller, leader, now, _CONTROLLER_SLACK_NS):
+            if self._is_silent(controller, leader, decided_ns, _CONTROLLER_SLACK_NS):
                 yield (
                     "inactive-leader",
                     f"broker {leader} leads {key} though broker {controller} has not heard of it",

@@ -157,6 +157,10 @@ class ZkOracle:
         if broker_id in self.decided.legacy and state < _ACTIVE:
             yield "legacy-inactive", f"broker {node} keeps legacy broker {broker_id} as {state!r}"
 
+    def _asks(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
+        self.contact.asked(node, now)
+        return ()
+
     def _decides(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         key, leader = note[2], note[5]
         elected = self._led.get(key) != leader
@@ -190,6 +194,7 @@ _NOTED: Final[Mapping[str, _Noted]] = {
     notes.ZNODES_CHANGED: ZkOracle._applied,  # noqa: SLF001  # its own
     notes.CONTROLLER_ELECTED: ZkOracle._elected,  # noqa: SLF001
     notes.BROKER_CONTROLLED_STATE: ZkOracle._keeps,  # noqa: SLF001
+    notes.DECISION_ASKED: ZkOracle._asks,  # noqa: SLF001
     notes.PARTITION_DECIDED: ZkOracle._decides,  # noqa: SLF001
     notes.HIGH_WATERMARK: ZkOracle._commits,  # noqa: SLF001
     notes.ACKNOWLEDGED: ZkOracle._acknowledged,  # noqa: SLF001

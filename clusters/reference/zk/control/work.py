@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import Effects
+from clusters.node_port.effects import NOTE, Effects
+from clusters.node_port.notes import DECISION_ASKED
 from clusters.node_port.zookeeper import Outcome, ZkError
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.asking import Answer, Asking
@@ -140,6 +141,7 @@ class Work:
     def _write(self, plan: Plan, effects: Effects) -> None:
         self._wrote = True
         self._answers = {}
+        effects.append((NOTE, DECISION_ASKED))
         for index, one in enumerate(plan.units):
             if one.operations:
                 self._asking.ask(one.operations, partial(self._answered, plan, index), effects)
