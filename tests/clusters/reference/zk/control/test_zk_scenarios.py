@@ -248,7 +248,7 @@ def late_isr_change(cluster: Cluster) -> PartitionKey:
     active = (BROKER_CONTROLLED_STATE, 3)
     cluster.until(
         lambda: any(
-            (note[0], note[1]) == active and note[2] > before and note[3] == ControlledState.ACTIVE
+            note[:2] == active and note[2] > before and note[3] == ControlledState.ACTIVE
             for _, note in cluster.notes
         )
     )
