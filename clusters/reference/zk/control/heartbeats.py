@@ -101,8 +101,9 @@ class Heartbeats:
         then = partial(self._answered, broker_id)
         if broker_id in self._activating:
             return
-        is_there = broker_id in states.known()
-        if not is_there or state == target or target not in (_ACTIVE, _STOPPING):
+        # A registration may have come after it, which it does not speak for.
+        counts = broker_id in states.known() and not states.refusal(request)[0]
+        if not counts or state == target or target not in (_ACTIVE, _STOPPING):
             self._answered(broker_id, now, effects)
         elif target == _STOPPING:
             self._changes.stopping(now, broker_id, then, effects)
@@ -138,7 +139,8 @@ class Heartbeats:
         self._activating.discard(broker_id)
         source, request = self._held.pop(broker_id, (0, None))
         if request is not None:
-            answer = _answer(request, self._parts.states.state_of(broker_id))
+            states = self._parts.states
+            answer = _answer(request, states.state_of(broker_id), *states.refusal(request))
             effects.append((SEND, source, answer))
 
     def _stopped(
