@@ -45,7 +45,7 @@ _NS_A_MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """What the run has of heartbeats and terms."""
+    """The heartbeats and terms of a run."""
 
     seen: View
     heartbeats: Mapping[int, Sequence[Rpc]]

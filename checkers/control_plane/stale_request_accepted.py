@@ -150,7 +150,7 @@ CHECKS: Final = (
             rule="A LeaderAndIsr, StopReplica or UpdateMetadata with a controller epoch below one "
             "that the broker had answered before, or with a broker epoch below that of its "
             "registration, was not answered STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.",
-            meaning="What a controller decided long ago happens to a broker now.",
+            meaning="A broker carries out now a decision of long ago.",
             case="a request that is out of date by a controller epoch, or one that names a broker "
             "epoch",
             source="KIP-380",

@@ -47,7 +47,7 @@ _NEW: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Host:
-    """What the node of a host was told, and when its disk was wiped."""
+    """The settings of a host's node, and the times at which its disk was wiped."""
 
     configured: int
     adopts: bool
@@ -133,7 +133,7 @@ def _ids_judged(
 def _disk(
     last: MetadataRecord | None, host: _Host, record: MetadataRecord, facts: Facts
 ) -> int | None:
-    """Return the id on the host's disk; None if there is none any more, or it was wiped."""
+    """Return the id on the host's disk; None if it has none, or was wiped."""
     if last is None:
         return None
     from_ns, until_ns = facts.earliest_ns(last.timestamp_ms), facts.latest_ns(record.timestamp_ms)

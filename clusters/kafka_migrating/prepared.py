@@ -12,7 +12,7 @@ __all__ = ["KafkaMigratingPrepared"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaMigratingPrepared(KafkaZooKeeperPrepared):
-    """What brokers on ZooKeeper need, and what controllers of the same release do."""
+    """The programs of brokers on ZooKeeper, and of controllers of the same release."""
 
     controllers: KafkaPrepared
 

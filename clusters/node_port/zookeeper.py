@@ -136,7 +136,7 @@ Operation = Write | GetData | Exists | GetChildren | Sync
 
 @dataclass(slots=True)
 class Stat:
-    """What ZooKeeper keeps of a znode besides its data."""
+    """The metadata of a znode."""
 
     czxid: int
     """The zxid that made it."""
@@ -151,7 +151,7 @@ class Stat:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one operation. Each field is of those operations that return it."""
+    """The result of one operation: a field is set by the operations that return it."""
 
     error: int = 0
     path: str = ""
@@ -197,7 +197,7 @@ class OpenSession:
 
 
 class SessionState(StrEnum):
-    """What has become of a session."""
+    """The states of a session."""
 
     CONNECTED = "connected"
     """It was opened, or found a server again."""
@@ -227,7 +227,7 @@ class CloseSession:
 
 
 class WatchType(StrEnum):
-    """What a watch tells."""
+    """The kinds of change that a watch reports."""
 
     CREATED = "created"
     DELETED = "deleted"

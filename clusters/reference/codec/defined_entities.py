@@ -51,7 +51,7 @@ _BY_NAME: Final[Mapping[str, tuple[str, str, Any]]] = {
 }
 """Fields that kio writes in another way than their type says: name, type and class.
 
-Errors of the draft are numbers: one of them is none of Kafka's.
+Errors of the draft are numbers, since Kafka does not have all of them.
 """
 _HEADERS: Final = {
     (EntityType.request, False): RequestHeader1,

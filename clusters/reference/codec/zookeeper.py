@@ -1,7 +1,7 @@
 """ZooKeeper's client port: what a session asks, and what a server says, as bytes and back. Sans-IO.
 
 A create is asked as create2, whose answer has the znode's Stat; several writes are a multi, and so
-is a lone check, which is none of ZooKeeper's requests. Each is a frame without its length here.
+is a lone check, which ZooKeeper has no request for. Each is a frame without its length here.
 
 Source: `zookeeper.jute`, `MultiOperationRecord` and `MultiResponse` of ZooKeeper 3.9.
 """

@@ -59,7 +59,7 @@ class Error(IntEnum):
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
     INVALID_INCARNATION_ID = 1_000
-    """Of the draft "Controller heartbeats" alone; it is none of Kafka's."""
+    """Of the draft "Controller heartbeats"; Kafka does not have it."""
     UNKNOWN_SERVER_ERROR = -1
 
 

@@ -20,7 +20,7 @@ __all__ = ["Contact"]
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _CONTROLLER_SLACK_NS: Final = 3_000_000_000
-"""What a controller has to write before a silent broker leads no more."""
+"""Time for a controller to write before a silent broker leads no more."""
 _NONE: Final = 0
 _INVALID_INCARNATION: Final = "INVALID_INCARNATION_ID"
 _STOPPING: Final = 3
@@ -181,6 +181,7 @@ class Contact:
 
     def _forget_office(self, node: int) -> None:
         self._office_ns.pop(node, None)
+        self._asked_ns.pop(node, None)
         for ghost in (self._known, self._heard):
             for place in [place for place in ghost if place[0] == node]:
                 del ghost[place]

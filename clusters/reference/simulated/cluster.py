@@ -81,7 +81,7 @@ class SimulatedCluster(ABC):
     @property
     @abstractmethod
     def configurations(self) -> Mapping[NodeName, Configuration]:
-        """What each node of our own is told."""
+        """The settings of each node of our own."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a controller decided long ago, and a broker carries out now."""
+"""A broker carries out now a decision of long ago."""
 
 from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence, wire
 

@@ -86,7 +86,7 @@ class ActiveController:
 
     @property
     def context(self) -> Context:
-        """What this controller knows."""
+        """The knowledge of this controller."""
         return self._parts.context
 
     @property

@@ -1,4 +1,4 @@
-"""What has become of a partition."""
+"""The change of a partition's state."""
 
 from dataclasses import dataclass
 
