@@ -1,7 +1,7 @@
 """Reads of metadata through librdkafka: a stock client, which chooses the broker that it asks.
 
-It starts at one broker. Later it lists topics at any broker to which it is connected, as it does
-for every user of it, and its answer says at which. Settings are read from the broker that is named
+It learns of the cluster from one broker. It lists topics at any broker to which it is connected by
+then, as it does for every user of it, and its answer says at which. Settings are read from the broker that is named
 to it. A list has no topic ids: that a topic is missing from it is what it shows.
 """
 
