@@ -1,8 +1,9 @@
 """Reads of metadata through librdkafka: a stock client, which chooses the broker that it asks.
 
-It learns of the cluster from one broker. It lists topics at any broker to which it is connected by
-then, as it does for every user of it, and its answer says at which. Settings are read from the broker that is named
-to it. A list has no topic ids: that a topic is missing from it is what it shows.
+It learns of the cluster from one broker. It lists topics at any broker to which it is connected
+by then, as it does for every user of it, and its answer says at which. Settings are read from the
+broker that is named to it. A list has no topic ids: that a topic is missing from it is what it
+shows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
