@@ -3,9 +3,18 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped
-from clusters.reference.codec.entities import Unreadable, Values
-from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+from clusters.reference.codec.api import Door, Labels
+from clusters.reference.codec.entities import Unreadable
+from clusters.reference.codec.layout import (
+    ERROR,
+    FLAG,
+    NUMBERS,
+    TOPIC_ID,
+    Part,
+    between_nodes,
+    by_topic,
+    field,
+)
 from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -35,154 +44,66 @@ def lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionReque
     return replace(request, version=highest, items=items)
 
 
-def _alter_partition_asked(entity: Any, correlation: int, _: Labels) -> AlterPartitionRequest:
-    version = int(entity.__version__)
-    return AlterPartitionRequest(
-        correlation,
-        broker_id=entity.broker_id,
-        broker_epoch=entity.broker_epoch,
-        version=version,
-        items=tuple(
-            _proposal(id_of_uuid(topic.topic_id), one, version=version)
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
+def _read_members(one: Any, found: dict[str, Any], _: Labels) -> None:
+    if hasattr(one, "new_isr"):
+        found["isr"], found["isr_epochs"] = tuple(one.new_isr), ()
+        return
+    found["isr"] = tuple(member.broker_id for member in one.new_isr_with_epochs)
+    found["isr_epochs"] = tuple(member.broker_epoch for member in one.new_isr_with_epochs)
+
+
+def _write_members(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+    values["new_isr"] = found["isr"]
+    values["new_isr_with_epochs"] = [
+        {"broker_id": member, "broker_epoch": epoch}
+        for member, epoch in zip(found["isr"], found["isr_epochs"], strict=False)
+    ]
+
+
+def _partitions(*parts: Part) -> Part:
+    shared = (
+        field("partition", "partition_index"),
+        field("leader_epoch"),
+        field("partition_epoch"),
+        field("recovering", "leader_recovery_state", FLAG),
     )
+    topic = (field("topic_id", way=TOPIC_ID),)
+    way = by_topic(topic, "partitions", *shared, *parts, into=AlterPartitionItem)
+    return field("items", "topics", way)
 
 
-def _proposal(topic_id: int, one: Any, *, version: int) -> AlterPartitionItem:
-    if version >= _EPOCHS_FROM:
-        isr = tuple(member.broker_id for member in one.new_isr_with_epochs)
-        epochs = tuple(member.broker_epoch for member in one.new_isr_with_epochs)
-    else:
-        isr, epochs = tuple(one.new_isr), ()
-    return AlterPartitionItem(
-        (topic_id, one.partition_index),
-        one.leader_epoch,
-        one.partition_epoch,
-        isr,
-        epochs,
-        recovering=bool(one.leader_recovery_state),
-    )
-
-
-def _alter_partition_ask(request: AlterPartitionRequest, _: Labels) -> tuple[int, Values]:
-    return request.version, {
-        "broker_id": request.broker_id,
-        "broker_epoch": request.broker_epoch,
-        "topics": [
-            {
-                "topic_id": uuid_of(topic_id),
-                "partitions": [_proposal_values(one, version=request.version) for one in items],
-            }
-            for topic_id, items in grouped((one.key[0], one) for one in request.items).items()
-        ],
-    }
-
-
-def _proposal_values(one: AlterPartitionItem, *, version: int) -> Values:
-    shared = {
-        "partition_index": one.key[1],
-        "leader_epoch": one.leader_epoch,
-        "partition_epoch": one.partition_epoch,
-        "leader_recovery_state": int(one.recovering),
-    }
-    if version < _EPOCHS_FROM:
-        return shared | {"new_isr": one.isr}
-    members = zip(one.isr, one.isr_epochs, strict=True)
-    return shared | {
-        "new_isr_with_epochs": [{"broker_id": who, "broker_epoch": epoch} for who, epoch in members]
-    }
-
-
-def _alter_partition_answer(response: AlterPartitionResponse, _: Asked) -> Values:
-    return {
-        "error_code": response.error,
-        "topics": [
-            {
-                "topic_id": uuid_of(topic_id),
-                "partitions": [
-                    {
-                        "partition_index": one.key[1],
-                        "error_code": one.error,
-                        "leader_id": one.leader_id,
-                        "leader_epoch": one.leader_epoch,
-                        "isr": one.isr,
-                        "partition_epoch": one.partition_epoch,
-                        "leader_recovery_state": int(one.recovering),
-                    }
-                    for one in items
-                ],
-            }
-            for topic_id, items in grouped((one.key[0], one) for one in response.items).items()
-        ],
-    }
-
-
-def _alter_partition_answered(
-    entity: Any, request: AlterPartitionRequest, _node: int, _: Labels
-) -> AlterPartitionResponse:
-    return AlterPartitionResponse(
-        request.correlation,
-        error=entity.error_code.value,
-        items=tuple(
-            AlterPartitionItem(
-                (id_of_uuid(topic.topic_id), one.partition_index),
-                one.leader_epoch,
-                one.partition_epoch,
-                tuple(one.isr),
-                (),
-                one.error_code.value,
-                one.leader_id,
-                recovering=bool(one.leader_recovery_state),
-            )
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
-    )
-
-
-def _ids_answered(
-    entity: Any, request: AllocateProducerIdsRequest, _node: int, _: Labels
-) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(
-        request.correlation,
-        error=entity.error_code.value,
-        start=entity.producer_id_start,
-        length=entity.producer_id_len,
-    )
-
+_SENDER: Final = (field("broker_id"), field("broker_epoch"))
 
 BROKER_APIS: Final = (
-    Api(
-        name="AlterPartition",
-        key=56,
-        kind=AlterPartitionRequest.kind,
-        versions=(_LOWEST, _EPOCHS_FROM),
-        doors=(Door.CONTROLLER,),
-        asked=_alter_partition_asked,
-        answer=_alter_partition_answer,
-        ask=_alter_partition_ask,
-        answered=_alter_partition_answered,
+    between_nodes(
+        "AlterPartition",
+        56,
+        (_LOWEST, _EPOCHS_FROM),
+        (Door.CONTROLLER,),
+        request=AlterPartitionRequest,
+        asks=(*_SENDER, _partitions(Part(("isr", "isr_epochs"), _read_members, _write_members))),
+        response=AlterPartitionResponse,
+        answers=(
+            field("error", "error_code", ERROR),
+            _partitions(
+                field("error", "error_code", ERROR),
+                field("leader_id"),
+                field("isr", way=NUMBERS),
+            ),
+        ),
     ),
-    Api(
-        name="AllocateProducerIds",
-        key=67,
-        kind=AllocateProducerIdsRequest.kind,
-        versions=(0, 0),
-        doors=(Door.CONTROLLER,),
-        asked=lambda entity, correlation, _: AllocateProducerIdsRequest(
-            correlation, entity.broker_id, entity.broker_epoch
+    between_nodes(
+        "AllocateProducerIds",
+        67,
+        (0, 0),
+        (Door.CONTROLLER,),
+        request=AllocateProducerIdsRequest,
+        asks=_SENDER,
+        response=AllocateProducerIdsResponse,
+        answers=(
+            field("error", "error_code", ERROR),
+            field("start", "producer_id_start"),
+            field("length", "producer_id_len"),
         ),
-        answer=lambda response, _: {
-            "error_code": response.error,
-            "producer_id_start": response.start,
-            "producer_id_len": response.length,
-        },
-        ask=lambda request, _: (
-            0,
-            {"broker_id": request.broker_id, "broker_epoch": request.broker_epoch},
-        ),
-        answered=_ids_answered,
     ),
 )

@@ -3,11 +3,27 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped, ms_of, ns_of
+from clusters.reference.codec.api import Asked, Door, Labels
 from clusters.reference.codec.batches import batches_in, encoded, produced
 from clusters.reference.codec.entities import Unreadable, Values
-from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+from clusters.reference.codec.identifiers import id_of_uuid
+from clusters.reference.codec.layout import (
+    DURATION,
+    ERROR,
+    TOPIC_ID,
+    TOPIC_NAME,
+    Layout,
+    Part,
+    Way,
+    always,
+    between_nodes,
+    by_topic,
+    field,
+    inside,
+    of_clients,
+    read_only,
+    write_only,
+)
 from clusters.reference.nodes.messages.data import (
     FetchedPartition,
     FetchRequest,
@@ -52,327 +68,227 @@ def lowered_fetch(request: FetchRequest, highest: int) -> FetchRequest:
     return replace(request, version=highest, replica_epoch=epoch)
 
 
-def _produce_asked(entity: Any, correlation: int, labels: Labels) -> ProduceRequest:
+def _no_transactions(entity: Any, _found: dict[str, Any], _: Labels) -> None:
     if entity.transactional_id is not None:
         raise Unreadable("a transactional produce: there are no transactions here")
-    return ProduceRequest(
-        correlation,
-        acks=entity.acks,
-        timeout_ns=ns_of(entity.timeout),
-        partitions=tuple(
-            ((labels.id_of(topic.name), one.index), produced(one.records))
-            for topic in entity.topic_data
-            for one in topic.partition_data
+
+
+def _read_topic(topic: Any, found: dict[str, Any], labels: Labels) -> None:
+    by_id = hasattr(topic, "topic_id")
+    found["topic_id"] = id_of_uuid(topic.topic_id) if by_id else labels.id_of(topic.topic)
+
+
+def _read_replica(entity: Any, found: dict[str, Any], _: Labels) -> None:
+    state = getattr(entity, "replica_state", entity)
+    found["replica_id"] = state.replica_id
+    found["replica_epoch"] = getattr(state, "replica_epoch", _NO_EPOCH)
+
+
+def _write_replica(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+    who = {"replica_id": found["replica_id"], "replica_epoch": found["replica_epoch"]}
+    values |= {"replica_id": found["replica_id"], "replica_state": who}
+
+
+_ERROR: Final = field("error", "error_code", ERROR)
+_CURRENT_EPOCH: Final = field("current", "current_leader_epoch", missing=_NO_EPOCH)
+_NAMED: Final = (field("topic_id", "name", TOPIC_NAME),)
+_NAMED_TOPIC: Final = (field("topic_id", "topic", TOPIC_NAME),)
+_BY_ID: Final = (field("topic_id", way=TOPIC_ID),)
+_BY_EITHER: Final = (Part(("topic_id",), _read_topic, _BY_ID[0].write),)
+"""Asked by id or, below version 13, by name; nodes ask by id alone."""
+_INDEX: Final = field("partition", "partition_index")
+_NUMBER: Final = field("partition")
+_AT_MOST: Final = Way(lambda value, _: value, lambda value, _: min(value, _FETCH_BYTES_MAX))
+_PRODUCED: Final = Way(lambda records, _: produced(records), lambda batch, _: encoded(batch))
+_BATCHES: Final = Way(
+    lambda records, _: tuple(batches_in(records)),
+    lambda batches, _: b"".join([encoded(batch) for batch in batches]),
+)
+
+
+def _fetched(topic: tuple[Part, ...]) -> Part:
+    way = by_topic(
+        topic,
+        "partitions",
+        _INDEX,
+        _ERROR,
+        field("high_watermark"),
+        write_only(lambda found: {"last_stable_offset": found["high_watermark"]}),
+        field("log_start_offset"),
+        inside(
+            "diverging_epoch",
+            field("diverging_epoch", "epoch"),
+            field("diverging_end_offset", "end_offset"),
         ),
+        field("batches", "records", _BATCHES),
+        read_only("leader_epoch", lambda _entity, _found: _NO_EPOCH),
+        into=FetchedPartition,
     )
+    return field("partitions", "responses", way)
 
 
-def _produce_answer(response: ProduceResponse, asked: Asked) -> Values:
-    results = ((key[0], (key[1], error, base)) for key, error, base in response.partitions)
-    return {
-        "responses": [
-            {
-                "name": asked.labels.name_of(topic_id),
-                "partition_responses": [
-                    {"index": index, "error_code": error, "base_offset": base}
-                    for index, error, base in some
-                ],
-            }
-            for topic_id, some in grouped(results).items()
-        ]
-    }
-
-
-def _fetch_asked(entity: Any, correlation: int, labels: Labels) -> FetchRequest:
-    version = int(entity.__version__)
-    state = entity.replica_state if version >= _EPOCHS_FROM else entity
-    return FetchRequest(
-        correlation,
-        replica_id=state.replica_id,
-        replica_epoch=state.replica_epoch if version >= _EPOCHS_FROM else _NO_EPOCH,
-        version=version,
-        partitions=tuple(
-            (
-                (_topic_id(topic, labels, version=version), one.partition),
-                one.fetch_offset,
-                getattr(one, "current_leader_epoch", _NO_EPOCH),
-                getattr(one, "last_fetched_epoch", _NO_EPOCH),
-            )
-            for topic in entity.topics
-            for one in topic.partitions
+_FETCH: Final = between_nodes(
+    "Fetch",
+    1,
+    fetch_versions(epochs=True),
+    _CLIENTS,
+    request=FetchRequest,
+    asks=(
+        Part(("replica_id", "replica_epoch"), _read_replica, _write_replica),
+        field("max_wait_ns", "max_wait", DURATION),
+        field("min_bytes"),
+        field("max_bytes", way=_AT_MOST),
+        field(
+            "partitions",
+            "topics",
+            by_topic(
+                _BY_EITHER,
+                "partitions",
+                _NUMBER,
+                field("fetch_offset"),
+                _CURRENT_EPOCH,
+                field("last_fetched_epoch", missing=_NO_EPOCH),
+                always(log_start_offset=0, partition_max_bytes=_PARTITION_BYTES_MAX),
+            ),
         ),
-        max_wait_ns=ns_of(entity.max_wait),
-        min_bytes=entity.min_bytes,
-        max_bytes=entity.max_bytes,
-    )
-
-
-def _topic_id(topic: Any, labels: Labels, *, version: int) -> int:
-    if version >= _IDENTIFIERS_FROM:
-        return id_of_uuid(topic.topic_id)
-    return labels.id_of(topic.topic)
-
-
-def _fetch_ask(request: FetchRequest, _: Labels) -> tuple[int, Values]:
-    by_topic = grouped((key[0], (key[1], *rest)) for key, *rest in request.partitions)
-    who: Values = {"replica_id": request.replica_id}
-    if request.version >= _EPOCHS_FROM:
-        who = {"replica_state": {**who, "replica_epoch": request.replica_epoch}}
-    return request.version, {
-        **who,
-        "max_wait": ms_of(request.max_wait_ns),
-        "min_bytes": request.min_bytes,
-        "max_bytes": min(request.max_bytes, _FETCH_BYTES_MAX),
-        "topics": [
-            {
-                "topic_id": uuid_of(topic_id),
-                "partitions": [
-                    {
-                        "partition": index,
-                        "fetch_offset": offset,
-                        "current_leader_epoch": leader_epoch,
-                        "last_fetched_epoch": last_epoch,
-                        "log_start_offset": 0,
-                        "partition_max_bytes": _PARTITION_BYTES_MAX,
-                    }
-                    for index, offset, leader_epoch, last_epoch in partitions
-                ],
-            }
-            for topic_id, partitions in by_topic.items()
-        ],
-    }
+    ),
+    response=FetchResponse,
+    answers=(_ERROR, _fetched(_BY_ID)),
+)
+_FETCHED_BY_NAME: Final = Layout(_ERROR, _fetched(_NAMED_TOPIC), into=FetchResponse)
 
 
 def _fetch_answer(response: FetchResponse, asked: Asked) -> Values:
-    by_id = asked.version >= _IDENTIFIERS_FROM
-    by_topic = grouped((one.key[0], one) for one in response.partitions)
-    return {
-        "error_code": response.error,
-        "responses": [
-            {
-                **(
-                    {"topic_id": uuid_of(topic_id)}
-                    if by_id
-                    else {"topic": asked.labels.name_of(topic_id)}
-                ),
-                "partitions": [_fetched_values(one) for one in partitions],
-            }
-            for topic_id, partitions in by_topic.items()
-        ],
-    }
+    if asked.version >= _IDENTIFIERS_FROM:
+        return _FETCH.answer(response, asked)
+    return _FETCHED_BY_NAME.write(response, asked.labels)
 
 
-def _fetched_values(one: FetchedPartition) -> Values:
-    return {
-        "partition_index": one.key[1],
-        "error_code": one.error,
-        "high_watermark": one.high_watermark,
-        "last_stable_offset": one.high_watermark,
-        "log_start_offset": one.log_start_offset,
-        "diverging_epoch": {
-            "epoch": one.diverging_epoch,
-            "end_offset": one.diverging_end_offset,
-        },
-        "aborted_transactions": None,
-        "records": b"".join([encoded(batch) for batch in one.batches]),
-    }
-
-
-def _fetch_answered(entity: Any, request: FetchRequest, _node: int, _: Labels) -> FetchResponse:
-    asked_in = {key: leader_epoch for key, _, leader_epoch, _ in request.partitions}
-    return FetchResponse(
-        request.correlation,
-        error=entity.error_code.value,
-        partitions=tuple(
-            _fetched((id_of_uuid(topic.topic_id), one.partition_index), one, asked_in)
-            for topic in entity.responses
-            for one in topic.partitions
-        ),
-    )
-
-
-def _fetched(key: PartitionKey, one: Any, asked_in: dict[PartitionKey, int]) -> FetchedPartition:
+def _fetch_answered(entity: Any, request: FetchRequest, node: int, labels: Labels) -> FetchResponse:
     """The leader's epoch is not on the wire: it is the one that it was asked in, or refused."""
-    return FetchedPartition(
-        key,
-        error=one.error_code.value,
-        leader_epoch=asked_in.get(key, _NO_EPOCH),
-        high_watermark=one.high_watermark,
-        log_start_offset=one.log_start_offset,
-        batches=tuple(batches_in(one.records)),
-        diverging_epoch=one.diverging_epoch.epoch,
-        diverging_end_offset=one.diverging_epoch.end_offset,
-    )
-
-
-def _offsets_asked(entity: Any, correlation: int, labels: Labels) -> ListOffsetsRequest:
-    return ListOffsetsRequest(
-        correlation,
-        replica_id=entity.replica_id,
-        partitions=tuple(
-            (
-                (labels.id_of(topic.name), one.partition_index),
-                getattr(one, "current_leader_epoch", _NO_EPOCH),
-                one.timestamp,
-            )
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
-    )
-
-
-def _offsets_answer(response: ListOffsetsResponse, asked: Asked) -> Values:
-    by_topic = grouped((key[0], (key[1], *rest)) for key, *rest in response.partitions)
-    return {
-        "topics": [
-            {
-                "name": asked.labels.name_of(topic_id),
-                "partitions": [
-                    {
-                        "partition_index": index,
-                        "error_code": error,
-                        "timestamp": -1,
-                        "offset": offset,
-                        "leader_epoch": leader_epoch,
-                    }
-                    for index, error, offset, leader_epoch in partitions
-                ],
-            }
-            for topic_id, partitions in by_topic.items()
-        ]
-    }
-
-
-def _epochs_asked(entity: Any, correlation: int, labels: Labels) -> OffsetsForLeaderEpochRequest:
-    return OffsetsForLeaderEpochRequest(
-        correlation,
-        replica_id=getattr(entity, "replica_id", -1),
-        partitions=tuple(
-            ((labels.id_of(topic.topic), one.partition), one.current_leader_epoch, one.leader_epoch)
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
-    )
-
-
-def _epochs_ask(request: OffsetsForLeaderEpochRequest, labels: Labels) -> tuple[int, Values]:
-    by_topic = grouped((key[0], (key[1], *rest)) for key, *rest in request.partitions)
-    return 4, {
-        "replica_id": request.replica_id,
-        "topics": [
-            {
-                "topic": labels.name_of(topic_id),
-                "partitions": [
-                    {
-                        "partition": index,
-                        "current_leader_epoch": current,
-                        "leader_epoch": leader_epoch,
-                    }
-                    for index, current, leader_epoch in partitions
-                ],
-            }
-            for topic_id, partitions in by_topic.items()
-        ],
-    }
-
-
-def _epochs_answer(response: OffsetsForLeaderEpochResponse, asked: Asked) -> Values:
-    by_topic = grouped((key[0], (key[1], *rest)) for key, *rest in response.partitions)
-    return {
-        "topics": [
-            {
-                "topic": asked.labels.name_of(topic_id),
-                "partitions": [
-                    {
-                        "partition": index,
-                        "error_code": error,
-                        "leader_epoch": leader_epoch,
-                        "end_offset": end_offset,
-                    }
-                    for index, error, leader_epoch, end_offset in partitions
-                ],
-            }
-            for topic_id, partitions in by_topic.items()
-        ]
-    }
-
-
-def _epochs_answered(
-    entity: Any, request: OffsetsForLeaderEpochRequest, _node: int, labels: Labels
-) -> OffsetsForLeaderEpochResponse:
-    return OffsetsForLeaderEpochResponse(
-        request.correlation,
-        partitions=tuple(
-            (
-                (labels.id_of(topic.topic), one.partition),
-                one.error_code.value,
-                one.leader_epoch,
-                one.end_offset,
-            )
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
-    )
-
-
-def _producer_answer(response: InitProducerIdResponse, _: Asked) -> Values:
-    return {
-        "error_code": response.error,
-        "producer_id": response.producer_id,
-        "producer_epoch": response.producer_epoch,
-    }
+    assert _FETCH.answered is not None
+    response: FetchResponse = _FETCH.answered(entity, request, node, labels)
+    asked_in = {key: leader_epoch for key, _, leader_epoch, _ in request.partitions}
+    for one in response.partitions:
+        one.leader_epoch = asked_in.get(one.key, _NO_EPOCH)
+    return response
 
 
 DATA_APIS: Final = (
-    Api(
-        name="Produce",
-        key=0,
-        kind=ProduceRequest.kind,
-        versions=(3, 11),
-        doors=_CLIENTS,
-        asked=_produce_asked,
-        answer=_produce_answer,
+    of_clients(
+        between_nodes(
+            "Produce",
+            0,
+            (3, 11),
+            _CLIENTS,
+            request=ProduceRequest,
+            asks=(
+                Part((), _no_transactions, _no_transactions),
+                field("acks"),
+                field("timeout_ns", "timeout", DURATION),
+                field(
+                    "partitions",
+                    "topic_data",
+                    by_topic(
+                        _NAMED,
+                        "partition_data",
+                        field("partition", "index"),
+                        field("batch", "records", _PRODUCED),
+                    ),
+                ),
+            ),
+            response=ProduceResponse,
+            answers=(
+                field(
+                    "partitions",
+                    "responses",
+                    by_topic(
+                        _NAMED,
+                        "partition_responses",
+                        field("partition", "index"),
+                        _ERROR,
+                        field("base_offset"),
+                    ),
+                ),
+            ),
+        )
     ),
-    Api(
-        name="Fetch",
-        key=1,
-        kind=FetchRequest.kind,
-        versions=fetch_versions(epochs=True),
-        doors=_CLIENTS,
-        asked=_fetch_asked,
-        answer=_fetch_answer,
-        ask=_fetch_ask,
-        answered=_fetch_answered,
+    replace(_FETCH, answer=_fetch_answer, answered=_fetch_answered),
+    of_clients(
+        between_nodes(
+            "ListOffsets",
+            2,
+            (1, 7),
+            _CLIENTS,
+            request=ListOffsetsRequest,
+            asks=(
+                field("replica_id"),
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(_NAMED, "partitions", _INDEX, _CURRENT_EPOCH, field("timestamp")),
+                ),
+            ),
+            response=ListOffsetsResponse,
+            answers=(
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(
+                        _NAMED,
+                        "partitions",
+                        _INDEX,
+                        _ERROR,
+                        field("offset"),
+                        field("leader_epoch"),
+                        always(timestamp=-1),
+                    ),
+                ),
+            ),
+        )
     ),
-    Api(
-        name="ListOffsets",
-        key=2,
-        kind=ListOffsetsRequest.kind,
-        versions=(1, 7),
-        doors=_CLIENTS,
-        asked=_offsets_asked,
-        answer=_offsets_answer,
+    of_clients(
+        between_nodes(
+            "InitProducerId",
+            22,
+            (0, 4),
+            _CLIENTS,
+            request=InitProducerIdRequest,
+            asks=(field("transactional_id"),),
+            response=InitProducerIdResponse,
+            answers=(_ERROR, field("producer_id"), field("producer_epoch")),
+        )
     ),
-    Api(
-        name="InitProducerId",
-        key=22,
-        kind=InitProducerIdRequest.kind,
-        versions=(0, 4),
-        doors=_CLIENTS,
-        asked=lambda entity, correlation, _: InitProducerIdRequest(
-            correlation, entity.transactional_id
+    between_nodes(
+        "OffsetForLeaderEpoch",
+        23,
+        (2, 4),
+        _CLIENTS,
+        request=OffsetsForLeaderEpochRequest,
+        asks=(
+            field("replica_id", missing=-1),
+            field(
+                "partitions",
+                "topics",
+                by_topic(
+                    _NAMED_TOPIC, "partitions", _NUMBER, _CURRENT_EPOCH, field("leader_epoch")
+                ),
+            ),
         ),
-        answer=_producer_answer,
-    ),
-    Api(
-        name="OffsetForLeaderEpoch",
-        key=23,
-        kind=OffsetsForLeaderEpochRequest.kind,
-        versions=(2, 4),
-        doors=_CLIENTS,
-        asked=_epochs_asked,
-        answer=_epochs_answer,
-        ask=_epochs_ask,
-        answered=_epochs_answered,
+        response=OffsetsForLeaderEpochResponse,
+        answers=(
+            field(
+                "partitions",
+                "topics",
+                by_topic(
+                    _NAMED_TOPIC,
+                    "partitions",
+                    _NUMBER,
+                    _ERROR,
+                    field("leader_epoch"),
+                    field("end_offset"),
+                ),
+            ),
+        ),
     ),
 )

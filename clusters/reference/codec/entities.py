@@ -56,6 +56,7 @@ class Unreadable(Exception):  # noqa: N818 -- what a peer sent, not what failed 
     """The bytes are not the message that they should be."""
 
 
+@cache
 def request_type(api_key: int, version: int) -> Any:
     """Return the class of a request. Raises Unreadable if the class does not exist."""
     if version in defined_versions(api_key):
@@ -66,6 +67,7 @@ def request_type(api_key: int, version: int) -> Any:
         raise Unreadable(f"no request of API {api_key} in version {version}") from error
 
 
+@cache
 def response_type(api_key: int, version: int) -> Any:
     """Return the class of a response. Raises Unreadable if the class does not exist."""
     if version in defined_versions(api_key):
@@ -165,6 +167,8 @@ def _value_maker(hint: Any, *, nullable: bool) -> _Maker:
         return ErrorCode
     if issubclass(hint, timedelta):
         return lambda value: _MS * value if value else _NO_TIME
+    if issubclass(hint, str):
+        return lambda value: value or ""  # null is empty in versions that have no null
     return _same
 
 

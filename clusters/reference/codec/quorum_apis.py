@@ -4,18 +4,27 @@ Each names one partition, that of the metadata log. Fetch is the one that broker
 controller's door it is about this log.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from clusters.protocol.message_decoder import DecodeError
-from clusters.reference.codec.api import Api, Asked, Door, Labels, ms_of, ns_of
+from clusters.reference.codec.api import Api, Asked, Door, Labels
 from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_ID, uuid_of
-from clusters.reference.codec.metadata_log import (
-    batches_in,
-    encoded_batch,
+from clusters.reference.codec.layout import (
+    DURATION,
+    ERROR,
+    NUMBERS,
+    Part,
+    Way,
+    always,
+    between_nodes,
+    field,
+    inside,
+    read_only,
+    write_only,
 )
-from clusters.reference.nodes.errors import Error
+from clusters.reference.codec.metadata_log import batches_in, encoded_batch
 from clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -34,307 +43,192 @@ __all__ = ["quorum_apis"]
 _BYTES_MAX: Final = 1 << 26
 _FETCH_VERSION: Final = 13
 """The first one with ids of topics."""
-_IDENTIFIERS_FROM: Final = 13
+_CONTROLLERS: Final = (Door.CONTROLLER,)
 _TOPIC: Final = uuid_of(METADATA_TOPIC_ID)
+_NAMES: Final = dict.fromkeys(("topic_name", "name", "topic"), METADATA_TOPIC) | {
+    "topic_id": _TOPIC
+}
+"""The log's topic, by all names that one of these APIs has for it."""
+_NUMBERS: Final = dict.fromkeys(("partition_index", "partition", "index"), 0)
 
 
 def quorum_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
-    """The APIs; `voters`: who votes, which a fetch does not say of itself."""
-
-    def fetch_asked(entity: Any, correlation: int, _: Labels) -> MetadataFetchRequest:
-        return _fetch_asked(entity, correlation, voters)
-
-    return (
-        Api(
-            name="Fetch",
-            key=1,
-            kind=MetadataFetchRequest.kind,
-            versions=(12, 15),
-            doors=(Door.CONTROLLER,),
-            asked=fetch_asked,
-            answer=_fetch_answer,
-            ask=_fetch_ask,
-            answered=_fetch_answered,
-        ),
-        *_ELECTIONS,
-        _SNAPSHOTS,
+    """Return the APIs; `voters`: who votes, which a fetch does not say of itself."""
+    is_voter = read_only("is_voter", lambda _entity, found: found["replica_id"] in voters)
+    fetch = between_nodes(
+        "Fetch",
+        1,
+        (12, 15),
+        _CONTROLLERS,
+        request=MetadataFetchRequest,
+        asks=(*_FETCH, is_voter),
+        asked_in=_FETCH_VERSION,
+        response=MetadataFetchResponse,
+        answers=_FETCHED,
     )
+    return fetch, *_ELECTIONS, _SNAPSHOTS
 
 
-def _vote_asked(entity: Any, correlation: int, _: Labels) -> VoteRequest:
-    one = _partition(entity.topics)
-    return VoteRequest(
-        correlation, one.replica_epoch, one.replica_id, one.last_offset_epoch, one.last_offset
-    )
+def _log(*parts: Part, at: str = "topics") -> Part:
+    """Return the part of fields that an entity has in its one partition, that of the log."""
 
+    def read(entity: Any, found: dict[str, Any], labels: Labels) -> None:
+        one = _partition(getattr(entity, at))
+        for part in parts:
+            part.read(one, found, labels)
 
-def _vote_ask(request: VoteRequest, _: Labels) -> tuple[int, Values]:
-    return 0, _of_log(
-        {
-            "partition_index": 0,
-            "replica_epoch": request.epoch,
-            "replica_id": request.candidate_id,
-            "last_offset_epoch": request.last_epoch,
-            "last_offset": request.end_offset,
-        }
-    )
+    def write(found: dict[str, Any], values: dict[str, Any], labels: Labels) -> None:
+        partition: dict[str, Any] = dict(_NUMBERS)
+        for part in parts:
+            part.write(found, partition, labels)
+        values[at] = [{**_NAMES, "partitions": [partition]}]
 
-
-def _vote_answer(response: VoteResponse, _: Asked) -> Values:
-    return _of_log(
-        {
-            "partition_index": 0,
-            "error_code": Error.NONE,
-            "leader_id": response.leader_id,
-            "leader_epoch": response.epoch,
-            "vote_granted": response.granted,
-        }
-    )
-
-
-def _vote_answered(entity: Any, request: VoteRequest, node: int, _: Labels) -> VoteResponse:
-    one = _partition(entity.topics)
-    return VoteResponse(
-        request.correlation, node, one.leader_epoch, one.leader_id, one.vote_granted
-    )
-
-
-def _begin_asked(entity: Any, correlation: int, _: Labels) -> BeginQuorumEpochRequest:
-    one = _partition(entity.topics)
-    return BeginQuorumEpochRequest(correlation, one.leader_epoch, one.leader_id)
-
-
-def _begin_ask(request: BeginQuorumEpochRequest, _: Labels) -> tuple[int, Values]:
-    return 0, _of_log(_leader(request.leader_id, request.epoch))
-
-
-def _heard(response: BeginQuorumEpochResponse | EndQuorumEpochResponse, _: Asked) -> Values:
-    return _of_log(_leader(response.leader_id, response.epoch) | {"error_code": Error.NONE})
-
-
-def _begin_answered(
-    entity: Any, request: BeginQuorumEpochRequest, node: int, _: Labels
-) -> BeginQuorumEpochResponse:
-    one = _partition(entity.topics)
-    return BeginQuorumEpochResponse(request.correlation, node, one.leader_epoch, one.leader_id)
-
-
-def _end_asked(entity: Any, correlation: int, _: Labels) -> EndQuorumEpochRequest:
-    one = _partition(entity.topics)
-    successors = tuple(one.preferred_successors)
-    return EndQuorumEpochRequest(correlation, one.leader_epoch, one.leader_id, successors)
-
-
-def _end_ask(request: EndQuorumEpochRequest, _: Labels) -> tuple[int, Values]:
-    leader = _leader(request.leader_id, request.epoch)
-    return 0, _of_log(leader | {"preferred_successors": request.successors})
-
-
-def _end_answered(
-    entity: Any, request: EndQuorumEpochRequest, node: int, _: Labels
-) -> EndQuorumEpochResponse:
-    one = _partition(entity.topics)
-    return EndQuorumEpochResponse(request.correlation, node, one.leader_epoch, one.leader_id)
-
-
-def _fetch_asked(entity: Any, correlation: int, voters: tuple[int, ...]) -> MetadataFetchRequest:
-    one = _partition(entity.topics)
-    state = getattr(entity, "replica_state", entity)
-    return MetadataFetchRequest(
-        correlation,
-        replica_id=state.replica_id,
-        epoch=one.current_leader_epoch,
-        fetch_offset=one.fetch_offset,
-        last_fetched_epoch=one.last_fetched_epoch,
-        max_wait_ns=ns_of(entity.max_wait),
-        is_voter=state.replica_id in voters,
-    )
-
-
-def _fetch_ask(request: MetadataFetchRequest, _: Labels) -> tuple[int, Values]:
-    partition = {
-        "partition": 0,
-        "current_leader_epoch": request.epoch,
-        "fetch_offset": request.fetch_offset,
-        "last_fetched_epoch": request.last_fetched_epoch,
-        "partition_max_bytes": _BYTES_MAX,
-    }
-    return _FETCH_VERSION, {
-        "replica_id": request.replica_id,
-        "max_wait": ms_of(request.max_wait_ns),
-        "min_bytes": 0,
-        "max_bytes": _BYTES_MAX,
-        "topics": [{"topic_id": _TOPIC, "partitions": [partition]}],
-    }
-
-
-def _fetch_answer(response: MetadataFetchResponse, asked: Asked) -> Values:
-    records = b"".join(encoded_batch(one) for one in response.batches)
-    partition = {
-        "partition_index": 0,
-        "error_code": response.error,
-        "high_watermark": response.high_watermark,
-        "last_stable_offset": response.high_watermark,
-        "diverging_epoch": {
-            "epoch": response.diverging_epoch,
-            "end_offset": response.diverging_end_offset,
-        },
-        "current_leader": {"leader_id": response.leader_id, "leader_epoch": response.epoch},
-        "snapshot_id": {
-            "end_offset": response.snapshot_end_offset,
-            "epoch": response.snapshot_epoch,
-        },
-        "aborted_transactions": None,
-        "records": records,
-    }
-    named = (
-        {"topic_id": _TOPIC} if asked.version >= _IDENTIFIERS_FROM else {"topic": METADATA_TOPIC}
-    )
-    return {"responses": [{**named, "partitions": [partition]}]}
-
-
-def _fetch_answered(
-    entity: Any, request: MetadataFetchRequest, _node: int, _: Labels
-) -> MetadataFetchResponse:
-    one = _partition(entity.responses)
-    try:
-        batches = batches_in(bytes(one.records or b""))
-    except DecodeError as error:
-        raise Unreadable(str(error)) from error
-    return MetadataFetchResponse(
-        request.correlation,
-        error=entity.error_code.value or one.error_code.value,
-        epoch=one.current_leader.leader_epoch,
-        leader_id=one.current_leader.leader_id,
-        high_watermark=one.high_watermark,
-        batches=batches,
-        diverging_epoch=one.diverging_epoch.epoch,
-        diverging_end_offset=one.diverging_epoch.end_offset,
-        snapshot_end_offset=one.snapshot_id.end_offset,
-        snapshot_epoch=one.snapshot_id.epoch,
-    )
-
-
-def _snapshot_asked(entity: Any, correlation: int, _: Labels) -> FetchSnapshotRequest:
-    one = _partition(entity.topics)
-    return FetchSnapshotRequest(
-        correlation,
-        replica_id=entity.replica_id,
-        epoch=one.current_leader_epoch,
-        end_offset=one.snapshot_id.end_offset,
-        snapshot_epoch=one.snapshot_id.epoch,
-        position=one.position,
-        size_max=entity.max_bytes,
-    )
-
-
-def _snapshot_ask(request: FetchSnapshotRequest, _: Labels) -> tuple[int, Values]:
-    partition = {
-        "partition": 0,
-        "current_leader_epoch": request.epoch,
-        "snapshot_id": {"end_offset": request.end_offset, "epoch": request.snapshot_epoch},
-        "position": request.position,
-    }
-    return 0, {
-        "replica_id": request.replica_id,
-        "max_bytes": min(request.size_max, _BYTES_MAX),
-        "topics": [{"name": METADATA_TOPIC, "partitions": [partition]}],
-    }
-
-
-def _snapshot_answer(response: FetchSnapshotResponse, asked: Asked) -> Values:
-    wanted = _partition(asked.entity.topics).snapshot_id
-    partition = {
-        "index": 0,
-        "error_code": response.error,
-        "snapshot_id": {"end_offset": wanted.end_offset, "epoch": wanted.epoch},
-        "current_leader": {"leader_id": response.leader_id, "leader_epoch": response.epoch},
-        "size": response.size,
-        "position": response.position,
-        "unaligned_records": b"" if response.piece is None else response.piece,
-    }
-    return {"topics": [{"name": METADATA_TOPIC, "partitions": [partition]}]}
-
-
-def _snapshot_answered(
-    entity: Any, request: FetchSnapshotRequest, _node: int, _: Labels
-) -> FetchSnapshotResponse:
-    one = _partition(entity.topics)
-    error = entity.error_code.value or one.error_code.value
-    return FetchSnapshotResponse(
-        request.correlation,
-        error=error,
-        epoch=one.current_leader.leader_epoch,
-        leader_id=one.current_leader.leader_id,
-        size=one.size,
-        position=one.position,
-        piece=None if error else bytes(one.unaligned_records),
-    )
+    return Part(tuple(name for one in parts for name in one.names), read, write)
 
 
 def _partition(topics: Any) -> Any:
-    """The one partition of a message about the metadata log. Raises Unreadable."""
+    """Return the one partition of a message about the metadata log. Raises Unreadable."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         raise Unreadable("a request of the quorum that is not about one partition")
     topic = topics[0]
-    named = getattr(topic, "topic_name", None) or getattr(topic, "name", None)
-    named = named or getattr(topic, "topic", None)
-    if named != METADATA_TOPIC and getattr(topic, "topic_id", None) != _TOPIC:
+    if not any(getattr(topic, name, None) == value for name, value in _NAMES.items()):
+        named = next((getattr(topic, name) for name in _NAMES if hasattr(topic, name)), None)
         raise Unreadable(f"a request of the quorum about {named}")
     return topic.partitions[0]
 
 
-def _of_log(partition: Mapping[str, Any]) -> Values:
-    return {"topics": [{"topic_name": METADATA_TOPIC, "partitions": [partition]}]}
+def _batches(records: Any, _: Labels) -> Any:
+    try:
+        return batches_in(bytes(records or b""))
+    except DecodeError as error:
+        raise Unreadable(str(error)) from error
 
 
-def _leader(leader_id: int, epoch: int) -> dict[str, Any]:
-    return {"partition_index": 0, "leader_id": leader_id, "leader_epoch": epoch}
+_LEADER: Final = (field("epoch", "leader_epoch"), field("leader_id"))
+_LED: Final = inside("current_leader", *_LEADER)
+_ERROR: Final = field("error", "error_code", ERROR)
+_OR_OF_ALL: Final = read_only(
+    "error", lambda entity, found: entity.error_code.value or found["error"]
+)
+"""The error of the whole response goes before that of the partition."""
+_AT_MOST: Final = Way(lambda value, _: value, lambda value, _: min(value, _BYTES_MAX))
+_BATCHES: Final = Way(_batches, lambda batches, _: b"".join(map(encoded_batch, batches)))
+_PIECE: Final = Way(lambda value, _: bytes(value), lambda value, _: value or b"")
 
-
+_FETCH: Final = (
+    Part(
+        ("replica_id",),
+        lambda entity, found, _: found.update(
+            replica_id=getattr(entity, "replica_state", entity).replica_id
+        ),
+        lambda found, values, _: values.update(replica_id=found["replica_id"]),
+    ),
+    field("max_wait_ns", "max_wait", DURATION),
+    always(min_bytes=0, max_bytes=_BYTES_MAX),
+    _log(
+        field("epoch", "current_leader_epoch"),
+        field("fetch_offset"),
+        field("last_fetched_epoch"),
+        always(partition_max_bytes=_BYTES_MAX),
+    ),
+)
+_FETCHED: Final = (
+    _log(
+        _ERROR,
+        field("high_watermark"),
+        write_only(lambda found: {"last_stable_offset": found["high_watermark"]}),
+        inside(
+            "diverging_epoch",
+            field("diverging_epoch", "epoch"),
+            field("diverging_end_offset", "end_offset"),
+        ),
+        _LED,
+        inside(
+            "snapshot_id",
+            field("snapshot_end_offset", "end_offset"),
+            field("snapshot_epoch", "epoch"),
+        ),
+        field("batches", "records", _BATCHES),
+        at="responses",
+    ),
+    _OR_OF_ALL,
+)
 _ELECTIONS: Final = (
-    Api(
-        name="Vote",
-        key=52,
-        kind=VoteRequest.kind,
-        versions=(0, 0),
-        doors=(Door.CONTROLLER,),
-        asked=_vote_asked,
-        answer=_vote_answer,
-        ask=_vote_ask,
-        answered=_vote_answered,
+    between_nodes(
+        "Vote",
+        52,
+        (0, 0),
+        _CONTROLLERS,
+        request=VoteRequest,
+        asks=(
+            _log(
+                field("epoch", "replica_epoch"),
+                field("candidate_id", "replica_id"),
+                field("last_epoch", "last_offset_epoch"),
+                field("end_offset", "last_offset"),
+            ),
+        ),
+        response=VoteResponse,
+        answers=(_log(*_LEADER, field("granted", "vote_granted")),),
     ),
-    Api(
-        name="BeginQuorumEpoch",
-        key=53,
-        kind=BeginQuorumEpochRequest.kind,
-        versions=(0, 0),
-        doors=(Door.CONTROLLER,),
-        asked=_begin_asked,
-        answer=_heard,
-        ask=_begin_ask,
-        answered=_begin_answered,
+    between_nodes(
+        "BeginQuorumEpoch",
+        53,
+        (0, 0),
+        _CONTROLLERS,
+        request=BeginQuorumEpochRequest,
+        asks=(_log(*_LEADER),),
+        response=BeginQuorumEpochResponse,
+        answers=(_log(*_LEADER),),
     ),
-    Api(
-        name="EndQuorumEpoch",
-        key=54,
-        kind=EndQuorumEpochRequest.kind,
-        versions=(0, 0),
-        doors=(Door.CONTROLLER,),
-        asked=_end_asked,
-        answer=_heard,
-        ask=_end_ask,
-        answered=_end_answered,
+    between_nodes(
+        "EndQuorumEpoch",
+        54,
+        (0, 0),
+        _CONTROLLERS,
+        request=EndQuorumEpochRequest,
+        asks=(_log(*_LEADER, field("successors", "preferred_successors", NUMBERS)),),
+        response=EndQuorumEpochResponse,
+        answers=(_log(*_LEADER),),
     ),
 )
-_SNAPSHOTS: Final = Api(
-    name="FetchSnapshot",
-    key=59,
-    kind=FetchSnapshotRequest.kind,
-    versions=(0, 0),
-    doors=(Door.CONTROLLER,),
-    asked=_snapshot_asked,
-    answer=_snapshot_answer,
-    ask=_snapshot_ask,
-    answered=_snapshot_answered,
+_PIECES: Final = between_nodes(
+    "FetchSnapshot",
+    59,
+    (0, 0),
+    _CONTROLLERS,
+    request=FetchSnapshotRequest,
+    asks=(
+        field("replica_id"),
+        field("size_max", "max_bytes", _AT_MOST),
+        _log(
+            field("epoch", "current_leader_epoch"),
+            inside("snapshot_id", field("end_offset"), field("snapshot_epoch", "epoch")),
+            field("position"),
+        ),
+    ),
+    response=FetchSnapshotResponse,
+    answers=(
+        _log(
+            _ERROR,
+            _LED,
+            field("size"),
+            field("position"),
+            field("piece", "unaligned_records", _PIECE),
+        ),
+        _OR_OF_ALL,
+        read_only("piece", lambda _entity, found: None if found["error"] else found["piece"]),
+    ),
 )
+
+
+def _piece(response: FetchSnapshotResponse, asked: Asked) -> Values:
+    """Write an answer, which names the snapshot that was asked for."""
+    values = _PIECES.answer(response, asked)
+    wanted = _partition(asked.entity.topics).snapshot_id
+    named = {"end_offset": wanted.end_offset, "epoch": wanted.epoch}
+    values["topics"][0]["partitions"][0]["snapshot_id"] = named
+    return values
+
+
+_SNAPSHOTS: Final = replace(_PIECES, answer=_piece)

@@ -1,11 +1,25 @@
 """The writes of clients to the metadata: topics, settings and levels, passed on by brokers."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped, ms_of, ns_of
+from clusters.reference.codec.api import Asked, Door, Labels
 from clusters.reference.codec.entities import Unreadable, Values
-from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+from clusters.reference.codec.identifiers import id_of_uuid
+from clusters.reference.codec.layout import (
+    DURATION,
+    ERROR,
+    NAME,
+    TOPIC_ID,
+    Part,
+    Way,
+    always,
+    between_nodes,
+    by_topic,
+    each,
+    field,
+    read_only,
+)
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
@@ -27,259 +41,154 @@ _DELETE: Final = 1
 _FORWARD_TIMEOUT_MS: Final = 30_000
 
 
-def _create_asked(entity: Any, correlation: int, _: Labels) -> CreateTopicsRequest:
-    return CreateTopicsRequest(
-        correlation,
-        topics=tuple(_new_topic(one) for one in entity.topics),
-        timeout_ns=ns_of(entity.timeout),
-        validate_only=entity.validate_only,
-    )
+def _read_assignment(entity: Any, found: dict[str, Any], _: Labels) -> None:
+    stated = sorted((one.partition_index, tuple(one.broker_ids)) for one in entity.assignments)
+    if [index for index, _ in stated] != list(range(len(stated))):
+        raise Unreadable(f"topic {entity.name}: an assignment of partitions with gaps")
+    found["assignment"] = tuple(replicas for _, replicas in stated) or None
 
 
-def _new_topic(one: Any) -> NewTopic:
-    assigned = sorted((each.partition_index, tuple(each.broker_ids)) for each in one.assignments)
-    if [index for index, _ in assigned] != list(range(len(assigned))):
-        raise Unreadable(f"topic {one.name}: an assignment of partitions with gaps")
-    return NewTopic(
-        name=one.name,
-        partitions=one.num_partitions,
-        replication_factor=one.replication_factor,
-        assignment=tuple(replicas for _, replicas in assigned) if assigned else None,
-        settings=tuple((each.name, each.value) for each in one.configs if each.value is not None),
-    )
-
-
-def _create_ask(request: CreateTopicsRequest, _: Labels) -> tuple[int, Values]:
-    return 7, {
-        "topics": [
-            {
-                "name": one.name,
-                "num_partitions": one.partitions,
-                "replication_factor": one.replication_factor,
-                "assignments": [
-                    {"partition_index": index, "broker_ids": replicas}
-                    for index, replicas in enumerate(one.assignment or ())
-                ],
-                "configs": [{"name": name, "value": value} for name, value in one.settings],
-            }
-            for one in request.topics
-        ],
-        "timeout": ms_of(request.timeout_ns),
-        "validate_only": request.validate_only,
-    }
-
-
-def _create_answer(response: CreateTopicsResponse, _: Asked) -> Values:
-    return {
-        "topics": [
-            {
-                "name": name,
-                "topic_id": uuid_of(topic_id),
-                "error_code": error,
-                "error_message": words or None,
-                "num_partitions": -1,
-                "replication_factor": -1,
-            }
-            for name, topic_id, error, words in response.topics
-        ]
-    }
-
-
-def _create_answered(
-    entity: Any, request: CreateTopicsRequest, _node: int, _: Labels
-) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        request.correlation,
-        topics=tuple(
-            (one.name, id_of_uuid(one.topic_id), one.error_code.value, one.error_message or "")
-            for one in entity.topics
-        ),
-    )
-
-
-def _delete_asked(entity: Any, correlation: int, _: Labels) -> DeleteTopicsRequest:
-    if hasattr(entity, "topic_names"):
-        topics = tuple((name, -1) for name in entity.topic_names)
-    else:
-        topics = tuple((one.name or "", id_of_uuid(one.topic_id)) for one in entity.topics)
-    return DeleteTopicsRequest(correlation, topics, ns_of(entity.timeout))
-
-
-def _delete_ask(request: DeleteTopicsRequest, _: Labels) -> tuple[int, Values]:
-    return 6, {
-        "topics": [
-            {"name": name or None, "topic_id": uuid_of(topic_id)}
-            for name, topic_id in request.topics
-        ],
-        "timeout": ms_of(request.timeout_ns),
-    }
-
-
-def _delete_answer(response: DeleteTopicsResponse, asked: Asked) -> Values:
-    by_name = asked.version < 6  # noqa: PLR2004 -- the first version with ids, and names that may be absent
-    return {
-        "responses": [
-            {
-                "name": name if by_name else name or None,
-                "topic_id": uuid_of(topic_id),
-                "error_code": error,
-            }
-            for name, topic_id, error in response.topics
-        ]
-    }
-
-
-def _delete_answered(
-    entity: Any, request: DeleteTopicsRequest, _node: int, _: Labels
-) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        request.correlation,
-        topics=tuple(
-            (one.name or "", id_of_uuid(one.topic_id), one.error_code.value)
-            for one in entity.responses
-        ),
-    )
-
-
-def _configs_asked(entity: Any, correlation: int, _: Labels) -> AlterConfigsRequest:
-    changes: list[tuple[int, str, str, str | None]] = []
-    for resource in entity.resources:
-        for one in resource.configs:
-            if one.config_operation not in (_SET, _DELETE):
-                raise Unreadable(f"{one.name}: a setting is set or deleted, not a list")
-            value = one.value if one.config_operation == _SET else None
-            changes.append((resource.resource_type, resource.resource_name, one.name, value))
-    return AlterConfigsRequest(correlation, tuple(changes), entity.validate_only)
-
-
-def _configs_ask(request: AlterConfigsRequest, _: Labels) -> tuple[int, Values]:
-    by_resource = grouped(((kind, name), change) for kind, name, *change in request.changes)
-    return 1, {
-        "resources": [
-            {
-                "resource_type": kind,
-                "resource_name": name,
-                "configs": [
-                    {
-                        "name": setting,
-                        "config_operation": _DELETE if value is None else _SET,
-                        "value": value,
-                    }
-                    for setting, value in changes
-                ],
-            }
-            for (kind, name), changes in by_resource.items()
-        ],
-        "validate_only": request.validate_only,
-    }
-
-
-def _configs_answer(response: AlterConfigsResponse, _: Asked) -> Values:
-    return {
-        "responses": [
-            {
-                "error_code": error,
-                "error_message": words or None,
-                "resource_type": kind,
-                "resource_name": name,
-            }
-            for kind, name, error, words in response.resources
-        ]
-    }
-
-
-def _configs_answered(
-    entity: Any, request: AlterConfigsRequest, _node: int, _: Labels
-) -> AlterConfigsResponse:
-    return AlterConfigsResponse(
-        request.correlation,
-        resources=tuple(
-            (one.resource_type, one.resource_name, one.error_code.value, one.error_message or "")
-            for one in entity.responses
-        ),
-    )
-
-
-def _features_asked(entity: Any, correlation: int, _: Labels) -> UpdateFeaturesRequest:
-    updates = tuple((one.feature, one.max_version_level) for one in entity.feature_updates)
-    return UpdateFeaturesRequest(correlation, updates)
-
-
-def _features_ask(request: UpdateFeaturesRequest, _: Labels) -> tuple[int, Values]:
-    return 1, {
-        "timeout": _FORWARD_TIMEOUT_MS,
-        "feature_updates": [
-            {"feature": name, "max_version_level": level, "upgrade_type": 1}
-            for name, level in request.updates
-        ],
-    }
-
-
-def _features_answer(response: UpdateFeaturesResponse, asked: Asked) -> Values:
-    results: Sequence[Values] = [
-        {"feature": one.feature, "error_code": response.error, "error_message": response.words}
-        for one in asked.entity.feature_updates
+def _write_assignment(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+    values["assignments"] = [
+        {"partition_index": index, "broker_ids": replicas}
+        for index, replicas in enumerate(found["assignment"] or ())
     ]
-    return {
-        "error_code": response.error,
-        "error_message": response.words or None,
-        "results": [] if response.error == Error.NOT_CONTROLLER else results,
-    }
 
 
-def _features_answered(
-    entity: Any, request: UpdateFeaturesRequest, _node: int, _: Labels
-) -> UpdateFeaturesResponse:
-    failed = [one for one in entity.results if one.error_code.value]
-    error = entity.error_code.value or (failed[0].error_code.value if failed else 0)
-    return UpdateFeaturesResponse(request.correlation, error, entity.error_message or "")
+def _read_topics(entity: Any, found: dict[str, Any], _: Labels) -> None:
+    if hasattr(entity, "topic_names"):
+        found["topics"] = tuple((name, -1) for name in entity.topic_names)
+    else:
+        found["topics"] = tuple((one.name or "", id_of_uuid(one.topic_id)) for one in entity.topics)
+
+
+def _read_change(entity: Any, found: dict[str, Any], _: Labels) -> None:
+    if entity.config_operation not in (_SET, _DELETE):
+        raise Unreadable(f"{entity.name}: a setting is set or deleted, not a list")
+    found["value"] = entity.value if entity.config_operation == _SET else None
+
+
+def _write_change(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+    values["config_operation"] = _DELETE if found["value"] is None else _SET
+    values["value"] = found["value"]
+
+
+def _first_error(entity: Any, found: dict[str, Any]) -> int:
+    """Return the error of all, or the first of one feature."""
+    of_features = (one.error_code.value for one in entity.results)
+    return found["error"] or next(filter(None, of_features), 0)
+
+
+_ERROR: Final = field("error", "error_code", ERROR)
+_WORDS: Final = field("words", "error_message", NAME)
+_NAMED: Final = (field("name", way=NAME), field("topic_id", way=TOPIC_ID))
+_RESOURCE: Final = (field("kind", "resource_type"), field("resource", "resource_name"))
+_STATED: Final = each(field("name"), field("value"))
+_SETTINGS: Final = Way(
+    lambda configs, labels: _STATED.read((one for one in configs if one.value is not None), labels),
+    _STATED.write,
+)
+
+_CREATE_TOPICS: Final = between_nodes(
+    "CreateTopics",
+    19,
+    (2, 7),
+    _BOTH,
+    request=CreateTopicsRequest,
+    asks=(
+        field(
+            "topics",
+            way=each(
+                field("name"),
+                field("partitions", "num_partitions"),
+                field("replication_factor"),
+                Part(("assignment",), _read_assignment, _write_assignment),
+                field("settings", "configs", _SETTINGS),
+                into=NewTopic,
+            ),
+        ),
+        field("timeout_ns", "timeout", DURATION),
+        field("validate_only"),
+    ),
+    response=CreateTopicsResponse,
+    answers=(
+        field(
+            "topics",
+            way=each(*_NAMED, _ERROR, _WORDS, always(num_partitions=-1, replication_factor=-1)),
+        ),
+    ),
+)
+_DELETE_TOPICS: Final = between_nodes(
+    "DeleteTopics",
+    20,
+    (1, 6),
+    _BOTH,
+    request=DeleteTopicsRequest,
+    asks=(
+        Part(("topics",), _read_topics, field("topics", way=each(*_NAMED)).write),
+        field("timeout_ns", "timeout", DURATION),
+    ),
+    response=DeleteTopicsResponse,
+    answers=(field("topics", "responses", each(*_NAMED, _ERROR)),),
+)
+_ALTER_CONFIGS: Final = between_nodes(
+    "IncrementalAlterConfigs",
+    44,
+    (0, 1),
+    _BOTH,
+    request=AlterConfigsRequest,
+    asks=(
+        field(
+            "changes",
+            "resources",
+            by_topic(
+                _RESOURCE, "configs", field("name"), Part(("value",), _read_change, _write_change)
+            ),
+        ),
+        field("validate_only"),
+    ),
+    response=AlterConfigsResponse,
+    answers=(field("resources", "responses", each(*_RESOURCE, _ERROR, _WORDS)),),
+)
+_FEATURES: Final = between_nodes(
+    "UpdateFeatures",
+    57,
+    (0, 1),
+    _BOTH,
+    request=UpdateFeaturesRequest,
+    asks=(
+        always(timeout=_FORWARD_TIMEOUT_MS),
+        field(
+            "updates",
+            "feature_updates",
+            each(field("feature"), field("level", "max_version_level"), always(upgrade_type=1)),
+        ),
+    ),
+    response=UpdateFeaturesResponse,
+    answers=(
+        _ERROR,
+        _WORDS,
+        read_only("error", _first_error),
+    ),
+)
+
+
+def _updated(response: UpdateFeaturesResponse, asked: Asked) -> Values:
+    """Write an answer, which says the one error of each feature, too."""
+    error = response.error
+    updates = () if error == Error.NOT_CONTROLLER else asked.entity.feature_updates
+    results = [
+        {"feature": one.feature, "error_code": error, "error_message": response.words}
+        for one in updates
+    ]
+    return {**_FEATURES.answer(response, asked), "results": results}
 
 
 WRITE_APIS: Final = (
-    Api(
-        name="CreateTopics",
-        key=19,
-        kind=CreateTopicsRequest.kind,
-        versions=(2, 7),
-        doors=_BOTH,
-        asked=_create_asked,
-        answer=_create_answer,
-        ask=_create_ask,
-        answered=_create_answered,
-    ),
-    Api(
-        name="DeleteTopics",
-        key=20,
-        kind=DeleteTopicsRequest.kind,
-        versions=(1, 6),
-        doors=_BOTH,
-        asked=_delete_asked,
-        answer=_delete_answer,
-        ask=_delete_ask,
-        answered=_delete_answered,
-    ),
-    Api(
-        name="IncrementalAlterConfigs",
-        key=44,
-        kind=AlterConfigsRequest.kind,
-        versions=(0, 1),
-        doors=_BOTH,
-        asked=_configs_asked,
-        answer=_configs_answer,
-        ask=_configs_ask,
-        answered=_configs_answered,
-    ),
-    Api(
-        name="UpdateFeatures",
-        key=57,
-        kind=UpdateFeaturesRequest.kind,
-        versions=(0, 1),
-        doors=_BOTH,
-        asked=_features_asked,
-        answer=_features_answer,
-        ask=_features_ask,
-        answered=_features_answered,
-    ),
+    _CREATE_TOPICS,
+    _DELETE_TOPICS,
+    _ALTER_CONFIGS,
+    replace(_FEATURES, answer=_updated),
 )
 """`operator_apis` has new partitions, reassignments and elections.
 

@@ -109,7 +109,7 @@ class AlterPartitionItem:
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
-    isr_epochs: tuple[int, ...]
+    isr_epochs: tuple[int, ...] = ()
     """The broker epoch of each member; empty before version 3, -1: not checked."""
     error: int = 0
     leader_id: int = -1

@@ -1,0 +1,318 @@
+"""Layouts: a node's message and an entity of Kafka's, each field described once for both ways.
+
+A layout is made of parts. Each part reads some of a message's fields, by name, from an entity, and
+writes them into an entity's plain values. A partition's `key` is two fields, `topic_id` and
+`partition`. Values that the version of an entity has no field for are left out when the entity is
+made of them (`entities`); a field that some versions lack states what stands for it (`missing`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from clusters.reference.codec.api import Api, Asked, Door, Labels, ms_of, ns_of
+from clusters.reference.codec.entities import Values
+from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+
+__all__ = [
+    "DURATION",
+    "ERROR",
+    "FLAG",
+    "NAME",
+    "NUMBERS",
+    "PLAIN",
+    "TOPIC_ID",
+    "TOPIC_NAME",
+    "Layout",
+    "Part",
+    "Way",
+    "always",
+    "between_nodes",
+    "by_topic",
+    "each",
+    "field",
+    "inside",
+    "nullable",
+    "number",
+    "of_clients",
+    "read_only",
+    "write_only",
+]
+
+_Found = dict[str, Any]
+"""A message's fields by name."""
+_KEY: Final = ("topic_id", "partition")
+_NEEDED: Final = object()
+_ITSELF: Final = ""
+"""The name of a structure's value where it is no structure but this value alone."""
+
+
+class Way(NamedTuple):
+    """One value in both directions: from an entity's to a message's, and back to a plain one."""
+
+    read: Callable[[Any, Labels], Any]
+    write: Callable[[Any, Labels], Any]
+
+
+PLAIN: Final = Way(lambda value, _: value, lambda value, _: value)
+NUMBERS: Final = Way(lambda value, _: tuple(value), lambda value, _: value)
+FLAG: Final = Way(lambda value, _: bool(value), lambda value, _: int(value))
+ERROR: Final = Way(lambda value, _: value.value, lambda value, _: value)
+NAME: Final = Way(lambda value, _: value or "", lambda value, _: value or None)
+"""A text that is empty here and null on the wire."""
+DURATION: Final = Way(lambda value, _: ns_of(value), lambda value, _: ms_of(value))
+TOPIC_ID: Final = Way(lambda value, _: id_of_uuid(value), lambda value, _: uuid_of(value))
+TOPIC_NAME: Final = Way(
+    lambda value, labels: labels.id_of(value), lambda value, labels: labels.name_of(value)
+)
+"""A topic's id here, its name on the wire."""
+
+
+class Part(NamedTuple):
+    """Some fields of a message, as an entity has them."""
+
+    names: tuple[str, ...]
+    read: Callable[[Any, _Found, Labels], None]
+    """(entity, fields to add to, labels). Raises Unreadable."""
+    write: Callable[[_Found, dict[str, Any], Labels], None]
+    """(fields, values to add to, labels)."""
+
+
+class Layout:
+    """The fields that an entity and a message have in common.
+
+    `into`: the message's dataclass. None: a tuple of the parts' fields in their order, or the value
+    itself where there is but one.
+    """
+
+    __slots__ = ("_parts", "make", "take")
+
+    def __init__(self, *parts: Part, into: type | None = None) -> None:
+        self._parts = parts
+        shape = _row([name for one in parts for name in one.names]) if into is None else _made(into)
+        self.make, self.take = shape
+
+    def read(self, entity: Any, labels: Labels, given: _Found | None = None) -> Any:
+        """Return the message; `given`: fields that were found elsewhere. Raises Unreadable."""
+        found = {} if given is None else given
+        for part in self._parts:
+            part.read(entity, found, labels)
+        return self.make(found)
+
+    def write(self, message: Any, labels: Labels) -> Values:
+        """Return the entity's values."""
+        return _written(self._parts, self.take(message), labels)
+
+
+def _written(parts: Iterable[Part], found: _Found, labels: Labels) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in parts:
+        part.write(found, values, labels)
+    return values
+
+
+_Shape = tuple[Callable[[_Found], Any], Callable[[Any], _Found]]
+"""The functions that make a message of its fields, and take it apart into them."""
+
+
+def _made(kind: type) -> _Shape:
+    names = tuple(one.name for one in fields(kind))
+    if "key" not in names:
+        return lambda found: kind(**found), lambda one: {name: getattr(one, name) for name in names}
+
+    def make(found: _Found) -> Any:
+        return kind(key=(found.pop("topic_id"), found.pop("partition")), **found)
+
+    def take(message: Any) -> _Found:
+        found = {name: getattr(message, name) for name in names}
+        found["topic_id"], found["partition"] = found.pop("key")
+        return found
+
+    return make, take
+
+
+def _row(names: Sequence[str]) -> _Shape:
+    if len(names) == 1:
+        return itemgetter(names[0]), lambda one: {names[0]: one}
+    if tuple(names[:2]) != _KEY:
+        return itemgetter(*names), lambda one: dict(zip(names, one, strict=True))
+    own = names[2:]
+    return (
+        lambda found: ((found["topic_id"], found["partition"]), *[found[name] for name in own]),
+        lambda one: dict(zip(names, (*one[0], *one[1:]), strict=True)),
+    )
+
+
+def field(name: str, at: str = "", way: Way = PLAIN, *, missing: Any = _NEEDED) -> Part:
+    """Return the part of one field, which has the entity's name `at` (default: the same).
+
+    `missing`: its value in versions that lack it.
+    """
+    attribute = at or name
+
+    def read(entity: Any, found: _Found, labels: Labels) -> None:
+        if missing is _NEEDED or hasattr(entity, attribute):
+            found[name] = way.read(getattr(entity, attribute), labels)
+        else:
+            found[name] = missing
+
+    def write(found: _Found, values: dict[str, Any], labels: Labels) -> None:
+        values[attribute] = way.write(found[name], labels)
+
+    return Part((name,), read, write)
+
+
+def number(name: str) -> Part:
+    """Return the part of a field that has no structure around it: a partition by its index."""
+
+    def read(entity: Any, found: _Found, _: Labels) -> None:
+        found[name] = entity
+
+    def write(found: _Found, values: dict[str, Any], _: Labels) -> None:
+        values[_ITSELF] = found[name]
+
+    return Part((name,), read, write)
+
+
+def always(**stated: Any) -> Part:
+    """Return a part that is written the same always, and not read."""
+    return Part(
+        (), lambda _entity, _found, _: None, lambda _found, values, _: values.update(stated)
+    )
+
+
+def read_only(name: str, of: Callable[[Any, _Found], Any]) -> Part:
+    """Return the part of a field that follows from the entity and the fields read before."""
+
+    def read(entity: Any, found: _Found, _: Labels) -> None:
+        found[name] = of(entity, found)
+
+    return Part((name,), read, lambda _found, _values, _: None)
+
+
+def write_only(of: Callable[[_Found], Values]) -> Part:
+    """Return the part of values that follow from the fields, and are not read."""
+    return Part(
+        (),
+        lambda _entity, _found, _: None,
+        lambda found, values, _: values.update(of(found)),
+    )
+
+
+def inside(at: str, *parts: Part) -> Part:
+    """Return the part of fields that an entity has in a structure of its own."""
+
+    def read(entity: Any, found: _Found, labels: Labels) -> None:
+        for part in parts:
+            part.read(getattr(entity, at), found, labels)
+
+    def write(found: _Found, values: dict[str, Any], labels: Labels) -> None:
+        values[at] = _written(parts, found, labels)
+
+    return Part(tuple(name for one in parts for name in one.names), read, write)
+
+
+def nullable(way: Way) -> Way:
+    """Return the way of a value that may be None on both sides."""
+    return Way(
+        lambda value, labels: None if value is None else way.read(value, labels),
+        lambda value, labels: None if value is None else way.write(value, labels),
+    )
+
+
+def each(*parts: Part, into: type | None = None) -> Way:
+    """Return the way of several structures, which are as in a `Layout`."""
+    layout = Layout(*parts, into=into)
+    return Way(
+        lambda entities, labels: tuple([layout.read(one, labels) for one in entities]),
+        lambda items, labels: [layout.write(one, labels) for one in items],
+    )
+
+
+def by_topic(topic: Sequence[Part], within: str, *parts: Part, into: type | None = None) -> Way:
+    """Return the way of items that stand in one row here, and by topic in an entity.
+
+    `topic`: the parts of an item that its topic's structure has; `parts`: those of the structures
+    in its field `within`. Topics and items keep the order in which they come.
+    """
+    layout = Layout(*topic, *parts, into=into)
+
+    def read(topics: Any, labels: Labels) -> Any:
+        items = []
+        for entity in topics:
+            shared: _Found = {}
+            for part in topic:
+                part.read(entity, shared, labels)
+            for one in getattr(entity, within):
+                found = shared.copy()
+                for part in parts:
+                    part.read(one, found, labels)
+                items.append(layout.make(found))
+        return tuple(items)
+
+    def write(items: Any, labels: Labels) -> Any:
+        topics: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for item in items:
+            found = layout.take(item)
+            head = _written(topic, found, labels)
+            of = topics.setdefault(tuple(head.values()), head | {within: []})
+            values = _written(parts, found, labels)
+            of[within].append(values.get(_ITSELF, values))
+        return list(topics.values())
+
+    return Way(read, write)
+
+
+def between_nodes(
+    name: str,
+    key: int,
+    versions: tuple[int, int],
+    doors: tuple[Door, ...],
+    *,
+    request: type,
+    asks: tuple[Part, ...],
+    response: type,
+    answers: tuple[Part, ...],
+    asked_in: int | None = None,
+) -> Api:
+    """Return an API that nodes ask each other, of both messages and their parts.
+
+    A request with a field `version` is asked in that version, others in `asked_in` (default: the
+    highest). A response with a field `voter_id` has the id of the node that was asked in it.
+    """
+    asking, answering = Layout(*asks, into=request), Layout(*answers, into=response)
+    has_version = any(one.name == "version" for one in fields(request))
+    has_voter = any(one.name == "voter_id" for one in fields(response))
+    highest = versions[1] if asked_in is None else asked_in
+
+    def asked(entity: Any, correlation: int, labels: Labels) -> Any:
+        version = {"version": int(entity.__version__)} if has_version else {}
+        return asking.read(entity, labels, {"correlation": correlation, **version})
+
+    def ask(message: Any, labels: Labels) -> tuple[int, Values]:
+        return message.version if has_version else highest, asking.write(message, labels)
+
+    def answer(message: Any, to: Asked) -> Values:
+        return answering.write(message, to.labels)
+
+    def answered(entity: Any, message: Any, node: int, labels: Labels) -> Any:
+        voter = {"voter_id": node} if has_voter else {}
+        return answering.read(entity, labels, {"correlation": message.correlation, **voter})
+
+    return Api(
+        name=name,
+        key=key,
+        kind=request.kind,  # type: ignore[attr-defined]  # of every request
+        versions=versions,
+        doors=doors,
+        asked=asked,
+        answer=answer,
+        ask=ask,
+        answered=answered,
+    )
+
+
+def of_clients(api: Api) -> Api:
+    """Return an API of which only the half is used that answers clients: nodes do not ask it."""
+    return replace(api, ask=None, answered=None)
