@@ -131,27 +131,27 @@ class BrokerChanges:
             self.move(now, broker_id, ControlledState.INACTIVE, effects)
         if not broker_ids or not self._is_left_out(ControlledState.INACTIVE):
             return
-        silent = [(one, self._parts.states.incarnation_of(one)) for one in broker_ids]
-        # None of them is elected in another's place.
-        self._parts.decide(
-            now, lambda: [record for one in silent for record in self._fenced(*one)], effects
-        )
-        for broker_id, incarnation in silent:
+        # Whatever is decided from here on, before they have left their ISRs, elects none of them.
+        for broker_id in broker_ids:
+            self._fence(broker_id)
             self._parts.channels.close(broker_id)
+        for broker_id in broker_ids:
+            incarnation = self._parts.states.incarnation_of(broker_id)
             depart = partial(self._silent_departed, broker_id, incarnation)
             self._parts.decide(now, depart, effects, finish=self._brokers_changed)
 
-    def _silent_departed(self, broker_id: int, incarnation: int) -> Iterable[MetadataRecord]:
-        if not self._fenced(broker_id, incarnation):
-            return []
-        return departed(self._parts.context.view(), broker_id)
+    def _fence(self, broker_id: int) -> None:
+        known = self._parts.context.image.brokers.get(broker_id)
+        if known is not None:
+            self._parts.context.apply(
+                BrokerRegistrationChangeRecord(broker_id, known.broker_epoch, fenced=True)
+            )
 
-    def _fenced(self, broker_id: int, incarnation: int) -> list[MetadataRecord]:
-        """Return the record that fences this incarnation; nothing if it is not there any more."""
+    def _silent_departed(self, broker_id: int, incarnation: int) -> Iterable[MetadataRecord]:
         known = self._parts.context.image.brokers.get(broker_id)
         if known is None or known.incarnation_id != incarnation:
             return []
-        return [BrokerRegistrationChangeRecord(broker_id, known.broker_epoch, fenced=True)]
+        return departed(self._parts.context.view(), broker_id)
 
     def stopping(self, now: int, broker_id: int, then: OnChanged, effects: Effects) -> None:
         """A broker wants to end: others lead, and it leaves the ISRs (Z14)."""

@@ -1,12 +1,13 @@
 """Z02 to Z07, Z12, Z14: the states that the controller keeps of brokers."""
 
 import pytest
-from control_desk import LEGACY, READY, Desk
+from control_desk import CLIENT, LEGACY, READY, Desk
 
-from clusters.node_port.notes import BROKER_CONTROLLED_STATE
+from clusters.node_port.notes import BROKER_CONTROLLED_STATE, PARTITION_DECIDED
 from clusters.node_port.zookeeper import SetData
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
 from clusters.reference.zk.messages import LeaderAndIsrRequest, StopReplicaRequest
 from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BrokerInfo, broker_path
@@ -317,3 +318,23 @@ def test_z07_a_heartbeat_that_comes_while_a_broker_is_made_inactive_makes_it_act
     desk.heartbeat(2)
     assert kept(desk, 2) == ACTIVE
     assert (desk.state().leader, desk.state().isr) == (2, (2,))
+
+
+def test_z07_a_broker_that_falls_silent_behind_other_decisions_is_not_elected() -> None:
+    desk = Desk()
+    desk.create("t", (2, 3, 1))
+    for heard in (1, 3), (1,):
+        desk.advance(SECOND)
+        for one in heard:
+            desk.heartbeat(one)
+    broker, key = desk.active, desk.key()
+    request = CreateTopicsRequest(99, (NewTopic("u", -1, -1, ((1,),)),), SECOND * MS)
+    desk._do(broker, broker.controller.request, CLIENT, request.kind, request)
+    for step in (TIMEOUT - 2 * SECOND, SECOND):
+        desk.now += step * MS
+        desk._do(broker, broker.controller.tick)
+    assert [kept(desk, one) for one in (2, 3)] == [INACTIVE, INACTIVE]
+    desk.settle()
+    leaders = {note[5] for note in desk.notes if note[1:3] == (PARTITION_DECIDED, key)}
+    assert 3 not in leaders
+    assert desk.state().isr == (1,)
