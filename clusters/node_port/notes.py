@@ -15,6 +15,7 @@ __all__ = [
     "COMMITTED_METADATA",
     "CONTROLLER_ELECTED",
     "DECISION_ASKED",
+    "DECISION_SETTLED",
     "FENCED_SELF",
     "FOLLOWS",
     "HIGH_WATERMARK",
@@ -64,6 +65,8 @@ BROKER_CONTROLLED_STATE: Final = "broker-controlled-state"
 """(broker id, incarnation id, ControlledState): the controller keeps it in this state now."""
 DECISION_ASKED: Final = "decision-asked"
 """(): the controller asks ZooKeeper to write what it decides; what holds is noted once it knows."""
+DECISION_SETTLED: Final = "decision-settled"
+"""(): the controller knows what holds of what it asked for, and decides what comes next."""
 PARTITION_DECIDED: Final = "partition-decided"
 """(partition key, controller epoch, partition epoch, leader, leader epoch, ISR, incarnations).
 

@@ -4,6 +4,9 @@ The oracle sees heartbeats leave and arrive. A broker is in contact for the brok
 from when it sent the last heartbeat that was answered; a controller has heard of a broker when a
 heartbeat of it arrived. What a controller knows of incarnations is what it has noted itself.
 
+A controller decides one thing after the other, and each waits for ZooKeeper. So a silent broker may
+lead on for as long as ZooKeeper does not answer: how long it led is counted without that time.
+
 Source: the draft "Controller heartbeats, broker incarnation ids"; KIP-380.
 """
 
@@ -20,7 +23,7 @@ __all__ = ["Contact"]
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _CONTROLLER_SLACK_NS: Final = 3_000_000_000
-"""Time for a controller to write before a silent broker leads no more."""
+"""Time for a controller that does not wait for ZooKeeper, until a silent broker leads no more."""
 _NONE: Final = 0
 _INVALID_INCARNATION: Final = "INVALID_INCARNATION_ID"
 _STOPPING: Final = 3
@@ -47,8 +50,14 @@ class Contact:
     """The highest incarnation id by (controller, broker), since the controller's election."""
     _office_ns: dict[int, int] = field(default_factory=dict)
     """When each controller was elected last."""
+    _loaded_ns: dict[int, int] = field(default_factory=dict)
+    """When it had read everything: it counts the silence of brokers from then on."""
     _asked_ns: dict[int, int] = field(default_factory=dict)
     """When each controller asked ZooKeeper for its newest decision: it knew no more than then."""
+    _waits_ns: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """From when until when each controller waited for ZooKeeper, since its election."""
+    _waiting_ns: dict[int, int] = field(default_factory=dict)
+    """Since when each controller that waits for ZooKeeper does so."""
     _told_epoch: dict[int, int] = field(default_factory=dict)
     """The highest controller epoch that a broker has answered, by broker."""
 
@@ -72,9 +81,19 @@ class Contact:
         """Return the highest incarnation id that a controller knows of a broker; -1: none."""
         return self._known.get((node, broker_id), -1)
 
+    def loaded(self, node: int, now: int) -> None:
+        """A new controller has read everything, and decides from here on."""
+        self._loaded_ns[node] = now
+
     def asked(self, controller: int, now: int) -> None:
         """A controller has decided something, which holds once ZooKeeper has it."""
         self._asked_ns[controller] = now
+        self._waiting_ns.setdefault(controller, now)
+
+    def settled(self, controller: int, now: int) -> None:
+        """A controller knows what has become of its decision."""
+        since_ns = self._waiting_ns.pop(controller, now)
+        self._waits_ns.setdefault(controller, []).append((since_ns, now))
 
     # Heartbeats.
 
@@ -130,8 +149,8 @@ class Contact:
         self, controller: int, key: PartitionKey, leader: int, *, elected: bool, now: int
     ) -> Iterator[Problem]:
         """A controller has written a state; `elected`: with a leader that did not lead before."""
-        decided_ns = self._asked_ns.get(controller, now)
-        if elected and self._is_silent(controller, leader, decided_ns, _SLACK_NS):
+        due_ns = self._silent_ns(controller, leader)
+        if elected and due_ns is not None and self._asked_ns.get(controller, now) > due_ns:
             heard_ns = self._heard.get((controller, leader))
             last = "never" if heard_ns is None else f"at {heard_ns / 1e9:.3f} s"
             yield (
@@ -159,29 +178,42 @@ class Contact:
         for key, one in self.decided.partitions.items():
             led.setdefault(one.leader, key)
         for leader, key in led.items():
-            if self._is_silent(controller, leader, decided_ns, _CONTROLLER_SLACK_NS):
+            due_ns = self._silent_ns(controller, leader)
+            if due_ns is None or decided_ns - due_ns <= _CONTROLLER_SLACK_NS:
+                continue
+            if self._free_ns(controller, due_ns, decided_ns) > _CONTROLLER_SLACK_NS:
                 yield (
                     "inactive-leader",
                     f"broker {leader} leads {key} though broker {controller} has not heard of it",
                 )
 
-    def _is_silent(self, controller: int, leader: int, now: int, slack_ns: int) -> bool:
-        """Return whether a controller must have given a broker up by now."""
-        if leader in (-1, controller) or leader in self.decided.legacy:
-            return False
-        begun_ns = self._office_ns.get(controller)
-        if begun_ns is None:
-            return False
+    def _silent_ns(self, controller: int, leader: int) -> int | None:
+        """Return the time after which a controller must take a broker for silent; None: never."""
+        office_ns = self._office_ns.get(controller)
+        if leader in (-1, controller) or leader in self.decided.legacy or office_ns is None:
+            return None
         registered = self.decided.brokers.get(leader)
         heard_ns = self._heard.get((controller, leader))
-        if heard_ns is None and registered is not None and registered.registered_ns > begun_ns:
-            return not slack_ns > _SLACK_NS or now - registered.registered_ns > slack_ns
-        since_ns = max(heard_ns or 0, begun_ns)
-        return now - since_ns > self.controller_side_ns + slack_ns
+        if heard_ns is None and registered is not None and registered.registered_ns > office_ns:
+            return registered.registered_ns
+        since_ns = max(heard_ns or 0, self._loaded_ns.get(controller, office_ns))
+        return since_ns + self.controller_side_ns + _SLACK_NS
+
+    def _free_ns(self, controller: int, begin_ns: int, end_ns: int) -> int:
+        """Return for how long of this time a controller did not wait for ZooKeeper."""
+        waits = self._waits_ns.get(controller, [])
+        waiting_ns = self._waiting_ns.get(controller, end_ns)
+        waited_ns = (
+            min(until, end_ns) - max(since, begin_ns)
+            for since, until in (*waits, (waiting_ns, end_ns))
+            if until > begin_ns and since < end_ns
+        )
+        return end_ns - begin_ns - sum(waited_ns)
 
     def _forget_office(self, node: int) -> None:
-        self._office_ns.pop(node, None)
-        self._asked_ns.pop(node, None)
+        for kept in (self._office_ns, self._loaded_ns, self._asked_ns, self._waiting_ns):
+            kept.pop(node, None)
+        self._waits_ns.pop(node, None)
         for ghost in (self._known, self._heard):
             for place in [place for place in ghost if place[0] == node]:
                 del ghost[place]

@@ -151,6 +151,10 @@ class ZkOracle:
         self.contact.elected(node, now)
         return ()
 
+    def _loaded(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
+        self.contact.loaded(node, now)
+        return ()
+
     def _keeps(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         broker_id, incarnation, state = note[2:5]
         self.contact.kept(node, broker_id, incarnation)
@@ -159,6 +163,10 @@ class ZkOracle:
 
     def _asks(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
         self.contact.asked(node, now)
+        return ()
+
+    def _settles(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
+        self.contact.settled(node, now)
         return ()
 
     def _decides(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
@@ -194,7 +202,9 @@ _NOTED: Final[Mapping[str, _Noted]] = {
     notes.ZNODES_CHANGED: ZkOracle._applied,  # noqa: SLF001  # its own
     notes.CONTROLLER_ELECTED: ZkOracle._elected,  # noqa: SLF001
     notes.BROKER_CONTROLLED_STATE: ZkOracle._keeps,  # noqa: SLF001
+    notes.ACTIVE: ZkOracle._loaded,  # noqa: SLF001
     notes.DECISION_ASKED: ZkOracle._asks,  # noqa: SLF001
+    notes.DECISION_SETTLED: ZkOracle._settles,  # noqa: SLF001
     notes.PARTITION_DECIDED: ZkOracle._decides,  # noqa: SLF001
     notes.HIGH_WATERMARK: ZkOracle._commits,  # noqa: SLF001
     notes.ACKNOWLEDGED: ZkOracle._acknowledged,  # noqa: SLF001

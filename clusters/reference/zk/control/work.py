@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import NOTE, Effects
-from clusters.node_port.notes import DECISION_ASKED
+from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
 from clusters.node_port.zookeeper import Outcome, ZkError
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.asking import Answer, Asking
@@ -147,14 +147,19 @@ class Work:
                 self._asking.ask(one.operations, partial(self._answered, plan, index), effects)
 
     def _finish(self, now: int, job: Job, effects: Effects) -> None:
-        self._current = None
+        self._end(effects)
         if not self.is_over:
             job.finish(now, self._plan.response, effects)
 
     def _give_up(self, job: Job, effects: Effects) -> None:
-        self._current = None
+        self._end(effects)
         if job.refuse is not None:
             job.refuse(Error.UNKNOWN_SERVER_ERROR, effects)
+
+    def _end(self, effects: Effects) -> None:
+        self._current = None
+        if self._wrote:
+            effects.append((NOTE, DECISION_SETTLED))
 
     def _answered(self, plan: Plan, index: int, now: int, answer: Answer, effects: Effects) -> None:
         if self.is_over or answer.response.error == _EXPIRED:
