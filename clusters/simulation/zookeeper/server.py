@@ -54,6 +54,7 @@ from clusters.simulation.zookeeper.watches import Watches
 
 __all__ = ["Server"]
 
+_OF_SERVERS: Final = frozenset(one.kind for one in (Accept, Canvass, Forward, Propose, Vote))
 _CHILDREN: Final = WatchType.CHILDREN
 _SYNC: Final = ()
 """A sync as a change: nothing."""
@@ -77,10 +78,12 @@ class Server:
         self._touched: dict[int, None] = {}
         """A follower's: the sessions that were heard of since it told its leader last."""
         self._id = 0
-        """The last number that it gave: of a session, or of a stream of forwards."""
+        """The last number that it gave, of a session or a stream of forwards; 0: it is not up."""
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event."""
+        if not self._id and kind in _OF_SERVERS:
+            return  # It does not know yet what is on its disk.
         if kind in (Call.kind, Ping.kind):
             self._heard(now, message, effects)
         elif kind == SYNCED:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 from zookeeper_toys import Client, ZkStage
 
+from clusters.node_port.effects import START
 from clusters.node_port.zookeeper import (
     Create,
     Exists,
@@ -18,8 +20,13 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkResponse,
 )
+from clusters.simulation.disk import Disk
 from clusters.simulation.host import Host, HostState
+from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, Entry
+from clusters.simulation.zookeeper.frames import Propose
+from clusters.simulation.zookeeper.server import Server
 from clusters.simulation.zookeeper.sessioned import SessionedNode
+from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import Created, Ended, Refused, Started, Updated
 
 LOST = ZkError.CONNECTION_LOSS
@@ -288,3 +295,18 @@ def assert_it_only_goes_forward(client: Client) -> None:
             else:
                 assert mine - {"q"} <= set(outcome.children)
     assert wrote
+
+
+def test_a_server_hears_no_other_before_it_knows_what_is_on_its_disk() -> None:
+    """Its own process may be a millisecond old when the leader speaks."""
+    disk = Disk(Random(1).random)
+    entries = tuple(Entry(at, (1 << COUNTER_BITS) + at, 0, 0, BeginEpoch()) for at in range(2))
+    disk.append(LOG, entries[0])
+    server, effects = Server(2003, (2001, 2002), Timing()), list[tuple[Any, ...]]()
+    propose = Propose(-1, 2001, 1, 0, 0, entries, 2, 2, 0, 0)
+    server.handle(0, 2001, Propose.kind, propose, effects)
+    assert effects == []
+    server.handle(1, 2003, START, disk.contents(1), effects)
+    server.handle(2, 2001, Propose.kind, propose, effects)
+    assert server.peer.log == list(entries)
+    assert server.peer.is_serving
