@@ -4,9 +4,6 @@ The oracle sees heartbeats leave and arrive. A broker is in contact for the brok
 from when it sent the last heartbeat that was answered; a controller has heard of a broker when a
 heartbeat of it arrived. What a controller knows of incarnations is what it has noted itself.
 
-A controller decides one thing after the other, and each waits for ZooKeeper. So a silent broker may
-lead on for as long as ZooKeeper does not answer: how long it led is counted without that time.
-
 Source: the draft "Controller heartbeats, broker incarnation ids"; KIP-380.
 """
 
@@ -16,6 +13,7 @@ from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.oracle.decided import Problem
+from clusters.reference.oracle.office import Office
 from clusters.reference.oracle.znodes import ZnodeDecisions
 
 __all__ = ["Contact"]
@@ -23,8 +21,9 @@ __all__ = ["Contact"]
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _CONTROLLER_SLACK_NS: Final = 3_000_000_000
-"""Time for a controller that does not wait for ZooKeeper, until a silent broker leads no more."""
+"""Time for a controller that could decide until a silent broker leads no more."""
 _NONE: Final = 0
+_NOBODY: Final = -1
 _INVALID_INCARNATION: Final = "INVALID_INCARNATION_ID"
 _STOPPING: Final = 3
 _TARGETS: Final = frozenset({2, _STOPPING})
@@ -44,20 +43,8 @@ class Contact:
     """When the last heartbeat was sent that was answered, by broker."""
     _heartbeats: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
     """With the incarnation that the controller knew then, by (controller, source, correlation)."""
-    _heard: dict[tuple[int, int], int] = field(default_factory=dict)
-    """When a heartbeat last arrived, by (controller, broker)."""
-    _known: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The highest incarnation id by (controller, broker), since the controller's election."""
-    _office_ns: dict[int, int] = field(default_factory=dict)
-    """When each controller was elected last."""
-    _loaded_ns: dict[int, int] = field(default_factory=dict)
-    """When it had read everything: it counts the silence of brokers from then on."""
-    _asked_ns: dict[int, int] = field(default_factory=dict)
-    """When each controller asked ZooKeeper for its newest decision: it knew no more than then."""
-    _waits_ns: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    """From when until when each controller waited for ZooKeeper, since its election."""
-    _waiting_ns: dict[int, int] = field(default_factory=dict)
-    """Since when each controller that waits for ZooKeeper does so."""
+    _offices: dict[int, Office] = field(default_factory=dict)
+    """The last one of each controller."""
     _told_epoch: dict[int, int] = field(default_factory=dict)
     """The highest controller epoch that a broker has answered, by broker."""
 
@@ -65,35 +52,39 @@ class Contact:
         """A process begins."""
         self._contact.pop(node, None)
         self._told_epoch.pop(node, None)
-        self._forget_office(node)
+        self._offices.pop(node, None)
 
     def elected(self, node: int, now: int) -> None:
         """A broker is the controller from here on."""
-        self._forget_office(node)
-        self._office_ns[node] = now
-
-    def kept(self, node: int, broker_id: int, incarnation: int) -> None:
-        """A controller keeps a state of a broker, under this incarnation."""
-        place = (node, broker_id)
-        self._known[place] = max(incarnation, self._known.get(place, -1))
-
-    def known(self, node: int, broker_id: int) -> int:
-        """Return the highest incarnation id that a controller knows of a broker; -1: none."""
-        return self._known.get((node, broker_id), -1)
+        self._offices[node] = Office(begun_ns=now, loaded_ns=now, stepped_ns=now)
 
     def loaded(self, node: int, now: int) -> None:
         """A new controller has read everything, and decides from here on."""
-        self._loaded_ns[node] = now
+        self._offices[node].loaded_ns = now
+
+    def stepped(self, node: int, now: int) -> None:
+        """A node does something, or takes what arrives."""
+        office = self._offices.get(node)
+        if office is not None:
+            office.stepped(now)
+
+    def kept(self, node: int, broker_id: int, incarnation: int) -> None:
+        """A controller keeps a state of a broker, under this incarnation."""
+        known = self._offices[node].known
+        known[broker_id] = max(incarnation, known.get(broker_id, -1))
+
+    def known(self, node: int, broker_id: int) -> int:
+        """Return the highest incarnation id that a controller knows of a broker; -1: none."""
+        office = self._offices.get(node)
+        return -1 if office is None else office.known.get(broker_id, -1)
 
     def asked(self, controller: int, now: int) -> None:
         """A controller has decided something, which holds once ZooKeeper has it."""
-        self._asked_ns[controller] = now
-        self._waiting_ns.setdefault(controller, now)
+        self._offices[controller].asked(now)
 
     def settled(self, controller: int, now: int) -> None:
         """A controller knows what has become of its decision."""
-        since_ns = self._waiting_ns.pop(controller, now)
-        self._waits_ns.setdefault(controller, []).append((since_ns, now))
+        self._offices[controller].settled(now)
 
     # Heartbeats.
 
@@ -105,12 +96,14 @@ class Contact:
         """A controller gets a heartbeat."""
         known = self.known(controller, request.broker_id)
         self._heartbeats[controller, source, request.correlation] = (request, known)
-        self._heard[controller, request.broker_id] = now
+        office = self._offices.get(controller)
+        if office is not None:
+            office.heard_ns[request.broker_id] = now
 
     def answered(self, controller: int, target: int, response: Any) -> Iterator[Problem]:
         """A controller answers a heartbeat."""
         taken = self._heartbeats.get((controller, target, response.correlation))
-        if taken is None or controller not in self._office_ns:
+        if taken is None or controller not in self._offices:
             return
         request, known = taken
         told = f"broker {controller} answered a heartbeat of broker {request.broker_id}"
@@ -149,9 +142,11 @@ class Contact:
         self, controller: int, key: PartitionKey, leader: int, *, elected: bool, now: int
     ) -> Iterator[Problem]:
         """A controller has written a state; `elected`: with a leader that did not lead before."""
-        due_ns = self._silent_ns(controller, leader)
-        if elected and due_ns is not None and self._asked_ns.get(controller, now) > due_ns:
-            heard_ns = self._heard.get((controller, leader))
+        office = self._offices[controller]
+        due_ns = self._silent_ns(office, leader) if elected and leader != controller else None
+        decided_ns = now if office.asked_ns is None else office.asked_ns
+        if due_ns is not None and decided_ns > due_ns:
+            heard_ns = office.heard_ns.get(leader)
             last = "never" if heard_ns is None else f"at {heard_ns / 1e9:.3f} s"
             yield (
                 "inactive-leader",
@@ -173,47 +168,30 @@ class Contact:
 
     def wrote(self, controller: int, now: int) -> Iterator[Problem]:
         """The controller wrote something: it lived, and could have given silent leaders up."""
-        decided_ns = self._asked_ns.get(controller, now)
+        office = self._offices.get(controller)
+        if office is None:
+            return
+        decided_ns = now if office.asked_ns is None else office.asked_ns
         led: dict[int, PartitionKey] = {}
         for key, one in self.decided.partitions.items():
             led.setdefault(one.leader, key)
         for leader, key in led.items():
-            due_ns = self._silent_ns(controller, leader)
+            due_ns = None if leader == controller else self._silent_ns(office, leader)
             if due_ns is None or decided_ns - due_ns <= _CONTROLLER_SLACK_NS:
                 continue
-            if self._free_ns(controller, due_ns, decided_ns) > _CONTROLLER_SLACK_NS:
+            if office.free_ns(due_ns, decided_ns) > _CONTROLLER_SLACK_NS:
                 yield (
                     "inactive-leader",
                     f"broker {leader} leads {key} though broker {controller} has not heard of it",
                 )
 
-    def _silent_ns(self, controller: int, leader: int) -> int | None:
+    def _silent_ns(self, office: Office, leader: int) -> int | None:
         """Return the time after which a controller must take a broker for silent; None: never."""
-        office_ns = self._office_ns.get(controller)
-        if leader in (-1, controller) or leader in self.decided.legacy or office_ns is None:
+        if leader == _NOBODY or leader in self.decided.legacy:
             return None
         registered = self.decided.brokers.get(leader)
-        heard_ns = self._heard.get((controller, leader))
-        if heard_ns is None and registered is not None and registered.registered_ns > office_ns:
+        heard_ns = office.heard_ns.get(leader)
+        if heard_ns is None and registered and registered.registered_ns > office.begun_ns:
             return registered.registered_ns
-        since_ns = max(heard_ns or 0, self._loaded_ns.get(controller, office_ns))
+        since_ns = max(heard_ns or 0, office.loaded_ns)
         return since_ns + self.controller_side_ns + _SLACK_NS
-
-    def _free_ns(self, controller: int, begin_ns: int, end_ns: int) -> int:
-        """Return for how long of this time a controller did not wait for ZooKeeper."""
-        waits = self._waits_ns.get(controller, [])
-        waiting_ns = self._waiting_ns.get(controller, end_ns)
-        waited_ns = (
-            min(until, end_ns) - max(since, begin_ns)
-            for since, until in (*waits, (waiting_ns, end_ns))
-            if until > begin_ns and since < end_ns
-        )
-        return end_ns - begin_ns - sum(waited_ns)
-
-    def _forget_office(self, node: int) -> None:
-        for kept in (self._office_ns, self._loaded_ns, self._asked_ns, self._waiting_ns):
-            kept.pop(node, None)
-        self._waits_ns.pop(node, None)
-        for ghost in (self._known, self._heard):
-            for place in [place for place in ghost if place[0] == node]:
-                del ghost[place]

@@ -80,12 +80,14 @@ class ZkOracle:
 
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
         """A node, a server or a client says that something became true: (NOTE, subject, …)."""
+        self.contact.stepped(node, now)
         taken = _NOTED.get(note[1])
         if taken is not None:
             self._add(now, node, taken(self, now, node, note))
 
     def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
         """A message of a kind in ZK_SENT leaves a node."""
+        self.contact.stepped(source, now)
         if kind in _SERVED:
             if target >= self.clients_from:
                 self._add(now, source, self.contact.served(source, now))
@@ -105,6 +107,7 @@ class ZkOracle:
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
         """A message of a kind in ZK_DELIVERED arrives at a node, which takes it after this call."""
+        self.contact.stepped(target, now)
         if kind == _HEARTBEAT:
             self.contact.arrived(target, source, message, now)
         elif kind == _HEARTBEAT_ANSWER:

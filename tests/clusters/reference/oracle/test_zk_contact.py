@@ -53,6 +53,11 @@ class Story:
         request = MetadataHeartbeatRequest(ms, broker_id, 1, 2)
         self.oracle.delivered(ms * MS, broker_id, CONTROLLER, request.kind, request)
 
+    def go_on(self, from_ms: int, until_ms: int) -> None:
+        """The controller does what it always does: its own broker sends it heartbeats."""
+        for ms in range(from_ms, until_ms, 300):
+            self.hear(ms, CONTROLLER)
+
     def ask(self, ms: int) -> None:
         self.note(ms, CONTROLLER, notes.DECISION_ASKED)
 
@@ -96,6 +101,7 @@ def led_by_the_other(*, loaded_ms: int = 0) -> Story:
 @pytest.mark.parametrize(("at_ms", "found"), [(5_300, []), (5_301, ["inactive-leader"])])
 def test_a_silent_broker_that_leads_on_is_found(at_ms: int, found: list[str]) -> None:
     story = led_by_the_other()
+    story.go_on(0, at_ms)
     story.ask(at_ms)
     story.write(at_ms, ("/config/topics/t", {}))
     assert story.found == found
@@ -103,7 +109,9 @@ def test_a_silent_broker_that_leads_on_is_found(at_ms: int, found: list[str]) ->
 
 def test_a_broker_that_is_heard_of_leads_on() -> None:
     story = led_by_the_other()
+    story.go_on(0, 3_000)
     story.hear(3_000)
+    story.go_on(3_000, 6_000)
     story.ask(6_000)
     story.write(6_000, ("/config/topics/t", {}))
     assert story.found == []
@@ -117,9 +125,24 @@ def test_a_silent_broker_may_lead_while_the_controller_waits_for_zookeeper(
     story = led_by_the_other()
     story.ask(1_000)
     story.write(1_000, ("/config/topics/t", {}))
+    story.go_on(1_000, settled_ms)
     story.settle(settled_ms)
+    story.go_on(settled_ms, 6_000)
     story.ask(6_000)
     story.write(6_000, ("/config/topics/t", {}))
+    assert story.found == found
+
+
+@pytest.mark.parametrize(("awake_ms", "found"), [(7_000, []), (6_999, ["inactive-leader"])])
+def test_a_silent_broker_may_lead_while_the_controller_stands_still(
+    awake_ms: int, found: list[str]
+) -> None:
+    """It is silent from 2.3 s on; the controller stands still from before that on."""
+    story = led_by_the_other()
+    story.go_on(0, 2_000)
+    story.go_on(awake_ms, 10_000)
+    story.ask(10_000)
+    story.write(10_000, ("/config/topics/t", {}))
     assert story.found == found
 
 
@@ -128,6 +151,7 @@ def test_what_is_decided_behind_an_outage_is_written_one_after_the_other() -> No
     story = Story()
     story.hear(0)
     story.ask(1_000)
+    story.go_on(1_000, 9_000)
     story.lead(9_000, OTHER)
     story.ask(9_000)
     story.write(
@@ -141,6 +165,7 @@ def test_what_is_decided_behind_an_outage_is_written_one_after_the_other() -> No
 def test_a_decision_that_is_planned_anew_waits_from_its_first_plan_on() -> None:
     story = led_by_the_other()
     story.ask(1_000)
+    story.go_on(1_000, 8_000)
     story.ask(8_000)
     story.write(8_000, ("/config/topics/t", {}))
     assert story.found == []
