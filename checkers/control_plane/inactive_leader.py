@@ -9,11 +9,14 @@ treated as one that is absent. So of each partition:
   may have been heard of by the one before: it has the time-out from the election on;
 - who leads does not lead on for longer than the time-out after its last heartbeat. The controller
   may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
-  as well. That it lived is known if it answered another broker afterwards.
+  as well. That it lived is known if it answered another broker afterwards, and had `_ACTS_NS` then.
 
-Both with `SLACK_NS`. A broker that has registered as legacy (version 4) is always active; a
-controller sends itself no heartbeat over a link. Only where nodes state the time-out and heartbeats
-are on the tape is anything judged.
+Both with `SLACK_NS`, and without the time in which ZooKeeper may have taken no write: what is
+written behind an outage may have been decided before it, one decision after the other.
+
+A broker that has registered as legacy (version 4) is always active; a controller sends itself no
+heartbeat over a link. Only where nodes state the time-out and heartbeats are on the tape is
+anything judged.
 
 Source: the draft "Controller heartbeats, broker incarnation ids".
 """
@@ -30,6 +33,7 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import Term, term_at, terms_of
 from checkers.metadata.view import View, by_partition
+from checkers.metadata.zookeeper_outages import Outages, outages_of
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -38,6 +42,7 @@ __all__ = ["CHECKS", "NAME", "SLACK_NS", "inactive_leaders"]
 
 NAME: Final = "inactive-leader"
 SLACK_NS: Final = 5_000_000_000
+_ACTS_NS: Final = 1_000_000_000
 _SESSION: Final = "zookeeper.session.timeout.ms"
 _LEGACY: Final = "4"
 _NS_A_MS: Final = 1_000_000
@@ -53,6 +58,7 @@ class _Record:
     legacy: frozenset[int]
     timeout_ns: int
     session_ns: int
+    outages: Outages
 
     def judges(self, leader: int, term: Term | None) -> bool:
         """Return whether it is known what that controller heard of a leader."""
@@ -87,7 +93,7 @@ class _Record:
 
 
 def inactive_leaders(tables: Tables, seen: View) -> Judged:
-    """Find them, by partition. Reads `wire`, `metadata_log` and `node_settings`."""
+    """Find them, by partition. Reads four tables, `ensemble` among them."""
     settings = tables["node_settings"]
     timeouts = timeouts_ms(settings, CONTROLLER_SIDE)
     record = _Record(
@@ -101,6 +107,7 @@ def inactive_leaders(tables: Tables, seen: View) -> Judged:
         ),
         timeout_ns=max(timeouts.values(), default=0) * _NS_A_MS,
         session_ns=max(timeouts_ms(settings, _SESSION).values(), default=0) * _NS_A_MS,
+        outages=outages_of(seen.log, tables["ensemble"], seen.facts),
     )
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -132,9 +139,9 @@ def _elected(
     latest_ns = facts.latest_ns(version.timestamp_ms)
     last = record.last_heard(version.leader, term, latest_ns)
     since_ns = term.begin_ns if last is None else last.reached_ns or 0
-    age_ns = facts.earliest_ns(version.timestamp_ms) - since_ns
+    bound_ns = record.outages.after(since_ns, record.timeout_ns + SLACK_NS)
     is_new = last is None and record.registered_in(version.leader, version.metadata_offset, term)
-    if age_ns <= record.timeout_ns + SLACK_NS and not is_new:
+    if facts.earliest_ns(version.timestamp_ms) <= bound_ns and not is_new:
         return None
     rule = "none of its heartbeats had reached {controller}, the controller since {since}"
     if last is not None:
@@ -165,8 +172,9 @@ def _stayed(
     last = record.last_heard(version.leader, term, end_ns)
     if last is None or term_at(record.terms, ends.metadata_offset if ends else OPEN_NS) is not term:
         return None
-    bound_ns = (last.reached_ns or 0) + record.timeout_ns + record.session_ns + SLACK_NS
-    if not record.answered_another(version.leader, term, bound_ns, end_ns):
+    lasting_ns = record.timeout_ns + record.session_ns + SLACK_NS
+    bound_ns = record.outages.after(last.reached_ns or 0, lasting_ns)
+    if not record.answered_another(version.leader, term, bound_ns, end_ns - _ACTS_NS):
         return None
     return _proof(
         "broker {broker_id} led {key} since metadata offset {metadata_offset} and until after "
@@ -211,15 +219,16 @@ CHECKS: Final = (
             rule="A broker that is not legacy was elected the leader of a partition without a "
             "heartbeat that had reached the controller in office within the controller-side "
             "time-out and 5 s; or it led on for longer than that and a session's time-out after "
-            "its last one, while the controller answered others.",
+            "its last one, while the controller answered others. Times in which ZooKeeper may have "
+            "taken no write are not counted.",
             meaning="Clients are sent to a broker that is cut off from the controller, and so "
             "serves what is out of date.",
             case="a leadership of a broker other than the controller and not legacy: its begin, "
             "and its end",
             source="Draft: controller heartbeats, broker incarnation ids",
-            needs=("wire", "metadata_log", "node_settings", "transaction_log"),
+            needs=("wire", "metadata_log", "node_settings", "transaction_log", "ensemble"),
         ),
         kernel=inactive_leaders,
-        tables=("wire", "metadata_log", "node_settings"),
+        tables=("wire", "metadata_log", "node_settings", "ensemble"),
     ),
 )

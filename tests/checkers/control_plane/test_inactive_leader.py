@@ -6,7 +6,9 @@ from metadata_logs import asked, case_count, metadata_log, proofs, sentence, wir
 from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.facts import Facts
 from history.cluster_schema import NODE_SETTINGS
+from history.ensemble_schema import ENSEMBLE
 
+MS = 1_000_000
 FACTS = Facts(node_ids={"zookeeper-1": 2001, "broker-1": 1, "broker-2": 2, "broker-3": 3})
 TIMEOUTS = {"controller.heartbeat.timeout.ms": "2000", "zookeeper.session.timeout.ms": "3000"}
 LOG = """
@@ -31,6 +33,7 @@ def found(
     end: int = 9000,
     registered: str = "4 noop",
     settings: dict[str, str] = TIMEOUTS,
+    outage: tuple[int, int] = (0, 0),
 ) -> tuple[list[str], int]:
     log = LOG.format(
         version=version, elected=elected, ends=ends, end=end, registered=registered
@@ -40,10 +43,22 @@ def found(
         "metadata_log": metadata_log(zookeeper_1=log),
         "wire": wire("\n".join((FIRST, *lines))),
         "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),
+        "ensemble": answers(*outage),
     }
     judged = list(asked(inactive_leaders, given, FACTS))
     told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
     return told, case_count(judged)
+
+
+def answers(from_ms: int, until_ms: int) -> pa.Table:
+    """ZooKeeper's server leads, and is asked twice a second, but in this time."""
+    rows = [
+        {"asked_ns": at * MS, "time_ns": at * MS, "node": "zookeeper-1", "serving": True}
+        | {"mode": "leader", "zxid": 1}
+        for at in range(0, 60_000, 500)
+        if not from_ms < at < until_ms
+    ]
+    return pa.Table.from_pylist(rows, schema=ENSEMBLE)
 
 
 def test_a_broker_is_elected_that_has_sent_no_heartbeat() -> None:
@@ -66,6 +81,9 @@ def test_a_broker_is_elected_whose_last_heartbeat_is_too_old() -> None:
     (told,), _ = found(old, elected=20_000, end=25_000)
     assert "its last heartbeat had reached broker-3, the controller, at 2.000 s" in told
     assert found(old, elected=8000) == ([], 4)
+    # It may have waited for ZooKeeper: 7 s are over once that has been back for 2 s.
+    assert found(old, elected=20_000, end=25_000, outage=(7000, 19_000)) == ([], 4)
+    assert found(old, elected=20_000, end=25_000, outage=(7000, 17_000))[0] == [told]
 
 
 def test_a_leader_that_fell_silent_leads_on() -> None:
@@ -73,7 +91,11 @@ def test_a_leader_that_fell_silent_leads_on() -> None:
     lives = "at 30000 broker-1 to broker-3 beats epoch 1 -> ok at 30010"
     (told,), _ = found(last, lives, end=40_000)
     assert told.startswith("broker 2 led t-0 since metadata offset 7 and until after 39.8")
-    # Nothing says that the controller lived; or it was deposed, or moved the leadership in time.
+    # ZooKeeper took no write meanwhile: it is given 10 s without that time.
+    assert found(last, lives, end=40_000, outage=(10_000, 27_000))[0] == []
+    assert found(last, lives, end=40_000, outage=(10_000, 25_000))[0] == [told]
+    # It had no time to act; nothing says that it lived; it was deposed, or moved the leadership.
+    assert found(last, lives, end=30_500)[0] == []
     assert found(last, end=40_000)[0] == []
     assert found(last, lives, ends="leader 1", end=20_000)[0] == []
     moved = "change t-0 isr 1 leader 1"
