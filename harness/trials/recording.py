@@ -5,6 +5,7 @@ times. Performed again at them, the play makes the same world (see `trial`).
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
+from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
 from harness.manifest import note
 from harness.trials.plan import TrialPlan
 from harness.trials.write_book import WriteBook
@@ -84,6 +86,9 @@ class TrialRecording:
             node_of=cluster.node_of,
             record_ns=0,  # leases are short here, and so is the trial
         )
+        self._servers: AbstractContextManager[object] = nullcontext()
+        if isinstance(cluster, SimulatedZkCluster):
+            self._servers = cluster.servers_recorded(self._run.raw)
         self._samples = SampleJournal(self._run.raw, self._time)
         self.faults = FaultJournal(self._run.raw, self._time)
         if self._plan.administers:
@@ -193,6 +198,7 @@ class TrialRecording:
         self.faults.close()
         self._samples.close()
         self._notebook.__exit__()
+        self._servers.__exit__(None, None, None)
         self._reads.close()
         self.tape.close()
         if self.writes is not None:

@@ -4,7 +4,7 @@ Brokers have the ids of their hosts' numbers, servers are 2000 + their `myid`.
 """
 
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -186,13 +186,17 @@ class SimulatedZkCluster(SimulatedCluster):
 
     def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
         """Record in `raw`, while entered, what brokers and servers show."""
-        journal = RowJournal(raw, "ensemble")
         stack = ExitStack()
-        stack.callback(journal.close)
+        stack.enter_context(self.servers_recorded(raw))
         notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
         self.watch.notebook = stack.enter_context(notebook)
-        self._zk_watch.ensemble_journal = journal
         return stack
+
+    def servers_recorded(self, raw: Path) -> AbstractContextManager[object]:
+        """Record in `raw`, while entered, what servers show."""
+        journal = RowJournal(raw, "ensemble")
+        self._zk_watch.ensemble_journal = journal
+        return closing(journal)
 
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sealed_runs import sealed_table
 
 from checkers.check import check_run
 from checkers.runner.tasks import InProcessTasks
@@ -62,6 +63,8 @@ def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
     trial = store_trial(plan, without_rules=(), root=tmp_path / "run", name="storm")
     alone = run_trial(plan, rules_of(plan.cluster), digest=True)
     assert replace(trial.result, cpu_s=0.0) == replace(alone, cpu_s=0.0)
+    modes = sealed_table(trial.run, "ensemble")["mode"].to_pylist()
+    assert "leader" in modes
     verdict = check_run(trial.run, session=InProcessTasks())
     assert Validity.INVALID not in {one.validity for one in verdict.checks}
     again = plan_of(load_scenario(trial.run.scenario_path, []), plan.seed)
