@@ -42,7 +42,8 @@ NOTHING: Final = bytes(KIND_COUNT)
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 STREAMED_FROM: Final = 100
-"""Kinds from here on are of streams: TCP sends again what is lost of them, so it is late."""
+"""Kinds from here on are of streams: TCP sends again what is lost of them, so it is late, and
+delivers nothing twice."""
 _SENT_AGAIN_NS: Final = 200_000_000
 UNUSUAL: Final = 4
 """In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
@@ -361,8 +362,9 @@ class Network:
 
     def _transmit_badly(self, link: Channel, message: Any, bad: Trouble, late_ns: int) -> None:
         at_ns = self._now() + late_ns
+        is_streamed = message.kind >= STREAMED_FROM
         if bad.loss and self._draw() < bad.loss:
-            if message.kind < STREAMED_FROM:
+            if not is_streamed:
                 return
             at_ns += _SENT_AGAIN_NS
         if bad.reordering and self._draw() < bad.reordering:
@@ -370,7 +372,7 @@ class Network:
         else:
             at_ns = link.last_ns = max(link.last_ns, at_ns)
         self._deliver(link, message, at_ns)
-        if bad.duplication and self._draw() < bad.duplication:
+        if not is_streamed and bad.duplication and self._draw() < bad.duplication:
             self._deliver(link, message, at_ns + int(self._draw() * bad.reordered_by_ns))
 
     def _deliver(self, link: Channel, message: Any, at_ns: int) -> None:

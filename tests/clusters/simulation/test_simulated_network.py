@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from world_toys import ANSWERED, ASKED, REFUSED, Stage
+from world_toys import ANSWERED, ASKED, REFUSED, Stage, Streamed
 
+from clusters.node_port.effects import SEND
 from clusters.simulation.host import Channel
 from clusters.simulation.network import NOTHING, Trouble
 
@@ -113,3 +114,13 @@ def test_a_bad_network_loses_doubles_and_reorders() -> None:
     stage.ask(0, 1, 1000, "good again")
     stage.run(5)
     assert stage.words(1) == ["good again"]
+
+
+def test_a_bad_network_delivers_what_tcp_carries_late_and_once() -> None:
+    stage = Stage(quiet=(1,))
+    stage.world.network.trouble(Trouble(loss=0.3, duplication=0.3, reordering=0.3))
+    sent = [Streamed(number) for number in range(300)]
+    for message in sent:
+        stage.do(0, (SEND, 1, message))
+    stage.run(500)
+    assert sorted(message.correlation for _, _, message in stage.heard[1]) == list(range(300))

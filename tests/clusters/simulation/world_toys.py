@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
 from clusters.simulation.host import Host
+from clusters.simulation.network import STREAMED_FROM
 from clusters.simulation.world import World
 
 
@@ -21,6 +22,12 @@ class Told:
     kind: ClassVar[int] = 51
     correlation: int
     words: str = ""
+
+
+@dataclass(slots=True)
+class Streamed:
+    kind: ClassVar[int] = STREAMED_FROM
+    correlation: int
 
 
 @dataclass(slots=True)

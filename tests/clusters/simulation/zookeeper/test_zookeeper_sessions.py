@@ -9,6 +9,7 @@ from clusters.node_port.zookeeper import (
     Exists,
     GetChildren,
     GetData,
+    SessionEvent,
     SessionState,
     SetData,
     Sync,
@@ -226,6 +227,19 @@ def test_a_server_that_lacks_what_a_client_has_seen_does_not_serve_it() -> None:
     stage.run(500)
     assert stage.do(0, Exists("/a")).error == 0
     assert stage.ensemble.hosts[node._session._at] is not behind
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_a_bad_network_makes_one_session_of_one_connection(servers: int) -> None:
+    """A session that a client does not know of would own what the client makes."""
+    stage = ZkStage(servers)
+    stage.world.network.trouble(Trouble(duplication=1.0))
+    stage.open(timeout_ms=4000)
+    stage.run(50)
+    told = [one.session_id for one in stage.clients[0].heard if isinstance(one, SessionEvent)]
+    made = stage.do(0, Create("/mine", b"", ephemeral=True)).outcomes[0].stat
+    assert made is not None
+    assert told == [made.ephemeral_owner]
 
 
 @pytest.mark.parametrize("servers", [1, 3])
