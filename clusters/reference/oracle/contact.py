@@ -37,8 +37,8 @@ class Contact:
     controller_side_ns: int
     broker_side_ns: int
     refusal: int
-    _sent: dict[tuple[int, int], int] = field(default_factory=dict)
-    """When each heartbeat was sent, by (broker, correlation)."""
+    _sent: dict[tuple[int, int], tuple[Any, int]] = field(default_factory=dict)
+    """Each heartbeat and when it was sent, by (broker, correlation); each process counts anew."""
     _contact: dict[int, int] = field(default_factory=dict)
     """When the last heartbeat was sent that was answered, by broker."""
     _heartbeats: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
@@ -90,15 +90,17 @@ class Contact:
 
     def sent(self, node: int, request: Any, now: int) -> None:
         """A broker sends a heartbeat."""
-        self._sent[node, request.correlation] = now
+        self._sent[node, request.correlation] = (request, now)
 
     def arrived(self, controller: int, source: int, request: Any, now: int) -> None:
         """A controller gets a heartbeat."""
-        known = self.known(controller, request.broker_id)
-        self._heartbeats[controller, source, request.correlation] = (request, known)
         office = self._offices.get(controller)
         if office is not None:
             office.heard_ns[request.broker_id] = now
+        sent, _ = self._sent.get((source, request.correlation), (None, 0))
+        if sent == request:  # No process takes an answer to one before it.
+            known = self.known(controller, request.broker_id)
+            self._heartbeats[controller, source, request.correlation] = (request, known)
 
     def answered(self, controller: int, target: int, response: Any) -> Iterator[Problem]:
         """A controller answers a heartbeat."""
@@ -121,9 +123,9 @@ class Contact:
 
     def heard(self, node: int, response: Any) -> None:
         """A broker gets the answer to a heartbeat."""
-        sent_ns = self._sent.get((node, response.correlation))
-        if response.error == _NONE and sent_ns is not None:
-            self._contact[node] = max(sent_ns, self._contact.get(node, 0))
+        sent = self._sent.get((node, response.correlation))
+        if response.error == _NONE and sent is not None:
+            self._contact[node] = max(sent[1], self._contact.get(node, 0))
 
     def served(self, node: int, now: int) -> Iterator[Problem]:
         """A broker that sends heartbeats answers a client."""

@@ -52,8 +52,10 @@ class ZkOracle:
     decided: ZnodeDecisions = field(default_factory=ZnodeDecisions)
     kept: Kept = field(init=False)
     contact: Contact = field(init=False)
+    _asked: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """The IsrChanges that were sent, by (broker, correlation); each process counts anew."""
     _changes: dict[tuple[int, int, int], Any] = field(default_factory=dict)
-    """IsrChanges by (controller, source, correlation)."""
+    """Those that arrived, by (controller, source, correlation)."""
     _told: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
     """(request, broker epoch of who got it) by (broker, source, correlation)."""
     _led: dict[PartitionKey, int] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class ZkOracle:
         elif kind == _HEARTBEAT_ANSWER:
             self._add(now, source, self.contact.answered(source, target, message))
         elif kind == _CHANGE:
+            self._asked[source, message.correlation] = message
             if not self.speaks(source):
                 self._add(now, source, [("ungated-request", f"broker {source} sent an IsrChange")])
         elif kind == _CHANGE_ANSWER:
@@ -113,7 +116,9 @@ class ZkOracle:
         elif kind == _HEARTBEAT_ANSWER:
             self.contact.heard(target, message)
         elif kind == _CHANGE:
-            self._changes[target, source, message.correlation] = message
+            # No process takes an answer to one before it.
+            if self._asked.get((source, message.correlation)) == message:
+                self._changes[target, source, message.correlation] = message
         else:
             place = (target, source, message.correlation)
             self._told[place] = (message, self.broker_epoch(target))

@@ -1,0 +1,107 @@
+"""The oracle over ZooKeeper's generation by hand: the smallest bad story, and the nearest good one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clusters.node_port import notes
+from clusters.node_port.effects import NOTE
+from clusters.reference.nodes.errors import Error
+from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.zk_oracle import ZkOracle
+from clusters.reference.zk.messages import (
+    IsrChange,
+    IsrChangeRequest,
+    IsrChangeResponse,
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
+from clusters.reference.zk.states import ControlledState
+
+S = 1_000_000_000
+CONTROLLER, BROKER = 1, 3
+OLD, NEW = 452, 487
+ACTIVE, INACTIVE = ControlledState.ACTIVE, ControlledState.INACTIVE
+
+
+class Story:
+    """An oracle, and what happens before it: broker 1 is the controller, and broker 3 asks it."""
+
+    def __init__(self) -> None:
+        self.oracle = ZkOracle(
+            Insides({}),
+            broker_epoch=lambda _: -1,
+            speaks=lambda _: True,
+            controller_side_ns=2 * S,
+            broker_side_ns=3 * S,
+            refusal=int(Error.INVALID_INCARNATION_ID),
+        )
+        self.note(notes.CONTROLLER_ELECTED, 1)
+
+    @property
+    def found(self) -> list[str]:
+        return [one.anomaly for one in self.oracle.findings]
+
+    def note(self, subject: str, *rest: object) -> None:
+        self.oracle.note(0, CONTROLLER, (NOTE, subject, *rest))
+
+    def knows(self, incarnation: int) -> None:
+        self.note(notes.BROKER_CONTROLLED_STATE, BROKER, incarnation, INACTIVE)
+
+    def sent(self, message: Any) -> Any:
+        self.oracle.sent(0, BROKER, CONTROLLER, message.kind, message)
+        return message
+
+    def arrived(self, message: Any) -> None:
+        self.oracle.delivered(0, BROKER, CONTROLLER, message.kind, message)
+
+    def answered(self, message: Any) -> None:
+        self.oracle.sent(0, CONTROLLER, BROKER, message.kind, message)
+
+
+def heartbeat(correlation: int, incarnation: int) -> MetadataHeartbeatRequest:
+    return MetadataHeartbeatRequest(correlation, BROKER, incarnation, ACTIVE)
+
+
+def activated(correlation: int) -> MetadataHeartbeatResponse:
+    return MetadataHeartbeatResponse(correlation, Error.NONE, None, ACTIVE)
+
+
+def change(correlation: int, incarnation: int) -> IsrChangeRequest:
+    asked = (("t", (IsrChange(0, 5, (BROKER, CONTROLLER)),)),)
+    return IsrChangeRequest(correlation, BROKER, incarnation, 0, asked)
+
+
+def granted(correlation: int) -> IsrChangeResponse:
+    return IsrChangeResponse(correlation, Error.NONE, None, ((Error.NONE, None),))
+
+
+def test_a_heartbeat_of_an_old_incarnation_may_not_be_answered_as_if_it_were_the_new_one() -> None:
+    story = Story()
+    story.knows(NEW)
+    story.arrived(story.sent(heartbeat(4, OLD)))
+    story.answered(activated(4))
+    assert story.found == ["shared-identity"]
+
+
+def test_a_change_of_an_old_incarnation_may_not_be_granted() -> None:
+    story = Story()
+    story.knows(NEW)
+    story.arrived(story.sent(change(4, OLD)))
+    story.answered(granted(4))
+    assert story.found == ["epoch-check-bypassed"]
+
+
+@pytest.mark.parametrize(("ask", "answer"), [(heartbeat, activated), (change, granted)])
+def test_an_answer_is_not_to_an_earlier_process_that_used_the_same_number(
+    ask: Callable[[int, int], Any], answer: Callable[[int], Any]
+) -> None:
+    """A broker was cut off and restarted; what both of its processes had sent arrives at once."""
+    story = Story()
+    earlier = story.sent(ask(4, OLD))
+    story.knows(NEW)
+    story.arrived(story.sent(ask(4, NEW)))
+    story.arrived(earlier)
+    story.answered(answer(4))
+    assert story.found == []
