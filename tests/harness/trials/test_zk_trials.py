@@ -57,6 +57,15 @@ def test_a_play_of_this_generation_is_a_trial() -> None:
         assert ("unsafe-leader-candidate" in result.anomalies) is expected, (name, result)
 
 
+def test_the_play_of_an_unseen_restart_is_unseen_by_the_controller() -> None:
+    """KAFKA-1120: the restart lies within the session of the controller that is paused."""
+    plan = plan_of(load_scenario(find_scenario("unseen-restart-reference"), []), seed=1)
+    rules = rules_of(plan.cluster)
+    assert run_trial(plan, rules).anomalies == ()
+    without = run_trial(plan, rules.without("new_incarnation_told_all"))
+    assert without.anomalies == ("stuck-isr",)
+
+
 @pytest.mark.slow
 def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
     plan = drawn_zk_plan(4)
