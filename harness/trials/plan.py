@@ -40,6 +40,8 @@ class TrialPlan(TrialSpec):
     cluster: KafkaSpec | ReferenceZooKeeperSpec
     topics: tuple[TopicSpec, ...]
     records: ProducePollSpec
+    metadata: MetadataSpec | None = None
+    """A workload whose promises hold here, too; the trial's own readers and administrator ask."""
     mix: MixSpec | None = None
     play: Play | None = None
     faults_s: float = 9.0
@@ -150,6 +152,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
         cluster=spec,
         topics=scenario.topics,
         records=scenario.workload,
+        metadata=scenario.beside_of(MetadataSpec),
         mix=scenario.mix,
         play=scenario.play,
         faults_s=scenario.time_limit_s,

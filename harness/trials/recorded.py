@@ -48,7 +48,7 @@ def _data(plan: TrialPlan) -> dict[str, Any]:
     data: dict[str, Any] = {
         "cluster": {"system": system_of(plan.cluster).name, **_changed(plan.cluster)},
         "topics": [_topic(topic) for topic in plan.topics],
-        "workload": {"kind": "produce-poll", **_changed(plan.records)},
+        "workload": _workload(plan),
         "time_limit": duration_text(plan.faults_s),
         "recovery_limit": duration_text(plan.recovery_s),
     }
@@ -60,6 +60,13 @@ def _data(plan: TrialPlan) -> dict[str, Any]:
     spec = TrialSpec(**{one.name: getattr(plan, one.name) for one in fields(TrialSpec)})
     data["trial"] = {"storm": str(plan.storm), **_changed(spec, but=("storm",))}
     return data
+
+
+def _workload(plan: TrialPlan) -> Any:
+    records = {"kind": "produce-poll", **_changed(plan.records)}
+    if plan.metadata is None:
+        return records
+    return [records, {"kind": "metadata", **_changed(plan.metadata)}]
 
 
 def _changed(spec: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:

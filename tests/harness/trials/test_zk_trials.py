@@ -79,3 +79,24 @@ def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
     again = plan_of(load_scenario(trial.run.scenario_path, []), plan.seed)
     drawn = plan.mix if plan.storm is Storm.MIX else None
     assert (again.cluster, again.mix) == (plan.cluster, drawn)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("cut-off-from-controller", set()),
+        ("cut-off-from-controller-below", {"stale-read-after-write", "nonrepeatable-read"}),
+    ],
+)
+def test_a_broker_that_is_cut_off_from_the_controller_shows_old_metadata_below_the_protocol(
+    name: str, found: set[str], tmp_path: Path
+) -> None:
+    """The checks hold a stored trial to the age that its scenario promises; the oracle does not."""
+    plan = plan_of(load_scenario(find_scenario(name), []), seed=1)
+    trial = store_trial(plan, without_rules=(), root=tmp_path / "run", name=name)
+    verdict = check_run(trial.run, session=InProcessTasks())
+    assert {one.check for one in verdict.checks if one.validity is Validity.INVALID} == found
+    judged = {one.check for one in verdict.checks if one.case_count}
+    assert "stale-read-after-write" in judged
+    assert plan_of(load_scenario(trial.run.scenario_path, []), seed=1).metadata == plan.metadata
