@@ -1,4 +1,4 @@
-"""The oracle over ZooKeeper's generation by hand: the smallest bad story, and the nearest good one."""
+"""The oracle over brokers on ZooKeeper by hand: the smallest bad story, the nearest good one."""
 
 from collections.abc import Callable
 from typing import Any
