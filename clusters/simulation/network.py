@@ -42,8 +42,7 @@ NOTHING: Final = bytes(KIND_COUNT)
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 STREAMED_FROM: Final = 100
-"""Kinds from here on are of streams: TCP sends again what is lost of them, so it is late, and
-delivers nothing twice."""
+"""Kinds from here on are of TCP's streams: what is lost of them is late, and none comes twice."""
 _SENT_AGAIN_NS: Final = 200_000_000
 UNUSUAL: Final = 4
 """In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
@@ -362,9 +361,8 @@ class Network:
 
     def _transmit_badly(self, link: Channel, message: Any, bad: Trouble, late_ns: int) -> None:
         at_ns = self._now() + late_ns
-        is_streamed = message.kind >= STREAMED_FROM
         if bad.loss and self._draw() < bad.loss:
-            if not is_streamed:
+            if message.kind < STREAMED_FROM:
                 return
             at_ns += _SENT_AGAIN_NS
         if bad.reordering and self._draw() < bad.reordering:
@@ -372,7 +370,8 @@ class Network:
         else:
             at_ns = link.last_ns = max(link.last_ns, at_ns)
         self._deliver(link, message, at_ns)
-        if not is_streamed and bad.duplication and self._draw() < bad.duplication:
+        copied = bad.duplication if message.kind < STREAMED_FROM else 0
+        if copied and self._draw() < copied:
             self._deliver(link, message, at_ns + int(self._draw() * bad.reordered_by_ns))
 
     def _deliver(self, link: Channel, message: Any, at_ns: int) -> None:
@@ -393,8 +392,7 @@ def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
     return both.to_bytes(KIND_COUNT, "little")
 
 
-def _unseen(_link: Channel, _message: Any) -> None:
-    pass
+def _unseen(_link: Channel, _message: Any) -> None: ...
 
 
 def open_key(message: Any) -> int:
