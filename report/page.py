@@ -31,11 +31,11 @@ from report.kinds import kind_rows
 from report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
 from report.plots import PlotSet, plots_of
 from report.proofs import GroupOfProofs, proofs_of
-from report.provenance import provenance_of
 from report.reading import Attempts, Reading, read_run
 from report.samples import SampleSeries, series_of
 from report.sequence import Window, scene_of
 from report.sequence_svg import draw_scene
+from report.tables import provenance_of
 
 __all__ = ["write_page"]
 

@@ -3,11 +3,12 @@
 Three witnesses stand side by side, each in its own column, in one order of time: the frames on the
 wire, the decisions in the metadata log, and the steps of the play. The picture shows a whole run if
 there is room for it. Else it shows what lies around the frames that were held, dropped or the like;
-else what lies around the faults. It says in words what it leaves out and what was not recorded.
+else what lies around the faults. It says in words what it leaves out and what was not recorded, for
+silence must not pass for quiet.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,12 +23,11 @@ from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
 from report.frames import NO_FRAMES, Frame, FrameCounts, frame_counts, frames_between
 from report.metadata_notes import Note, notes_of, topic_names
+from report.notation import counted, integer
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
-from report.sequence_remarks import left_out_of, too_many, unrecorded
 
 __all__ = ["RULE_KINDS", "SequenceScene", "Window", "scene_of"]
-
 
 RULE_KINDS: Final = frozenset(
     (
@@ -41,6 +41,7 @@ _CLIENTS: Final = "clients"
 _MARGIN_NS: Final = 5_000_000_000
 _NOTES_MAX: Final = 80
 _STEPS_MAX: Final = 80
+_APIS_NAMED: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +121,10 @@ def scene_of(
         steps=tuple(stepped[:_STEPS_MAX]),
         spans=spans,
         remarks=(
-            *unrecorded(manifest, frame_count=tape.frame_count, noted=bool(decided)),
-            *left_out_of(tape.folded, tape.left_out),
-            *too_many(len(notes) - _NOTES_MAX, "decision of the metadata log", "decisions"),
-            *too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
+            *_unrecorded(manifest, frame_count=tape.frame_count, noted=bool(decided)),
+            *_left_out_of(tape.folded, tape.left_out),
+            *_too_many(len(notes) - _NOTES_MAX, "decision of the metadata log", "decisions"),
+            *_too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
             *attempts.troubles,
         ),
     )
@@ -230,3 +231,40 @@ def _nodes(
 def _natural(node: str) -> tuple[int, str, int]:
     role, _, number = node.rpartition("-")
     return (0 if role == "controller" else 1, role, int(number) if number.isdecimal() else 0)
+
+
+def _unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> Iterator[str]:
+    """Yield a sentence for each witness that is absent."""
+    recorded = manifest.recorded if manifest else ()
+    if not frame_count:
+        yield (
+            "The wire was recorded, and nothing went over it."
+            if "wire" in recorded
+            else "This run has no tape of what its nodes said to each other."
+        )
+    if not noted:
+        yield (
+            "The metadata log that was recorded ties no decision to a time of this run."
+            if "metadata_log" in recorded
+            else "This run did not record the metadata log."
+        )
+
+
+def _left_out_of(folded: Counter[str], left_out: Counter[str]) -> Iterator[str]:
+    """Yield by API the frames that were folded away and the arrows that had no room."""
+    if folded:
+        yield f"Not drawn, for nothing was done to them: {_by_api(folded)}."
+    if left_out:
+        yield f"There was no room for {_by_api(left_out)}; a shorter window shows them."
+
+
+def _by_api(counts: Counter[str]) -> str:
+    named = [f"{integer(count)} {api}" for api, count in counts.most_common(_APIS_NAMED)]
+    rest = sum(counts.values()) - sum(count for _, count in counts.most_common(_APIS_NAMED))
+    return ", ".join([*named, *([f"{integer(rest)} others"] if rest else [])])
+
+
+def _too_many(count: int, noun: str, plural: str) -> Iterator[str]:
+    """Yield a sentence that `count` more came later, if any did."""
+    if count > 0:
+        yield f"{counted(count, noun, plural=plural)} more came later in this window."
