@@ -2,7 +2,8 @@
 
 Wing and Gong's search as Lowe made it. Calls and returns stand in a list, by time. An operation can
 come next if its call stands before the first return that is left; it is then taken out of the list
-with its return, and put back when that turns out to lead nowhere. What was reached once is not
+with its return, and put back when that turns out to lead nowhere. (At one time calls stand before
+returns: intervals are closed, and what meets is concurrent.) What was reached once is not
 tried again: where the first return is the same, the operations beyond it that were taken are the
 same (a bit a slot; a slot is one operation's from its call to its return) and the state is the
 same, what can follow is the same.
@@ -29,6 +30,7 @@ linearizability".
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import islice
 from sys import getsizeof
 from typing import Final, Self
@@ -36,7 +38,6 @@ from typing import Final, Self
 from checkers.linearizability.budget import Meter
 from checkers.linearizability.operations import Effect, Operation
 from checkers.linearizability.sequential import Sequential, State, Step
-from checkers.linearizability.timeline import Timeline, pieces
 
 __all__ = ["Stuck", "stuck"]
 
@@ -45,6 +46,60 @@ _TICK: Final = 1000
 _CONFIGURATION_BYTES: Final = 400
 """The memory of one visited configuration, without its state: measured, rounded up."""
 _STATES_MAX: Final = 5
+_HEAD: Final = 0
+
+
+class _Timeline:
+    """Operations by number, each in the list with its call and its return, or taken out of it."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self.operations = operations
+        self.taken = 0
+        """One bit a slot, turned whenever an operation of the slot is taken or put back: of those
+        that are not over at the first return left, it tells which are taken."""
+        count = len(operations)
+        moments = sorted(
+            [(one.call, False, number) for number, one in enumerate(operations)]
+            + [(one.end, True, number) for number, one in enumerate(operations)]
+        )
+        self._slot_bits = _slot_bits(moments, count)
+        # Entry 0 is the head and the last one the end; `_number` is negative for returns.
+        self._number = [0, *(~n if is_return else n for _, is_return, n in moments), -1]
+        self._next = list(range(1, 2 * count + 3))
+        self._previous = list(range(-1, 2 * count + 1))
+        self._calls = [0] * count
+        self._returns = [0] * count
+        for entry, (_, is_return, number) in enumerate(moments, start=1):
+            (self._returns if is_return else self._calls)[number] = entry
+
+    def open(self) -> list[int]:
+        """Return the operations that can be next: those called before the first remaining return.
+
+        The one of that return comes first. Empty once all are taken.
+        """
+        found: list[int] = []
+        entry = self._next[_HEAD]
+        while (number := self._number[entry]) >= 0:
+            found.append(number)
+            entry = self._next[entry]
+        if found:
+            found.remove(~number)
+            found.insert(0, ~number)
+        return found
+
+    def take(self, number: int) -> None:
+        """Take an operation out of the list."""
+        self.taken ^= self._slot_bits[number]
+        for entry in (self._calls[number], self._returns[number]):
+            before, after = self._previous[entry], self._next[entry]
+            self._next[before], self._previous[after] = after, before
+
+    def put_back(self, number: int) -> None:
+        """Undo the last `take` that is not undone, which was of this operation."""
+        self.taken ^= self._slot_bits[number]
+        for entry in (self._returns[number], self._calls[number]):
+            before, after = self._previous[entry], self._next[entry]
+            self._next[before], self._previous[after] = entry, entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +115,6 @@ class Stuck:
 
 _Configuration = tuple[State, int]
 """Between pieces: the state, and which of the operations that may have happened did, as bits."""
-
 _Move = tuple[int, State, int]
 """An operation of a piece by number (-1: one that may have happened), and what is there then."""
 
@@ -130,7 +184,7 @@ def stuck(
     Operations are by call. Raises OverBudgetError if the meter runs out first.
     """
     search = _Search(
-        pieces=pieces([one for one in operations if one.effect is not Effect.MAY]),
+        pieces=_pieces([one for one in operations if one.effect is not Effect.MAY]),
         optional=_optional(operations),
         model=model,
         meter=meter,
@@ -219,7 +273,7 @@ class _Seen:
 
 def _ends(search: _Search, number: int, start: _Configuration) -> Iterator[_Configuration | None]:
     """Yield each end of a piece once, and None now and then, so that the caller can stop."""
-    timeline = Timeline(search.pieces[number])
+    timeline = _Timeline(search.pieces[number])
     frames: list[_Frame] = []
     move: _Move | None = (-1, *start)
     with _Seen(search.meter) as seen:
@@ -241,7 +295,7 @@ def _ends(search: _Search, number: int, start: _Configuration) -> Iterator[_Conf
             move = _next_move(timeline, frames)
 
 
-def _settled(timeline: Timeline, state: State, step: Step) -> list[int]:
+def _settled(timeline: _Timeline, state: State, step: Step) -> list[int]:
     """Take every answer that fits the state as it is, and those that stand behind them."""
     settled: list[int] = []
     count = -1
@@ -256,7 +310,7 @@ def _settled(timeline: Timeline, state: State, step: Step) -> list[int]:
 
 
 def _choices(
-    search: _Search, timeline: Timeline, ready: Sequence[int], state: State, used: int
+    search: _Search, timeline: _Timeline, ready: Sequence[int], state: State, used: int
 ) -> Iterator[_Move]:
     """Yield the moves that can come next; those that must precede the first return come first."""
     moves = [
@@ -282,7 +336,7 @@ def _fits_any(search: _Search, state: State, waiting: Sequence[Operation]) -> bo
     return any(search.model.step(state, one) == state for one in waiting)
 
 
-def _next_move(timeline: Timeline, frames: list[_Frame]) -> _Move | None:
+def _next_move(timeline: _Timeline, frames: list[_Frame]) -> _Move | None:
     """Return the next choice that is left; what led only to the ends of choices is put back."""
     while frames:
         move = next(frames[-1].choices, None)
@@ -293,3 +347,31 @@ def _next_move(timeline: Timeline, frames: list[_Frame]) -> _Move | None:
         for number in reversed(frames.pop().taken):
             timeline.put_back(number)
     return None
+
+
+def _pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
+    """Return these operations, ordered by call, cut wherever all returned before the next call."""
+    cut: list[list[Operation]] = []
+    latest_end = 0
+    for one in operations:
+        if not cut or one.call > latest_end:
+            cut.append([])
+        cut[-1].append(one)
+        latest_end = max(latest_end, one.end)
+    return cut
+
+
+def _slot_bits(moments: Sequence[tuple[int, bool, int]], count: int) -> list[int]:
+    """Return the bit of each operation; no two that are open at once have the same."""
+    bits = [0] * count
+    free: list[int] = []
+    slot_count = 0
+    for _, is_return, number in moments:
+        if is_return:
+            heappush(free, bits[number])
+            continue
+        if not free:
+            heappush(free, 1 << slot_count)
+            slot_count += 1
+        bits[number] = heappop(free)
+    return bits

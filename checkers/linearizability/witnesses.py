@@ -19,7 +19,7 @@ from checkers.linearizability.operations import FS
 from checkers.rows import FAIL, OK
 from history.models import Model
 
-__all__ = ["SOUGHT_COLUMNS", "Found", "merged", "sought"]
+__all__ = ["SOUGHT_COLUMNS", "FoundWitnesses", "merged", "sought"]
 
 SOUGHT_COLUMNS: Final = ("index", "process", *COLUMNS)
 """The columns of MODEL_OPERATIONS that are read to find and to show witnesses."""
@@ -27,7 +27,7 @@ SOUGHT_COLUMNS: Final = ("index", "process", *COLUMNS)
 _KEPT: Final = 2
 """The most operations kept for one witness: a version made twice has two."""
 
-Found = Mapping[Witness, tuple[tuple[int, Mapping[str, Any]], ...]]
+FoundWitnesses = Mapping[Witness, tuple[tuple[int, Mapping[str, Any]], ...]]
 """The operations found for each witness: the distance of each, and its row; the nearest first."""
 
 
@@ -44,7 +44,7 @@ class _Roles:
     refused: NDArray[np.bool_]
 
 
-def sought(rows: pa.Table, model: Model, witnesses: Iterable[Witness]) -> Found:
+def sought(rows: pa.Table, model: Model, witnesses: Iterable[Witness]) -> FoundWitnesses:
     """Return the witnesses that are among these rows: `SOUGHT_COLUMNS` of MODEL_OPERATIONS."""
     roles = _roles(model_rows(rows, model), model)
     found = {}
@@ -58,7 +58,7 @@ def sought(rows: pa.Table, model: Model, witnesses: Iterable[Witness]) -> Found:
     return found
 
 
-def merged(parts: Iterable[Found]) -> Found:
+def merged(parts: Iterable[FoundWitnesses]) -> FoundWitnesses:
     """Return the witnesses that were found in several places as one result."""
     found: dict[Witness, tuple[tuple[int, Mapping[str, Any]], ...]] = {}
     for part in parts:

@@ -1,28 +1,41 @@
-"""The checks of znodes, as a group of the checker."""
+"""The checks of znodes, as a group of the checker.
 
-from collections.abc import Iterable, Sequence
+The unit is a znode: its operations are in one file, and a task holds one file. What a kernel cannot
+understand costs its znode the answer, and no other.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Final
 
 import pyarrow as pa
 
+from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import Entry, Kind, Strength
-from checkers.finding_rows import findings_table
+from checkers.finding_rows import findings_table, found_row, unknown_row
 from checkers.grounds.fault_kinds import figures_of, kinds_of_run
 from checkers.grounds.grounds import fault_windows, without_effect
+from checkers.grounds.operations import FaultWindow
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.rows import OPEN_NS
-from checkers.runner.tables import load_faults
+from checkers.runner.tables import SealedFile, load_faults, rows_in
 from checkers.runner.tasks import TaskResult
 from checkers.verdict import CheckResult, Validity
 from checkers.whole_operations import whole_operations
 from checkers.znodes import linearizable, lost_writes, sessions, stale_reads, zxids
-from checkers.znodes.files import TABLE, FileWork, Tally, over_all
-from checkers.znodes.stale_reads import Disturbance
+from checkers.znodes.linearizable import found_of, judgement
+from checkers.znodes.lost_writes import lost_writes as lost_writes_of
+from checkers.znodes.operations import ZnodeOperation, znodes_of
+from checkers.znodes.sessions import sessions_that_went_back
+from checkers.znodes.stale_reads import Disturbance, stale_sync_reads
+from checkers.znodes.zxids import zxids_out_of_order
 from history.manifest import Manifest
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "Tally"]
 
 _GUIDE: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees"
 _TIME: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#sc_timeInZk"
@@ -30,6 +43,23 @@ _INTERNALS: Final = (
     "https://zookeeper.apache.org/doc/current/zookeeperInternals.html#sc_consistency"
 )
 _WANTED: Final = ("create", "set", "cas", "delete", "read", "sync-read", "final-read")
+_TABLE: Final = "znode_operations"
+_SHORTEST_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The operations of a file, counted."""
+
+    row_count: int
+    first_index: int | None
+    last_index: int | None
+    ok: Mapping[str, int] = field(default_factory=dict)
+    """The ok operations, by f."""
+    served: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The ok writes ("write") and sync reads ("read") that were called during a kind of fault, by
+    the kind and what they are."""
+
 
 WHOLE: Final = Entry(
     id="Z0",
@@ -41,7 +71,7 @@ WHOLE: Final = Entry(
     meaning="Otherwise a state that no recorded operation made may have been made by a lost one.",
     case="an operation",
     source="history/schema.py, ZNODE_OPERATIONS",
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 EVIDENCE: Final = Entry(
     id="Z1",
@@ -57,7 +87,7 @@ EVIDENCE: Final = Entry(
     case="something that has to be there: operations of each function, and writes and reads during "
     "each kind of fault",
     source="Jepsen, checker `stats`",
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 WRITES: Final = Entry(
     id="Z2",
@@ -76,7 +106,7 @@ WRITES: Final = Entry(
     source=f"ZooKeeper Internals, Consistency Guarantees: writes are linearizable, {_INTERNALS}; "
     f"Programmer's Guide, Reliability, {_GUIDE}; Herlihy, Wing 1990",
     rests_on=(WHOLE.name,),
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 LOST: Final = Entry(
     id="Z3",
@@ -91,7 +121,7 @@ LOST: Final = Entry(
     case="an acknowledged change before a final read of its znode",
     source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Reliability, {_GUIDE}",
     rests_on=(WHOLE.name,),
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 STALE: Final = Entry(
     id="Z4",
@@ -109,7 +139,7 @@ STALE: Final = Entry(
     allowed_if="a fault was in effect during the read, or up to 10 s before it: two servers may "
     "then take themselves for the leader",
     rests_on=(WHOLE.name,),
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 WENT_BACK: Final = Entry(
     id="Z5",
@@ -124,7 +154,7 @@ WENT_BACK: Final = Entry(
     case="an ok read of a session that had been told of a change",
     source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Single System Image, {_GUIDE}",
     rests_on=(WHOLE.name,),
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 ORDER: Final = Entry(
     id="Z6",
@@ -142,25 +172,25 @@ ORDER: Final = Entry(
     f"the smaller one happened before, {_TIME}; Consistency Guarantees, Sequential Consistency, "
     f"{_GUIDE}",
     rests_on=(WHOLE.name,),
-    needs=(TABLE,),
+    needs=(_TABLE,),
 )
 _OF_FILES: Final = (WRITES, LOST, STALE)
 _OVER_ALL: Final = (WENT_BACK, ORDER)
 
 
 def _answer(question: Question) -> GroupAnswers:
-    files = tuple(question.file(TABLE, bucket=bucket) for bucket in range(RECORD_BUCKET_COUNT))
+    files = tuple(question.file(_TABLE, bucket=bucket) for bucket in range(RECORD_BUCKET_COUNT))
     faults = load_faults(question.run)
-    work = FileWork(broken=_broken(faults), windows=fault_windows(faults))
+    work = _FileWork(broken=_broken(faults), windows=fault_windows(faults))
     answers = question.each_file(files, work)
-    of_all = question.each((files,), over_all)
+    of_all = question.each((files,), _over_all)
     read = [one.content for one in answers if one.content is not None]
     tallies = [one.tally for one in read]
     unreadable = _failures(answers)
     whole = whole_operations(WHOLE.name, tallies, unreadable)
     rows = [row for one in read for row in one.rows]
     rows += [row for one in of_all for row in one.content or ()]
-    findings = findings_table([row | {"path": TABLE} for row in rows])
+    findings = findings_table([row | {"path": _TABLE} for row in rows])
     results = [whole, _evidence(question.manifest, faults, tallies)]
     for entry in (*_OF_FILES, *_OVER_ALL):
         failures = _failures(of_all) if entry in _OVER_ALL else unreadable
@@ -233,3 +263,107 @@ CHECKS: Final = (
         answer=_answer,
     ),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileFindings:
+    """The findings of one task, about the znodes of a file."""
+
+    rows: list[dict[str, Any]]
+    """FINDINGS but their paths."""
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileWork:
+    """The work."""
+
+    broken: Sequence[Disturbance]
+    """When something was broken, from the begin of each fault on."""
+    windows: Sequence[FaultWindow]
+    """When faults were in effect."""
+
+    def __call__(self, file: SealedFile) -> _FileFindings:
+        """Judge the znodes of a file. Raises HarnessError, naming it, if it cannot be read."""
+        table = rows_in(file, _TABLE)
+        rows = [row for key, part in _by_key(table) for row in self._of_key(key, part)]
+        return _FileFindings(rows=rows, tally=self._tally(table))
+
+    def _of_key(self, key: str, part: pa.Table) -> Iterator[dict[str, Any]]:
+        names = (linearizable.NAME, stale_reads.NAME, lost_writes.NAME)
+        started = perf_counter()
+        try:
+            found = self._found(key, znodes_of(part))
+        except Exception as error:  # noqa: BLE001  # one znode must not silence the others
+            reason = f"the check crashed on {key}: {type(error).__name__}: {error}"
+            rows = [unknown_row(name, reason, seconds=0.0) for name in names]
+        else:
+            rows = [found_row(name, one) for name, one in zip(names, found, strict=True)]
+        seconds = (perf_counter() - started) / len(names)
+        for row in rows:
+            yield row | {"key": key, "seconds": seconds}
+
+    def _found(self, key: str, operations: Sequence[ZnodeOperation]) -> tuple[Found, ...]:
+        judged = judgement(operations)
+        return (
+            found_of(key, judged),
+            stale_sync_reads(key, operations, judged, self.broken),
+            lost_writes_of(key, operations),
+        )
+
+    def _tally(self, table: pa.Table) -> Tally:
+        ok: Counter[str] = Counter()
+        served: Counter[tuple[str, str]] = Counter()
+        columns = [table[name].to_pylist() for name in ("f", "outcome", "call_ns", "index")]
+        for f, outcome, call, _ in zip(*columns, strict=True):
+            if outcome != "ok":
+                continue
+            ok[f] += 1
+            what = "read" if f == "sync-read" else "" if f.endswith("read") else "write"
+            for kind in {one.kind for one in self.windows if _covers(one, call)} if what else ():
+                served[kind, what] += 1
+        indices = columns[-1]
+        return Tally(
+            row_count=len(indices),
+            first_index=min(indices, default=None),
+            last_index=max(indices, default=None),
+            ok=dict(ok),
+            served=dict(served),
+        )
+
+
+def _covers(window: FaultWindow, call: int) -> bool:
+    """Return whether something was called during a fault, which lasts a second at least."""
+    return window.effect_ns <= call <= max(window.end_ns, window.effect_ns + _SHORTEST_NS)
+
+
+def _over_all(files: Sequence[SealedFile]) -> list[dict[str, Any]]:
+    """Judge the zxids and the sessions, over all znodes: FINDINGS but their paths.
+
+    A task holds the history: a session uses every znode. Raises HarnessError, naming the file, if
+    one cannot be read.
+    """
+    tables = ((key, part) for file in files for key, part in _by_key(rows_in(file, _TABLE)))
+    by_key = {key: znodes_of(part) for key, part in tables}
+    ordered = zxids_out_of_order(by_key)
+    went_back = sessions_that_went_back(by_key, doubt=_doubt(found for _, found in ordered))
+    return [
+        found_row(name, found) | {"key": key, "seconds": 0.0}
+        for name, findings in ((zxids.NAME, ordered), (sessions.NAME, went_back))
+        for key, found in findings
+    ]
+
+
+def _doubt(ordered: Iterable[Found]) -> str:
+    wrong = next((found for found in ordered if found.never_count), None)
+    return "" if wrong is None else f"zxids are no order: {wrong.table['detail'][0].as_py()}"
+
+
+def _by_key(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each znode with its rows; those of one follow each other."""
+    keys = table["key"].to_pylist()
+    start = 0
+    for end in range(1, len(keys) + 1):
+        if end == len(keys) or keys[end] != keys[start]:
+            yield keys[start], table.slice(start, end - start)
+            start = end

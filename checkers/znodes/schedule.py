@@ -16,7 +16,7 @@ version e of every life.
 All of these are closed under taking the later of two schedules, moment by moment (`versioned` has
 the argument for stretches of one state; it holds for any). So there is a latest schedule of upper
 bounds and refusals, and the operations fit exactly if it keeps the lower bounds, and if each state
-has a maker that was called by its latest moment (`makers`).
+has a maker that was called by its latest moment (`linearizable`).
 
 **What is not shown.** Versions and lives that no answer shows can only have been made by crashed
 operations whose values no read found. They can explain a refusal and nothing else: of a create, an

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.linearizability.budget import Budget, OverBudgetError
-from checkers.linearizability.minimal import minimal
+from checkers.linearizability.searched import minimal
 
 AMPLE = Budget(seconds=60.0, bytes=1 << 30)
 NO_TIME = Budget(seconds=-1.0, bytes=1 << 30)

@@ -16,9 +16,9 @@ from small_versions import Op, drawn, table
 
 from checkers.anomaly import Found, none
 from checkers.linearizability.budget import Budget
+from checkers.linearizability.group import Sweep
 from checkers.linearizability.model_files import outline
 from checkers.linearizability.slabs import Part, cuts
-from checkers.linearizability.sweep import Sweep
 from checkers.linearizability.tasks import Keys, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
 from checkers.runner.tables import SealedFile

@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from checkers.grounds.fault_kinds import kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
-from checkers.znodes.files import Tally
-from checkers.znodes.group import _evidence
+from checkers.znodes.group import Tally, _evidence
 from history.manifest import Manifest, Promises, RunState
 from history.schema import FAULTS
 

@@ -17,8 +17,7 @@ from znode_histories import (
     znodes,
 )
 
-from checkers.znodes.linearizable import found_of, judgement
-from checkers.znodes.makers import unseen_of
+from checkers.znodes.linearizable import found_of, judgement, unseen_of
 
 FINAL = frozenset({"final-read"})
 
