@@ -1,5 +1,7 @@
 """The tables of the cluster, sealed: from journals of rows, or from files that a witness wrote.
 
+Of the harness's own journals, events of faults are put together, and samples stand as they are.
+
 A table that was not recorded exists and is empty; the manifest's `recorded` tells the difference.
 Where a node's metadata offset was told by its heartbeats, the tape has it: `metadata_offsets` is
 completed from there.
@@ -23,10 +25,10 @@ import pyarrow.parquet as pq
 from history.cluster_schema import CLUSTER_TABLES, METADATA_OFFSETS, WIRE
 from history.failure import HarnessError
 from history.journal import journal_lines, journal_path, journal_paths
-from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES, TABLES
 from history.table_file import TableFile
 
-__all__ = ["numbered_rows", "write_cluster_tables"]
+__all__ = ["fault_table", "numbered_rows", "sample_tables", "write_cluster_tables"]
 
 _BATCH_ROWS: Final = 1 << 16
 _NUMBERED: Final = {
@@ -49,6 +51,7 @@ _OPEN: Final[dict[str, dict[str, Any]]] = {
 }
 
 _Rows = list[dict[str, Any]]
+_NOTED: Final = {"effect": ("effect_ns", "evidence"), "end": ("end_ns", "heal_evidence")}
 
 
 def write_cluster_tables(raw: Path, history: Path) -> None:
@@ -227,3 +230,47 @@ def _columns(table: str) -> tuple[set[str], set[str]]:
     numbered = {_NUMBERED[table][0]}
     required = {field.name for field in schema if not field.nullable}
     return set(schema.names) - numbered, required - numbered
+
+
+def fault_table(journal: Path) -> pa.Table:
+    """Return the faults, in the order in which they began; of an absent journal, none.
+
+    Raises HarnessError, naming file and line, for an event that makes no sense.
+    """
+    faults: list[dict[str, Any]] = []
+    for number, line in enumerate(journal_lines(journal), start=1):
+        try:
+            _apply(line, faults)
+        except (KeyError, IndexError, TypeError) as error:
+            raise HarnessError(f"{journal}:{number} is not an event of a fault: {line}") from error
+    return pa.Table.from_pylist(faults, schema=FAULTS)
+
+
+def sample_tables(journal: Path) -> Iterator[pa.Table]:
+    """Yield the samples in the order in which they were taken, a bounded number at a time.
+
+    Raises HarnessError, naming file and line, for a line that is no sample.
+    """
+    rows = _samples(journal)
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        yield pa.Table.from_pylist(batch, schema=SAMPLES)
+
+
+def _apply(line: dict[str, Any], faults: list[dict[str, Any]]) -> None:
+    if line["event"] == "begin":
+        begun = {"begin_ns": line["time_ns"], "index": len(faults)}
+        said = {name: line[name] for name in ("fault", "targets")}
+        faults.append(begun | said | {"kind": line.get("kind")})
+        return
+    time_name, words_name = _NOTED[line["event"]]
+    fault = faults[line["index"]]
+    # The first time counts.
+    fault.setdefault(time_name, line["time_ns"])
+    fault.setdefault(words_name, line["evidence"])
+
+
+def _samples(journal: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(journal_lines(journal), start=1):
+        if set(line) != set(SAMPLES.names):
+            raise HarnessError(f"{journal}:{number} is not a sample: {line}")
+        yield line

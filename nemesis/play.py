@@ -5,6 +5,11 @@ the cluster lacks, and steps that contradict an earlier one (wiping a node that 
 no rule holds) are refused with the path to the step. A random nemesis writes the play that it
 performed in the same words, so that it can be replayed.
 
+Each verb says what has to hold before it and what holds after (`nemesis.verbs.course`). The steps
+of a loop are followed twice: what holds the second time holds every time. Of a choice each option
+is followed, and what only some of them did is uncertain afterwards. So is whatever a step names
+that cannot be read or cannot follow, so that one mistake is not found again in later steps.
+
 A step is a mapping of one word and its operand, with optional modifiers:
 
     - kill: leader of t-0             # an act: kill stop start pause resume wipe cut_power …
@@ -37,13 +42,13 @@ from dataclasses import replace
 
 from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
-from nemesis.continuity import refuse_contradictions
-from nemesis.steps import Choose, Gap, Play, Repeat, Step
+from nemesis.steps import Choose, Gap, Play, Repeat, Step, starts_clients
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import VERBS, verb_of
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, duration_text
 
-__all__ = ["Play", "Stage", "Step", "parse_play", "step_data", "step_word"]
+__all__ = ["Play", "Stage", "Step", "parse_play", "refuse_contradictions", "step_data", "step_word"]
 
 _BLOCKS: Mapping[str, tuple[str, ...]] = {"repeat": ("steps",), "choose": ()}
 """The words that hold steps, with their modifiers."""
@@ -167,3 +172,52 @@ def _choose(written: Written) -> Choose:
             found.append(_parse_steps(option, written.stage))
     mistakes.refuse()
     return Choose(options=tuple(found))
+
+
+def refuse_contradictions(play: Play, stage: Stage) -> None:
+    """Raise SpecError with the paths to the steps that cannot follow on those before them."""
+    course = PlayCourse.at_the_start(stage)
+    course.clients_wait = starts_clients(play)
+    _follow_all(play, course)
+
+
+def _follow_all(play: Play, course: PlayCourse) -> None:
+    mistakes = Mistakes()
+    for index, step in enumerate(play):
+        with mistakes.below(index):
+            _follow(step, course)
+    mistakes.refuse()
+
+
+def _follow(step: Step, course: PlayCourse) -> None:
+    match step:
+        case Gap(written=written):
+            course.doubt(written)
+        case Repeat(steps=steps, times=times):
+            _follow_loop(steps, times, course)
+        case Choose(options=options):
+            _follow_choice(options, course)
+        case _:
+            verb = verb_of(step)
+            try:
+                verb.follow(step, course)
+            except SpecError:
+                course.doubt(verb.data(step))
+                raise
+
+
+def _follow_loop(steps: Play, times: int, course: PlayCourse) -> None:
+    mistakes = Mistakes()
+    for _ in range(min(times, 2)):
+        with mistakes.below("steps"):
+            _follow_all(steps, course)
+    mistakes.refuse()
+
+
+def _follow_choice(options: tuple[Play, ...], course: PlayCourse) -> None:
+    mistakes, ways = Mistakes(), []
+    for number, option in enumerate(options):
+        ways.append(course.copy())
+        with mistakes.below("choose", number):
+            _follow_all(option, ways[-1])
+    mistakes.refuse_after(lambda: course.join(ways))

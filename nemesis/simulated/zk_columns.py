@@ -1,6 +1,6 @@
 """The columns of the messages that only the ZooKeeper generation has, in Kafka's words.
 
-As `nemesis.wire.decoding.old_controllers` and `draft` read the frames of processes. The partition
+As `nemesis.wire.decoding.brokers` reads the frames of processes. The partition
 epoch is the version of the partition's znode.
 """
 

@@ -9,9 +9,7 @@ from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frames import Header, read_correlation_id, read_request_header
 from nemesis.wire.rules import Link
 from nemesis.wire.tape import taped_apis
-from nemesis.wire.zookeeper.client_port import ClientPort
-from nemesis.wire.zookeeper.election_port import ElectionPort
-from nemesis.wire.zookeeper.quorum_port import QuorumPort
+from nemesis.wire.zookeeper.ports import ClientPort, ElectionPort, QuorumPort
 
 __all__ = ["FrameReader", "reader_of"]
 

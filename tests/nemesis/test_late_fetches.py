@@ -9,9 +9,8 @@ from clusters.reference.nodes.rules import Rules
 from clusters.stage import Stage
 from harness.trials.plan import Storm, drawn_plan
 from harness.trials.trial import run_trial
-from nemesis.continuity import refuse_contradictions
 from nemesis.late_fetches import drawn_late_fetch
-from nemesis.play import parse_play, step_data
+from nemesis.play import parse_play, refuse_contradictions, step_data
 from nemesis.steps import Play
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.rule import Lay

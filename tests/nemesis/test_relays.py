@@ -7,8 +7,7 @@ import pytest
 
 from clusters.port import NodeName
 from clusters.stage import Stage
-from nemesis.continuity import refuse_contradictions
-from nemesis.play import parse_play, step_data, step_word
+from nemesis.play import parse_play, refuse_contradictions, step_data, step_word
 from nemesis.relays import drawn_relay
 from nemesis.steps import Play
 from nemesis.verbs.lift import Lift

@@ -6,8 +6,7 @@ import pytest
 
 from clusters.port import NodeName
 from clusters.stage import Stage
-from nemesis.continuity import refuse_contradictions
-from nemesis.play import parse_play, step_data
+from nemesis.play import parse_play, refuse_contradictions, step_data
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.kill import Kill

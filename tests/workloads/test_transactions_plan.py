@@ -9,7 +9,7 @@ from workloads.clients.config import ClientConfig, ConsumerConfig
 from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import TransactorConfig, read_as, write_as
-from workloads.transactions_plan import TransactionsPlan
+from workloads.transactions import TransactionsPlan
 from workloads.transactions_spec import Client, TransactionsSpec
 
 JAVA = JavaProgram(executable="java", class_path="a.jar")

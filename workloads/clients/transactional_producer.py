@@ -18,11 +18,10 @@ from history.poll_recorder import PollRecorder
 from history.send_recorder import SendRecorder
 from workloads.clients.intake import Intake
 from workloads.clients.java_gateway import JavaVirtualMachine
-from workloads.clients.java_transactions import JavaTransactions
 from workloads.clients.shutdown import pause, stop_on_sigterm
 from workloads.clients.transactional_client import Transacts
 from workloads.clients.transactional_config import TransactorConfig, read_as
-from workloads.clients.transactional_librdkafka import LibrdkafkaTransactions
+from workloads.clients.transactional_libraries import JavaTransactions, LibrdkafkaTransactions
 from workloads.clients.transactor import Ending, Transactor
 from workloads.generators.intents import Intents
 

@@ -1,17 +1,30 @@
 """The metadata workload in virtual time. See `workloads.port.Workload`.
 
-The spec is the real one's, and so are the tables.
+The spec is the real one's, and so are the tables. A reader describes topics and their settings,
+always through one broker. A read without an answer is on record, too, under what ended it: it
+claims nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.node_port.notes import READ_BEGAN, READ_METADATA
+from clusters.port import NodeName
 from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.deferred import ReadBook
+from clusters.reference.simulated.deferred import ReadBook, last_offset, metadata_items
+from clusters.simulation.world import WAKE
 from history.counts import ClientCounts, Counts
 from history.journal import EventJournal
 from history.manifest import Promises
@@ -20,12 +33,114 @@ from workloads.generators.topic_lives import TopicLives
 from workloads.kind import SimulatedSetup
 from workloads.metadata_spec import MetadataSpec
 from workloads.simulated.clients import Clients
-from workloads.simulated.metadata_reader import SimulatedMetadataReader
-from workloads.simulated.metadata_writer import SimulatedWriter
+from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING, SimulatedWriter
 
-__all__ = ["SimulatedMetadata", "build"]
+__all__ = ["SimulatedMetadata", "SimulatedMetadataReader", "build"]
 
 _CLIENT: Final = "metadata-0"
+_TOPIC: Final = 2
+_SILENT: Final = "REQUEST_TIMED_OUT"
+_BROKEN: Final = "NETWORK_EXCEPTION"
+
+
+class SimulatedMetadataReader:
+    """One logical client, with one read open at a time: topics and settings by turns."""
+
+    def __init__(
+        self,
+        process: int,
+        broker: int,
+        *,
+        node: NodeName,
+        names: Callable[[], Sequence[str]],
+        reads: ReadBook,
+        interval_ns: int,
+        timeout_ns: int,
+    ) -> None:
+        self._process = process
+        self._broker = broker
+        self._node = node
+        self._names = names
+        self._reads = reads
+        self._interval_ns = interval_ns
+        self._timeout_ns = timeout_ns
+        self._correlation = 0
+        self._open: tuple[int, Sequence[str]] | None = None
+        """The time at which the open read was called, and the names that it reads."""
+        self._due_ns: int | None = None
+        self._stopping = False
+
+    @property
+    def idle(self) -> bool:
+        """Return whether it is told to stop, and has nothing open."""
+        return self._stopping and self._open is None
+
+    def stop(self) -> None:
+        """Read no more."""
+        self._stopping = True
+
+    def give_up(self) -> None:
+        """Leave out a read that is open."""
+
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take an event of the world."""
+        if kind in (TICK, START):
+            self._tick(now, effects)
+        elif self._open is None or message.correlation != self._correlation:
+            return  # given up
+        elif kind == MetadataResponse.kind:
+            self._end(now, metadata_items(message), end_offset=message.metadata_offset)
+            number = self._process << 32 | self._correlation
+            offset = message.metadata_offset
+            effects.append((NOTE, READ_METADATA, number, self._broker, offset))
+        elif kind == DescribeConfigsResponse.kind:
+            items = tuple(map(_settings_item, message.resources))
+            self._end(now, items, end_offset=message.metadata_offset)
+        elif kind == UNREACHABLE:
+            self._fail(now, _BROKEN)
+
+    def _tick(self, now: int, effects: Effects) -> None:
+        if self._due_ns is None:
+            self._due_ns = now + self._process * self._interval_ns // 7 % self._interval_ns
+        if self._open is not None and now >= self._open[0] + self._timeout_ns:
+            self._fail(now, _SILENT)
+        if self._open is None and not self._stopping and now >= self._due_ns:
+            self._read(now, effects)
+            self._due_ns = max(self._due_ns + self._interval_ns, now)
+        effects.append((WAKE, max(self._due_ns, now + self._interval_ns // 4)))
+
+    def _read(self, now: int, effects: Effects) -> None:
+        names = tuple(self._names())
+        if not names:
+            return
+        self._correlation += 1
+        self._open = (now, names)
+        request: MetadataRequest | DescribeConfigsRequest
+        if self._correlation % 2:
+            request = MetadataRequest(self._correlation, tuple((name, -1) for name in names))
+            number = self._process << 32 | self._correlation
+            effects.append((NOTE, READ_BEGAN, number))
+        else:
+            wanted = tuple((_TOPIC, name, (COUNTER_SETTING,)) for name in names)
+            request = DescribeConfigsRequest(self._correlation, wanted)
+        effects.append((SEND, self._broker, request))
+
+    def _fail(self, now: int, error: str) -> None:
+        assert self._open is not None
+        self._end(now, tuple({"topic": name, "error": error} for name in self._open[1]))
+
+    def _end(self, now: int, items: Sequence[dict[str, Any]], *, end_offset: int = -1) -> None:
+        assert self._open is not None
+        call_ns, _ = self._open
+        self._open = None
+        self._reads.add(
+            self._process,
+            self._node,
+            call_ns=call_ns,
+            return_ns=now,
+            items=items,
+            metadata_offset=last_offset(end_offset),
+        )
 
 
 class SimulatedMetadata:
@@ -152,3 +267,15 @@ def build(spec: MetadataSpec, setup: SimulatedSetup) -> SimulatedMetadata:
         seed=setup.seed,
         first_process=setup.first_process,
     )
+
+
+def _settings_item(
+    resource: tuple[int, str, int, Sequence[tuple[str, str, bool]]],
+) -> dict[str, Any]:
+    """Return the item of a topic's settings; `config_value` is the counter, if they have one."""
+    _, name, error, settings = resource
+    item: dict[str, Any] = {"topic": name, "error": Error(error).name}
+    for setting, value, _ in settings:
+        if setting == COUNTER_SETTING and value.isdigit() and int(value) >= COUNTER_BASE:
+            item["config_value"] = int(value) - COUNTER_BASE
+    return item

@@ -21,10 +21,9 @@ from history.send_recorder import SendRecorder
 from workloads.kind import SimulatedSetup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.simulated.clients import Clients
-from workloads.simulated.consumer import ConsumerPlan, SimulatedConsumer
-from workloads.simulated.final_reader import SimulatedReader
 from workloads.simulated.polls import CountedPolls, Polls, RecordedPolls
 from workloads.simulated.producer import ProducerPlan, SimulatedProducer
+from workloads.simulated.readers import ConsumerPlan, SimulatedConsumer, SimulatedReader
 from workloads.simulated.sends import CountedSends, RecordedSends, Sends
 
 __all__ = ["Recorders", "SimulatedProducePoll", "build", "counted", "recorded"]

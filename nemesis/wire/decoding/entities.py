@@ -25,11 +25,8 @@ from nemesis.wire.apis import API_KEYS, API_VERSIONS
 from nemesis.wire.decoding import (
     brokers,
     clients,
-    draft,
-    old_controllers,
     quorum,
     reference,
-    transactions,
 )
 from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.frames import Header
@@ -80,9 +77,6 @@ _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
     **brokers.EXTRACTORS,
     **quorum.EXTRACTORS,
     **clients.EXTRACTORS,
-    **transactions.EXTRACTORS,
-    **old_controllers.EXTRACTORS,
-    **draft.EXTRACTORS,
 }
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()

@@ -1,24 +1,76 @@
-"""The content of ZooKeeper's messages as columns of the table `wire`; a multi has items."""
+"""The content of ZooKeeper's messages as columns of the table `wire`; a multi has items.
+
+Most operations of requests and transactions begin with a path. A multi has an operation for each
+item. Sources: `zookeeper.jute` (`proto`, `txn`), `MultiOperationRecord`, `MultiResponse`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from clusters.link_protocol import LinkProtocol
 from clusters.protocol.jute import JuteReader
+from clusters.protocol.zookeeper_transactions import (
+    Change,
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    OpenSession,
+    Refusal,
+    SetAcl,
+    SetData,
+    decoded_transaction,
+)
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
-from nemesis.wire.zookeeper.messages import NAMES, protocol_of, type_of
-from nemesis.wire.zookeeper.records import (
-    Items,
-    answer_columns,
-    changes,
-    error_name,
-    operation,
-)
+from nemesis.wire.zookeeper.messages import CLIENT, NAMES, protocol_of, type_of
 
 __all__ = ["content"]
 
-Content = tuple[Mapping[str, Any], Items]
+_Items = list[dict[str, Any]]
+_NAMES: Final = {type_of(key): name for name, key in CLIENT.items()} | {-1: "error"}
+_CREATES: Final = ("create", "create2", "createContainer", "createTTL")
+_PATHLESS: Final = frozenset(
+    ("auth", "closeSession", "createSession", "ping", "reconfig", "sasl", "whoAmI", "error")
+)
+_FLAGS: Final = ("persistent", "ephemeral", "sequential", "ephemeral sequential", "container")
+_VERSION_IN_STAT: Final = 32
+_STAT_BYTES: Final = 68
+_ERRORS: Final = {
+    0: "NONE",
+    -1: "SYSTEMERROR",
+    -2: "RUNTIMEINCONSISTENCY",
+    -3: "DATAINCONSISTENCY",
+    -4: "CONNECTIONLOSS",
+    -5: "MARSHALLINGERROR",
+    -6: "UNIMPLEMENTED",
+    -7: "OPERATIONTIMEOUT",
+    -8: "BADARGUMENTS",
+    -13: "NEWCONFIGNOQUORUM",
+    -14: "RECONFIGINPROGRESS",
+    -100: "APIERROR",
+    -101: "NONODE",
+    -102: "NOAUTH",
+    -103: "BADVERSION",
+    -108: "NOCHILDRENFOREPHEMERALS",
+    -110: "NODEEXISTS",
+    -111: "NOTEMPTY",
+    -112: "SESSIONEXPIRED",
+    -113: "INVALIDCALLBACK",
+    -114: "INVALIDACL",
+    -115: "AUTHFAILED",
+    -118: "SESSIONMOVED",
+    -119: "NOTREADONLY",
+    -120: "EPHEMERALONLOCALSESSION",
+    -121: "NOWATCHER",
+    -122: "REQUESTTIMEOUT",
+    -123: "RECONFIGDISABLED",
+    -124: "SESSIONCLOSEDREQUIRESASLAUTH",
+    -125: "QUOTAEXCEEDED",
+    -127: "THROTTLEDOP",
+}
+
+Content = tuple[Mapping[str, Any], _Items]
 
 _LENGTH_BYTES: Final = 4
 _EVENTS: Final = {
@@ -56,7 +108,7 @@ def _request(name: str, header: Header, data: bytes) -> Content:
         seen, timeout_ms = reader.i64(), reader.i32()
         return {"zxid": seen, "detail": f"timeout {timeout_ms} ms"}, []
     reader.skip(2 * _LENGTH_BYTES)
-    return _told(name, operation(type_of(header.api_key), reader))
+    return _told(name, _operation(type_of(header.api_key), reader))
 
 
 def _answer(name: str, header: Header, data: bytes) -> Content:
@@ -72,10 +124,10 @@ def _answer(name: str, header: Header, data: bytes) -> Content:
     if name == "WatcherEvent":
         kind, _ = reader.i32(), reader.i32()
         return {"path": reader.text(), "detail": _EVENTS.get(kind, str(kind))}, []
-    columns = {"zxid": zxid, "error": error_name(code)}
+    columns = {"zxid": zxid, "error": _error_name(code)}
     if code and reader.ended:
         return columns, []
-    own, items = _told(name, answer_columns(type_of(header.api_key), reader))
+    own, items = _told(name, _answer_columns(type_of(header.api_key), reader))
     return {**columns, **own}, items
 
 
@@ -92,7 +144,7 @@ def _packet(name: str, data: bytes) -> Content:
     if not said:
         return columns, []
     if name in _TRANSACTIONS:
-        own, items = _told("", changes(said))
+        own, items = _told("", _changes(said))
     elif name in _PACKETS:
         own, items = _PACKETS[name](JuteReader(said))
     else:
@@ -102,7 +154,7 @@ def _packet(name: str, data: bytes) -> Content:
 
 def _forwarded(reader: JuteReader) -> Content:
     reader.skip(8 + 4)
-    return _told("", operation(reader.i32(), reader))
+    return _told("", _operation(reader.i32(), reader))
 
 
 def _learner(reader: JuteReader) -> Content:
@@ -148,9 +200,104 @@ def _election(name: str, data: bytes) -> Content:
     return columns if reader.ended else columns | {"leader_epoch": reader.i64()}, []
 
 
-def _told(name: str, items: Items) -> Content:
+def _told(name: str, items: _Items) -> Content:
     """Return one operation as columns of its own, several as items."""
     if len(items) != 1:
         return {}, items
     (only,) = items
     return {key: value for key, value in only.items() if (key, value) != ("detail", name)}, []
+
+
+def _error_name(code: int) -> str:
+    """Return the error as `KeeperException.Code` writes it; NONE for what it calls OK."""
+    return _ERRORS.get(code, f"ERROR {code}")
+
+
+def _operation(number: int, reader: JuteReader) -> _Items:
+    """Return the operations of a request of this type, each with its name in `detail`."""
+    name = _NAMES.get(number, "")
+    if name in ("multi", "multiRead"):
+        return _multi(reader, _operation)
+    found: dict[str, Any] = {"detail": name}
+    if name in ("setWatches", "setWatches2"):
+        return [found | {"zxid": reader.i64()}]
+    if name in _PATHLESS or not name:
+        return [found]
+    found["path"] = reader.text()
+    if name in ("setData", *_CREATES):
+        reader.buffer()
+    if name in ("setACL", *_CREATES):
+        _pass_acl(reader)
+    if name in ("setData", "setACL", "delete", "check"):
+        found["znode_version"] = reader.i32()
+    if name in _CREATES:
+        flags = reader.i32()
+        found["detail"] += f" {_FLAGS[flags]}" if 0 < flags < len(_FLAGS) else ""
+    return [found]
+
+
+def _changes(transaction: bytes) -> _Items:
+    """Return the changes of a transaction, each with its name in `detail`; raise JuteError."""
+    return [
+        {"detail": name, **_change_columns(change)}
+        for name, change in decoded_transaction(transaction).changes
+    ]
+
+
+def _answer_columns(number: int, reader: JuteReader) -> _Items:
+    """Return what a request of this type was granted: paths that were made, versions."""
+    name = _NAMES.get(number, "")
+    if name == "multi":
+        return _multi(reader, _result)
+    if name == "getData":
+        reader.buffer()
+    if name in ("getData", "setData", "setACL", "exists"):
+        return [{"znode_version": _stat_version(reader)}]
+    return [{"path": reader.text()}] if name in _CREATES else []
+
+
+def _change_columns(change: Change) -> dict[str, Any]:
+    match change:
+        case SetData() | SetAcl() | Check():
+            return {"path": change.path, "znode_version": change.version}
+        case Create() | Delete():
+            return {"path": change.path}
+        case Refusal():
+            return {"error": _error_name(change.error)}
+        case OpenSession() | CloseSession():
+            return {}
+
+
+def _multi(reader: JuteReader, part: Callable[[int, JuteReader], _Items]) -> _Items:
+    items: _Items = []
+    while True:
+        number, done, _ = reader.i32(), reader.flag(), reader.i32()
+        if done:
+            return items
+        items += part(number, reader)
+
+
+def _result(number: int, reader: JuteReader) -> _Items:
+    name = _NAMES.get(number, "")
+    found: dict[str, Any] = {"detail": name, "error": "NONE"}
+    if name == "error":
+        return [{"error": _error_name(reader.i32())}]
+    if name in _CREATES:
+        found["path"] = reader.text()
+    if name in ("setData", "setACL"):
+        found["znode_version"] = _stat_version(reader)
+    elif name in _CREATES and name != "create":
+        reader.skip(_STAT_BYTES)
+    return [found]
+
+
+def _stat_version(reader: JuteReader) -> int:
+    begin = reader.at
+    reader.skip(_VERSION_IN_STAT)
+    version = reader.i32()
+    reader.skip(begin + _STAT_BYTES - reader.at)
+    return version
+
+
+def _pass_acl(reader: JuteReader) -> None:
+    reader.vector(lambda: (reader.i32(), reader.text(), reader.text()))
