@@ -1,8 +1,10 @@
 """The checks of visibility as a group: each reads its tables whole, in a Spark task.
 
 Kafka promises that brokers catch up, and not when: without a promise of the run the checks are
-figures, and what was found is legal. A run may promise a greatest age; older reads are never
-allowed then. What was seen and could be compared is counted: without any, nothing was judged.
+figures, and what was found is legal. A run may promise a greatest age of every read, and one of
+reads that are called when nothing has been broken for a while: a broker that is cut off may be as
+old as it likes, and catches up when it is not. Older reads are never allowed then. What was seen
+and could be compared is counted: without any, nothing was judged.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,11 +21,10 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import Entry, Strength
 from checkers.facts import Tables
 from checkers.proof import Proof
-from checkers.quiet import quiet
+from checkers.quiet import Quiet, quiet
 from checkers.runner.tables import SealedFile, byte_count, load_faults, rows_in
 from checkers.runner.tasks import TaskResult
 from checkers.verdict import CheckResult, Validity
-from checkers.visibility.promise import Promise
 from checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
@@ -32,6 +33,7 @@ from checkers.visibility.stale import (
 )
 from history.cluster_schema import PARTITION_WRITES
 from history.failure import HarnessError
+from history.manifest import Promises
 
 __all__ = ["CHECKS"]
 
@@ -108,6 +110,48 @@ _EXAMPLES_MAX: Final = 5
 _NS_A_MS: Final = 1_000_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Promise:
+    """The promises of a run, and the times when nothing was broken in it."""
+
+    promises: Promises
+    calm: Quiet
+
+    def held(self, call_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return a mask of the reads, called at these times, that are held to any age."""
+        if self.promises.metadata_age_max_ms is not None:
+            return np.ones(len(call_ns), dtype=np.bool_)
+        if self.promises.metadata_settled_age_max_ms is not None:
+            return self.settled(call_ns)
+        return np.zeros(len(call_ns), dtype=np.bool_)
+
+    def settled(self, call_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return a mask of the times after a fault-free span as long as the run states."""
+        settle_ns = int(self.promises.metadata_settle_ms * _NS_A_MS)
+        settled: NDArray[np.bool_] = self.calm.since_ns(call_ns) <= call_ns - settle_ns
+        return settled
+
+    def broken(self, call_ns: NDArray[np.int64], known_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return a mask of reads that are too old. `known_ns`: when what they lack was known."""
+        ages_ns = call_ns - known_ns
+        too_old = np.zeros(len(ages_ns), dtype=np.bool_)
+        if (always_ms := self.promises.metadata_age_max_ms) is not None:
+            too_old |= ages_ns > always_ms * _NS_A_MS
+        if (settled_ms := self.promises.metadata_settled_age_max_ms) is not None:
+            too_old |= self.settled(call_ns) & (ages_ns > settled_ms * _NS_A_MS)
+        return too_old
+
+    def words(self) -> str:
+        """Return the greatest age, or ages."""
+        always_ms = self.promises.metadata_age_max_ms
+        settled_ms = self.promises.metadata_settled_age_max_ms
+        told = [] if always_ms is None else [f"{always_ms:g} ms"]
+        if settled_ms is not None:
+            after_s = self.promises.metadata_settle_ms / 1000
+            told.append(f"{settled_ms:g} ms with nothing broken for {after_s:g} s")
+        return ", or ".join(told)
+
+
 class _Offsets:
     """The metadata offset that each node was known to have, and when: METADATA_OFFSETS."""
 
@@ -146,7 +190,7 @@ def _result(
     offsets: _Offsets,
     case_count: int,
     seconds: float,
-    promise: Promise,
+    promise: _Promise,
 ) -> CheckResult:
     """Return the answer of a check, with its figures and the worst few."""
     worst = _anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX, promise=promise)
@@ -175,7 +219,7 @@ def _anomalies(
     *,
     offsets: _Offsets,
     count: int = PROOFS_MAX,
-    promise: Promise,
+    promise: _Promise,
 ) -> pa.Table:
     """Return ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
     too_old = _too_old(stale, promise)
@@ -193,7 +237,7 @@ class _Work:
     """The checks by name, of these files."""
 
     files: Mapping[str, SealedFile]
-    promise: Promise
+    promise: _Promise
 
     def __call__(self, check: str) -> tuple[StaleReads, int]:
         """Return the findings of the check and the number of its cases."""
@@ -203,7 +247,7 @@ class _Work:
         return found, _case_count(_KERNELS[check], tables, found, self.promise)
 
 
-def _case_count(kernel: Kernel, tables: Tables, found: StaleReads, promise: Promise) -> int:
+def _case_count(kernel: Kernel, tables: Tables, found: StaleReads, promise: _Promise) -> int:
     """Return how many of the comparisons the run makes a promise about; without a promise, all.
 
     Reads that are held to nothing are left out altogether: what only they had shown before a read
@@ -221,7 +265,7 @@ def _answer(question: Question) -> GroupAnswers:
     files = {name: question.file(name) for name in names}
     promises = question.manifest.promises
     try:
-        promise = Promise(promises=promises, calm=quiet(load_faults(question.run)))
+        promise = _Promise(promises=promises, calm=quiet(load_faults(question.run)))
         offsets = _Offsets(question.rows("metadata_offsets"))
     except HarnessError as error:
         return GroupAnswers.unknown(question.checks, str(error))
@@ -231,7 +275,7 @@ def _answer(question: Question) -> GroupAnswers:
 
 
 def _told(
-    answer: TaskResult[str, tuple[StaleReads, int]], offsets: _Offsets, promise: Promise
+    answer: TaskResult[str, tuple[StaleReads, int]], offsets: _Offsets, promise: _Promise
 ) -> tuple[CheckResult, pa.Table]:
     if answer.content is None:
         silent = GroupAnswers.unknown([answer.task], answer.failure)
@@ -248,7 +292,7 @@ def _told(
     return told, _anomalies(answer.task, found.table, offsets=offsets, promise=promise)
 
 
-def _too_old(stale: pa.Table, promise: Promise) -> NDArray[np.bool_]:
+def _too_old(stale: pa.Table, promise: _Promise) -> NDArray[np.bool_]:
     return promise.broken(stale["call_ns"].to_numpy(), stale["known_ns"].to_numpy())
 
 
@@ -267,7 +311,7 @@ def _proof(row: dict[str, Any], offsets: _Offsets) -> Proof:
     )
 
 
-def _figures(found: StaleReads, promise: Promise) -> Iterator[tuple[str, float]]:
+def _figures(found: StaleReads, promise: _Promise) -> Iterator[tuple[str, float]]:
     yield "judged_count", found.judged_count
     yield "stale_count", len(found.table)
     yield from _ages("", _ages_ns(found.table))

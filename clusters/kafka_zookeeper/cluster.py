@@ -1,15 +1,17 @@
 """A cluster of Kafka's ZooKeeper generation, as processes: an ensemble, and brokers that use it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import KafkaNode
+from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
+from clusters.kafka.launch import server_command
+from clusters.kafka.software import KafkaFiles
 from clusters.kafka_zookeeper.configuration import properties
 from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
 from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
-from clusters.kafka_zookeeper.software import BrokerSoftware
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
 from clusters.processes.hardships import WrongClocks
@@ -62,7 +64,7 @@ class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
         }
 
     def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
-        software = BrokerSoftware(prepared=self._prepared, options=self._spec.java_options)
+        software = _BrokerSoftware(prepared=self._prepared, options=self._spec.java_options)
         return {node.name: software for node in nodes}
 
     def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:  # noqa: ARG002 -- brokers find each other by their znodes
@@ -74,3 +76,37 @@ class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
             version=self._prepared.version,
             route=self._route,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BrokerSoftware(KafkaFiles):
+    """`clusters.processes.node.Software` of one broker."""
+
+    prepared: KafkaZooKeeperPrepared
+    options: Sequence[str]
+    """Extra options of its JVM."""
+
+    first_directory_id = None
+
+    def command(self, directory: Path) -> list[str]:
+        """The JVM's command line."""
+        return server_command(
+            java=self.prepared.java,
+            release=self.prepared.release,
+            properties=directory / PROPERTIES,
+            hosts=directory / HOSTS,
+            class_archive=self.prepared.class_archive,
+            options=self.options,
+        )
+
+    def format(self, data: Path, *, directory_id: str | None) -> None:  # noqa: ARG002 -- the port's
+        """Make an empty directory; the broker notes there what the znodes say of it."""
+        data.mkdir(parents=True)
+
+    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
+        """Do nothing: this generation formats nothing."""
+        return None
+
+    def directory_id(self, data: Path) -> str | None:  # noqa: ARG002 -- the port's
+        """Return None: a directory has no id of its own."""
+        return None

@@ -1,28 +1,80 @@
 """Apache Kafka of the ZooKeeper generation as a system: its clusters, as scenarios describe them.
 
 Of what Kafka's other clusters have, it lacks controllers of their own: one of the brokers is the
-active controller.
+active controller. Its conditions are Kafka's, and those on its ensemble:
+`{active_controller: broker-2}`, `{registered: broker-2}`; `{led: true}`, `{follows: zookeeper-1}`,
+`{caught_up: zookeeper-1}`, `{last_zxid: {zookeeper-1: 0x100000005}}`, and
+`{ensemble_leader: zookeeper-2}`, for `leader` is about partitions here. So a play describes servers
+as `ensemble leader` and `ensemble follower`.
 """
 
+import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final
 
+from clusters import kafka_conditions
+from clusters.kafka_conditions import ActiveController
 from clusters.kafka_port import BrokersSpec, Role, role_of
 from clusters.kafka_targets import TARGETS
-from clusters.kafka_zookeeper.conditions import CONDITIONS
-from clusters.kafka_zookeeper.targets import ENSEMBLE_TARGETS
-from clusters.kafka_zookeeper.view import SERVER_ID_BASE, first_view
+from clusters.kafka_zookeeper.view import SERVER_ID_BASE, KafkaZooKeeperView, first_view
 from clusters.link_protocol import LinkProtocol
-from clusters.port import KEY, NodeName, NodeRole, node_number
+from clusters.observation import Condition, Observation, Parse, node_of
+from clusters.port import KEY, NodeName, NodeRole, node_number, role_name
+from clusters.stage import Stage
 from clusters.system import Make, System
+from clusters.targets import DescribedTarget, SystemState
+from clusters.zookeeper import conditions as ensemble_conditions
 from clusters.zookeeper.system import SIZES, ZooKeeperSpec, refuse_reserved
+from clusters.zookeeper.targets import TARGETS as OF_ENSEMBLES
 from history.failure import Mistakes
 
-__all__ = ["KAFKA_ZOOKEEPER", "SYSTEM", "KafkaZooKeeperSpec"]
+__all__ = ["CONDITIONS", "ENSEMBLE_TARGETS", "KAFKA_ZOOKEEPER", "SYSTEM", "KafkaZooKeeperSpec"]
 
 _SESSION_MS_MAX: Final = "60000"
 """A play may need a broker whose session outlives all others."""
+_WORDS: Final = {
+    "ensemble_leader": "leader",
+    **{word: word for word in ensemble_conditions.CONDITIONS if word != "leader"},
+}
+"""The words of conditions on the ensemble, and what they are where there is nothing else."""
+
+
+def _of_ensemble(word: str, operand: object, stage: Stage) -> Condition:
+    plain = _WORDS[word]
+    servers = tuple(node for node in stage.nodes if role_name(node) == Role.ZOOKEEPER)
+    parse = ensemble_conditions.CONDITIONS[plain]
+    return _OfEnsemble(word=word, condition=parse(plain, operand, replace(stage, nodes=servers)))
+
+
+def _active(_word: str, operand: object, stage: Stage) -> Condition:
+    nodes = tuple(node for node in stage.nodes if role_name(node) != Role.ZOOKEEPER)
+    return ActiveController(node=node_of(operand, replace(stage, nodes=nodes)))
+
+
+CONDITIONS: Final[Mapping[str, Parse]] = {
+    **kafka_conditions.CONDITIONS,
+    "active_controller": _active,
+    **dict.fromkeys(_WORDS, _of_ensemble),
+}
+
+
+def _in_ensemble(target: DescribedTarget) -> DescribedTarget:
+    def find(now: SystemState, key: str, draw: random.Random) -> NodeName:
+        view: KafkaZooKeeperView | None = now.view
+        servers = [node for node in now.broker_ids if role_name(node) == Role.ZOOKEEPER]
+        ensemble = _Ensemble(
+            broker_ids={node: node_number(node) for node in servers},
+            view=None if view is None else view.ensemble,
+            active_controller=now.active_controller,
+            down=now.down,
+        )
+        return target.find(ensemble, key, draw)
+
+    return DescribedTarget(words=f"ensemble {target.words}", find=find)
+
+
+ENSEMBLE_TARGETS: Final = tuple(map(_in_ensemble, OF_ENSEMBLES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +167,45 @@ SYSTEM: Final = System(
     led_by=Role.BROKER,
     stands_for={Role.CONTROLLER: Role.ZOOKEEPER},
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ensemble:
+    """`clusters.targets.SystemState` of the ensemble alone."""
+
+    broker_ids: Mapping[NodeName, int]
+    view: Any
+    active_controller: NodeName | None
+    down: frozenset[NodeName]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfEnsemble:
+    """A condition of ZooKeeper's, on the ensemble."""
+
+    word: str
+    condition: Condition
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules of the wire that it asks about."""
+        return self.condition.rules
+
+    def holds(self, now: Observation) -> bool:
+        """Return whether it holds in this observation."""
+        view: KafkaZooKeeperView | None = now.view
+        servers = [node for node in now.broker_ids if role_name(node) == Role.ZOOKEEPER]
+        return self.condition.holds(
+            replace(
+                now,
+                view=None if view is None else view.ensemble,
+                broker_ids={node: node_number(node) for node in servers},
+            )
+        )
+
+    def data(self) -> object:
+        """Return the condition as a play writes it."""
+        stated = self.condition.data()
+        assert isinstance(stated, dict), stated
+        (value,) = stated.values()
+        return {self.word: value}

@@ -1,31 +1,161 @@
-"""Prepares and builds ensembles of Apache ZooKeeper."""
+"""Ensembles of any release of Apache ZooKeeper: prepared, built, and run as processes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
+from clusters.abilities import LinkEnd, Route, direct
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Host
+from clusters.hosts.place import LOOPBACK, Host
+from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.warden import Warden
+from clusters.port import CLIENTS, NodeName
+from clusters.processes.cluster import ProcessCluster
+from clusters.processes.hardships import WrongClocks
+from clusters.processes.node import ProcessNode
+from clusters.processes.node_tables import write_log_findings, write_settings
+from clusters.protocol.talking import Address
 from clusters.provision.cache import Progress
 from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from clusters.provision.java import find_java
 from clusters.system import Wanted
-from clusters.zookeeper.cluster import ZooKeeperCluster
+from clusters.zookeeper.asking import is_answered_on
+from clusters.zookeeper.ensemble import Ensemble
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.releases import fetch_release
 from clusters.zookeeper.software import HEAP
+from clusters.zookeeper.stored.tables import DiskReport, write_server_disks
 from clusters.zookeeper.system import SERVER, ZooKeeperSpec
+from clusters.zookeeper.view import EnsembleView
+from clusters.zookeeper.watch import EnsembleWatch
 from history.clock import Clock
+from history.failure import HarnessError
 
-__all__ = ["DRIVER", "ZooKeeperDriver"]
+__all__ = ["DRIVER", "ZooKeeperCluster", "ZooKeeperDriver"]
 
 _TRAINED: Final = ZooKeeperSpec(servers=3, java_options=(TRAINING_OPTION,))
 """Three, so that their lists together have what a leader loads, and what a follower does."""
+
+
+class ZooKeeperCluster(WrongClocks, ProcessCluster):
+    """`clusters.system.Recorded`, with all the abilities of a cluster of processes.
+
+    `port_base`: use the ports from there on, three for each server; None: any that are free.
+    """
+
+    def __init__(
+        self,
+        spec: ZooKeeperSpec,
+        *,
+        prepared: ZooKeeperPrepared,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        port_base: int | None = None,
+        route: Route = direct,
+    ) -> None:
+        self._spec = spec
+        self._prepared = prepared
+        # Where a proxy listens for a link it uses the very port of the target.
+        ports = ReservedPorts(LOOPBACK)
+        self._ensemble = Ensemble(
+            spec,
+            prepared=prepared,
+            host=host,
+            # Absolute, since each process starts inside its own directory.
+            home=directory.absolute(),
+            take_ports=lambda count: ports.take(count, base=port_base),
+        )
+        super().__init__(
+            spec,
+            host=host,
+            clock=clock,
+            nodes=self._ensemble.nodes,
+            route=route,
+            ports=ports,
+            is_answered=is_answered_on(self._ensemble.client_ports),
+        )
+
+    @property
+    def spec(self) -> ZooKeeperSpec:
+        """The specification that it was built from."""
+        return self._spec
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions under test: release, digest of its jars, Java."""
+        release, java = self._prepared.release, self._prepared.java
+        return {
+            "zookeeper": release.version,
+            "zookeeper_release": release.name,
+            "zookeeper_jars_sha256": release.digest,
+            "java": java.version,
+            "java_build": java.build,
+            "java_source": java.source,
+        }
+
+    @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """ZooKeeper's ids of all servers."""
+        return {name: server.number for name, server in self._ensemble.servers.items()}
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """ZooKeeper's ids of all servers, which all serve clients."""
+        return self.node_ids
+
+    def client_addresses(self) -> tuple[str, ...]:
+        """Return where clients find each server, by number: `host:port`."""
+        return tuple(
+            f"{self._route(CLIENTS, name) or server.address}:{server.client_port}"
+            for name, server in self._ensemble.servers.items()
+        )
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Return links: servers to each other, clients to servers; none to itself."""
+        return self._ensemble.links(clients=(CLIENTS,))
+
+    def view(self) -> EnsembleView:
+        """Ask the servers for their state, within 2 s.
+
+        Raises HarnessError if none answers.
+        """
+        now = self._ensemble.look(self._running(SERVER))
+        if not now.servers:
+            raise HarnessError("no server answered")
+        return now
+
+    def leader_now(self) -> NodeName | None:
+        """The server that leads, by its own word; None if none does."""
+        return self._ensemble.leader(self._running(SERVER))
+
+    def watch(self, raw: Path, *, topics: Sequence[str]) -> EnsembleWatch:  # noqa: ARG002 -- the port's
+        """Record in `raw`, while entered, what the servers say of themselves."""
+        return EnsembleWatch(raw, clock=self._clock, running=lambda: self._running(SERVER))
+
+    def testify(self, raw: Path, *, topics: Sequence[str]) -> DiskReport:  # noqa: ARG002 -- the port's
+        """Record in `raw` what each server was told, and what lies on its disk."""
+        write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
+        skewed = {skew.node for skew in self._hardships.clock_skews()}
+        logs: dict[str, Iterable[Path]] = {name: self.logs(name) for name in self._nodes}
+        write_log_findings(raw, logs, clock=self._clock, skewed=skewed)
+        return write_server_disks({name: self.data_of(name) for name in self._nodes}, raw)
+
+    def _first_members(self) -> tuple[NodeName, ...]:
+        return tuple(self._ensemble.servers)
+
+    def _configure(self, node: ProcessNode) -> None:
+        self._ensemble.configure(node, route=self._route)
+
+    def _await_role(self, role: str, members: Sequence[NodeName]) -> None:  # noqa: ARG002 -- all of it
+        self._ensemble.await_led(lambda: self._running(role))
+
+    def _address(self, node: NodeName) -> Address:
+        """Return the address at which the harness finds a server: always the direct one."""
+        return self._ensemble.address(node)
 
 
 class ZooKeeperDriver:

@@ -50,7 +50,7 @@ def history() -> None:
 @as_json
 def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> int:
     """Make FILE ('-': standard input) a run that `fencepost check` judges."""
-    from harness.histories.imported import Import, imported
+    from harness.histories.files import Import, imported
 
     isolation = flags["isolation"]
     what = Import(
@@ -83,7 +83,7 @@ def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> 
 def export_history(run: str, file: str, notation: str, events: bool, results: Path) -> int:
     """Write RUN's history to FILE ('-': standard output)."""
     found = find_run(run, results)
-    from harness.histories.exported import exported
+    from harness.histories.files import exported
 
     with _output(file) as output:
         exported(found, output, notation=Format(notation), as_events=events)

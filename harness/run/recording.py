@@ -2,15 +2,16 @@
 
 Order matters: clients start on a whole cluster; faults end and heal before the clients stop, so
 that there are acknowledged operations after them; the final reads come last, when no client writes.
-The caller decides whether time is the machine's or a simulated world's.
+The caller decides whether time is the machine's or a simulated world's. Nodes and clients are
+sampled once a second, for the plots and never for a verdict.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from clusters.abilities import Explains, Skews
-from clusters.port import NodeName, Observable
+from clusters.abilities import Explains, Measures, Skews
+from clusters.port import Cluster, NodeName, Observable
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
@@ -22,12 +23,12 @@ from harness.interpreter.window_book import WindowBook
 from harness.manifest import note
 from harness.progress import Progress, Status
 from harness.run.clients import Together
-from harness.run.samples import Sampler
 from harness.scenario.mix import seeded_mix
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream
 from harness.timing import RealTime, Time
 from history.clock import TellsTime
+from history.counts import Counts
 from history.failure import HarnessError
 from history.journal import FaultJournal, RowJournal, SampleJournal
 from history.run_directory import RunDirectory
@@ -36,12 +37,57 @@ from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording", "first_few"]
+__all__ = ["Recording", "Sampler", "first_few"]
 
 _FINAL_READ_LIMIT_S = 120.0
 _NAMED_MAX = 10
 _CLIENT_STOP_LIMIT_S = 60.0
 _STILL_BROKEN_S = 3.0
+_INTERVAL_S = 1.0
+
+
+class Sampler:
+    """A writer of samples to the journal, at most once a second, that knows the present rate."""
+
+    def __init__(self, cluster: Cluster, journal: SampleJournal, time: Time | None = None) -> None:
+        self._cluster = cluster
+        self._measured = cluster if isinstance(cluster, Measures) else None
+        self._journal = journal
+        self._time = time or RealTime()
+        self._last_s = self._time.now_s()
+        self._last_ok = 0
+        self._cpu_s: dict[str, float] = {}
+        self.ok_per_s = 0.0
+
+    def sample(self, counts: Counts) -> float:
+        """Sample if a second has passed.
+
+        Return the rate of acknowledged sends a second, as last seen.
+        """
+        passed_s = self._time.now_s() - self._last_s
+        if passed_s < _INTERVAL_S:
+            return self.ok_per_s
+        self.ok_per_s = (counts.ok - self._last_ok) / passed_s
+        self._journal.add("run", "acknowledged_count", counts.ok)
+        self._journal.add("run", "polled_count", counts.polled_records)
+        self._sample_nodes(passed_s)
+        self._last_s += passed_s
+        self._last_ok = counts.ok
+        return self.ok_per_s
+
+    def _sample_nodes(self, passed_s: float) -> None:
+        if self._measured is None:
+            return
+        for node in self._cluster.nodes:
+            usage = self._measured.usage(node)
+            if usage is None:
+                self._cpu_s.pop(node, None)
+                continue
+            self._journal.add(node, "rss_bytes", usage.rss_bytes)
+            if node in self._cpu_s:
+                of_one_core = max(0.0, usage.cpu_s - self._cpu_s[node]) / passed_s
+                self._journal.add(node, "cpu_fraction", of_one_core)
+            self._cpu_s[node] = usage.cpu_s
 
 
 @dataclass(slots=True, kw_only=True)

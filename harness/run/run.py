@@ -3,8 +3,13 @@
 Whatever happens, the run directory says how far it came: the manifest is written before the first
 node starts and after each stage, logs lie where the nodes write them, and a failed run gets its
 page too. Nothing outlives the call: the warden that owns every process ends with it.
+
+Two clusters on the same cores starve each other's heartbeats, and both verdicts suffer. So a second
+run on the machine is refused with the first one's place, unless `--alongside` lets it go on.
 """
 
+import json
+import os
 import shutil
 import signal
 import time
@@ -14,6 +19,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+
+from filelock import FileLock, Timeout
 
 from checkers.verdict import Verdict
 from clusters.provision.cache import cache_dir
@@ -25,7 +32,6 @@ from harness.prepare.reference import rules_of, rules_without
 from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
-from harness.run.lock import only_run
 from harness.run.outcome import RunOutcome
 from harness.run.plan import Plan, planned
 from harness.run.record import record
@@ -40,11 +46,11 @@ from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
 from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
-from history.failure import HarnessError, SpecError
+from history.failure import HarnessError, SpecError, UsageError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
+__all__ = ["InterruptedRunError", "only_run", "record_scenario", "run_planned", "run_scenario"]
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -236,3 +242,35 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def only_run(directory: Path, *, what: str, alongside: bool) -> Iterator[None]:
+    """Hold the machine's run lock in `directory`; raise UsageError if another run holds it."""
+    if alongside:
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    holder = directory / "run.json"
+    lock = FileLock(directory / "run.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UsageError(
+            f"another run is under way: {_holder(holder)}; wait for it, or pass --alongside "
+            "(they will compete for the machine)"
+        ) from None
+    try:
+        holder.write_text(json.dumps({"pid": os.getpid(), "run": what}))
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _holder(path: Path) -> str:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return "it has not said which yet"
+    return f"{found['run']} (pid {found['pid']})"

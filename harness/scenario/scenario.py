@@ -17,15 +17,19 @@ from clusters.port import ClusterSpec
 from clusters.stage import Stage
 from clusters.system import System
 from clusters.systems import system_of
-from harness.scenario.cluster import parse_cluster
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
-from harness.scenario.topics import parse_topics
+from harness.scenario.sections import (
+    RecordsSpec,
+    parse_cluster,
+    parse_topics,
+    parse_workloads,
+    path_of_records,
+)
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.validation import MappingReader, build, mapping
-from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises

@@ -3,6 +3,10 @@
 Release by release, and on each the same seeds, one run a seed. A run that fails is a result of its
 own and does not end the series; wrong use does (a second run on the machine, a release that does
 not exist), and so does the user, and either way what was done is stored.
+
+Of a run that found something the first proof is told: the earliest time at which all that a proof
+names had happened. No checker runs while a cluster does, so this is no time of detection: it says
+how early in the run an observer with the same operations and frames could have known.
 """
 
 import time
@@ -12,13 +16,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from checkers.anomaly import Anomaly
 from checkers.verdict import Validity, Verdict
 from harness.progress import Progress
 from harness.run.outcome import RunOutcome
 from harness.scenario.expectation import Expectation, expectation_for
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from harness.series.first_proof import first_proof_seconds
 from harness.series.reproduction import (
     Expected,
     Reproduction,
@@ -31,8 +35,12 @@ from harness.series.reproduction_file import write_reproduction
 from harness.series.window_grid import windows_of_run
 from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest
+from history.reader import table_files
+from history.run_directory import RunDirectory
+from report.anomalies import operations_at
+from report.frames import frame_ends
 
-__all__ = ["Runner", "Subject", "planned", "reproduce", "result_of"]
+__all__ = ["Runner", "Subject", "first_proof_seconds", "planned", "reproduce", "result_of"]
 
 Runner = Callable[[Scenario, RunOptions, Progress], RunOutcome]
 
@@ -259,3 +267,39 @@ def _with_surroundings(
     series = list(done.series)
     series[place] = replace(known, versions=dict(manifest.versions))
     return replace(done, machine=dict(manifest.machine), series=tuple(series))
+
+
+def first_proof_seconds(
+    run: RunDirectory, verdict: Verdict, checks: Collection[str]
+) -> float | None:
+    """Return seconds since the run's clock began.
+
+    None where no proof of these checks names operations or frames.
+
+    Of the examples that the verdict keeps of each check, which are the first in the history.
+    Raises HarnessError if the run's history cannot be read.
+    """
+    proofs = [
+        example
+        for check in verdict.checks
+        if check.check in checks and check.validity is Validity.INVALID
+        for example in check.examples
+        if not example.allowed and (example.operations or example.frames)
+    ]
+    if not proofs:
+        return None
+    operations = {index for proof in proofs for index in proof.operations}
+    found = operations_at(table_files(run, "operations"), operations)
+    returns = {index: found[index].return_ns if index in found else None for index in operations}
+    frames = {number for proof in proofs for number in proof.frames}
+    passed = frame_ends(table_files(run, "wire"), frames) if frames else {}
+
+    def complete_ns(proof: Anomaly) -> int | None:
+        """Return the time at which all that the proof names had ended, or None."""
+        ends = [returns[index] for index in proof.operations]
+        ends += [passed.get(number) for number in proof.frames]
+        known = [end for end in ends if end is not None]
+        return max(known) if len(known) == len(ends) else None
+
+    complete = [end for proof in proofs if (end := complete_ns(proof)) is not None]
+    return min(complete) / 1e9 if complete else None

@@ -8,8 +8,7 @@ import pytest
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.kafka_migrating.cluster import KafkaMigratingCluster
-from clusters.kafka_migrating.driver import DRIVER
+from clusters.kafka_migrating.driver import DRIVER, KafkaMigratingCluster
 from clusters.kafka_migrating.system import KafkaMigratingSpec
 from clusters.kafka_port import TopicSpec
 from clusters.system import Wanted

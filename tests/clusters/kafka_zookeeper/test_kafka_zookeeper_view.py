@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from clusters.kafka_port import PartitionView, TopicSpec
-from clusters.kafka_zookeeper.conditions import CONDITIONS
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.kafka_zookeeper.targets import ENSEMBLE_TARGETS
+from clusters.kafka_zookeeper.system import CONDITIONS, ENSEMBLE_TARGETS, KafkaZooKeeperSpec
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView, first_view
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from stored_files import creation, made, setting, write_log, write_snapshot
 
-from clusters.kafka_zookeeper.metadata_changes import MetadataChanges
-from clusters.kafka_zookeeper.metadata_log import metadata_rows, write_metadata_log
+from clusters.kafka_zookeeper.metadata_log import MetadataChanges, metadata_rows, write_metadata_log
 from clusters.protocol.zookeeper_transactions import (
     Change,
     CloseSession,

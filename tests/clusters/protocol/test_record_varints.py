@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.protocol.record_fields import signed_column
+from clusters.protocol.records import signed_column
 from clusters.protocol.varints import (
     VarintError,
     encoded_signed,

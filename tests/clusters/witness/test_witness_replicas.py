@@ -18,7 +18,7 @@ from disks import (
 )
 
 from clusters.port import NodeName
-from clusters.witness.replicas import find_replicas, read_replica
+from clusters.witness.witness import find_replicas, read_replica
 from history.cluster_schema import REPLICA_RECORDS
 
 NODE = NodeName("broker-1")

@@ -24,8 +24,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName, Observable
 from clusters.system import Wanted
-from clusters.zookeeper.cluster import ZooKeeperCluster
-from clusters.zookeeper.driver import DRIVER
+from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.system import ZooKeeperSpec
 from history.clock import Clock
 from history.journal import journal_lines, journal_path

@@ -9,8 +9,7 @@ from kazoo.client import KazooClient
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.system import Wanted
-from clusters.zookeeper.cluster import ZooKeeperCluster
-from clusters.zookeeper.driver import DRIVER
+from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.system import ZooKeeperSpec
 from history.clock import Clock
 

@@ -7,7 +7,7 @@ import pytest
 from clusters.system import Make, System
 from clusters.systems import SYSTEMS
 from clusters.zookeeper.system import ZooKeeperSpec
-from harness.scenario.cluster import parse_cluster
+from harness.scenario.sections import parse_cluster
 from history.failure import SpecError
 from workloads.registry import KINDS
 

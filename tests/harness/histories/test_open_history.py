@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from sealed_runs import sealed_table
 
 from harness.histories.built_run import KAFKA
-from harness.histories.exported import exported
+from harness.histories.files import Import, exported, imported
 from harness.histories.format import Format
-from harness.histories.imported import Import, imported
 from history.failure import UsageError
 from history.manifest import read_manifest, write_manifest
 from history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model

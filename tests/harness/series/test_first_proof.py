@@ -7,7 +7,7 @@ import pyarrow as pa
 from checkers.anomaly import Anomaly
 from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity, Verdict
-from harness.series.first_proof import first_proof_seconds
+from harness.series.reproduce import first_proof_seconds
 from history.cluster_schema import WIRE
 from history.run_directory import RunDirectory
 from history.schema import OPERATIONS, RECORDS

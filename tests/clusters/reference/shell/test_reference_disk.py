@@ -27,7 +27,7 @@ from clusters.reference.nodes.records import LeaderChangeMessage, NoOpRecord, To
 from clusters.reference.shell.disk import Disk
 from clusters.reference.shell.formatting import format_directory
 from clusters.witness.metadata_log import read_metadata_log
-from clusters.witness.replicas import find_replicas, read_replica
+from clusters.witness.witness import find_replicas, read_replica
 
 _KEY = (77, 0)
 _LOG = (

@@ -27,8 +27,7 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.system import Wanted
-from clusters.zookeeper.cluster import ZooKeeperCluster
-from clusters.zookeeper.driver import DRIVER
+from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.system import ZooKeeperSpec
 from history.clock import Clock
 

@@ -19,8 +19,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.protocol.zookeeper_transactions import Create, Delete, SetAcl, Transaction
 from clusters.system import Wanted
-from clusters.zookeeper.cluster import ZooKeeperCluster
-from clusters.zookeeper.driver import DRIVER
+from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.logs import log_files, transactions_in, zxid_of
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot

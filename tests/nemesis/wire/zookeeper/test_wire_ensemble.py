@@ -13,8 +13,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
 from clusters.system import Wanted
-from clusters.zookeeper.cluster import ZooKeeperCluster
-from clusters.zookeeper.driver import DRIVER
+from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.system import ZooKeeperSpec
 from harness.prepare.wiring import links_of, wired_route
 from history.clock import Clock

@@ -1,0 +1,183 @@
+"""Sections of a scenario file: the words under `cluster`, `topics` and `workload`.
+
+They say which system, and what its clusters are made of; partitions, copies, and where these lie;
+and one workload of records, with what goes on beside it. A section raises SpecError with the path
+to what cannot be; the scenario says in which file and line that is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, fields
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from clusters.kafka_port import BrokersSpec, TopicSpec
+from clusters.port import KEY, ClusterSpec
+from clusters.systems import SYSTEMS
+from harness.scenario.validation import MappingReader, build, mapping, settings
+from history.failure import Mistakes, SpecError
+from nemesis.words import did_you_mean
+from workloads.kind import WorkloadKind
+from workloads.produce_poll_spec import ProducePollSpec
+from workloads.registry import KINDS, kind_of
+from workloads.transactions_spec import TransactionsSpec
+
+__all__ = ["RecordsSpec", "parse_cluster", "parse_topics", "parse_workloads", "path_of_records"]
+
+RecordsSpec = ProducePollSpec | TransactionsSpec
+"""The spec of the workload that writes and reads records."""
+
+
+def parse_workloads(
+    value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]
+) -> tuple[Any, ...]:
+    """Return one workload of records, alone or in a list with others of other kinds beside it.
+
+    The one of records is first. No `topics`: they could not be read.
+    """
+    kinds = [kind for kind in KINDS.values() if isinstance(cluster, kind.for_clusters)]
+    specs, mistakes = [], Mistakes()
+    for index, item in enumerate(value if isinstance(value, list) else [value]):
+        with mistakes.below(*([index] if isinstance(value, list) else [])):
+            spec = _workload(item, kinds)
+            specs.append(spec)
+            _refuse_old_release(kind_of(spec), cluster)
+            kind_of(spec).check(spec, cluster, topics)
+    mistakes.refuse()
+    specs.sort(key=lambda spec: kind_of(spec).first_process)
+    beside = [kind_of(spec).beside for spec in specs]
+    if beside.count(False) != 1 or len(set(map(type, specs))) < len(specs):
+        raise SpecError(
+            (),
+            f"expected one workload of {_listed(kinds, beside=False, last=' or ')}, and beside it "
+            f"one of {_listed(kinds, beside=True, last=' and one of ')}, or none",
+        )
+    return tuple(specs)
+
+
+def _refuse_old_release(kind: WorkloadKind, cluster: ClusterSpec) -> None:
+    if not (isinstance(cluster, BrokersSpec) and cluster.may_be_old):
+        return
+    try:
+        is_old = Version(cluster.release) < Version(kind.since)
+    except InvalidVersion:
+        return  # a build of the user's own is not known yet
+    if is_old:
+        found = f"the clients of {kind.word} need Kafka {kind.since}, found {cluster.release}"
+        raise SpecError(("kind",), found)
+
+
+def _listed(kinds: Sequence[WorkloadKind], *, beside: bool, last: str) -> str:
+    return last.join(kind.word for kind in kinds if kind.beside is beside)
+
+
+def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
+    """Return the path of a flag, which among several workloads is about the one of records."""
+    listed = data.get("workload")
+    if path[0] != "workload" or not isinstance(listed, list):
+        return path
+    words = [str(item.get("kind")) if isinstance(item, dict) else "" for item in listed]
+    of_records = {kind.word for kind in KINDS.values() if not kind.beside}
+    index = next((place for place, word in enumerate(words) if word in of_records), 0)
+    return (path[0], index, *path[1:])
+
+
+def _workload(value: object, kinds: Sequence[WorkloadKind]) -> Any:
+    data = mapping(value, example="{kind: produce-poll, rate: 1000}")
+    word = str(data.pop("kind", None))
+    known = {kind.word: kind.spec for kind in kinds}
+    if word not in known:
+        raise SpecError(("kind",), f"unknown workload {word!r}; {did_you_mean(word, known)}")
+    read = MappingReader(data)
+    if "settings" in data:
+        data = data | {"settings": read.at("settings", settings, otherwise=dict[str, str]())}
+    return read.mistakes.refuse_after(lambda: build(known[word], data))
+
+
+def parse_topics(value: object, cluster: BrokersSpec) -> tuple[TopicSpec, ...]:
+    """Return the topics of a cluster; raise SpecError with the paths to what cannot be."""
+    if not isinstance(value, list) or not value:
+        raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
+    topics: list[TopicSpec] = []
+    mistakes = Mistakes()
+    for index, item in enumerate(value):
+        with mistakes.below(index):
+            topic = _topic(item, brokers=cluster.brokers)
+            if topic.name in {other.name for other in topics}:
+                raise SpecError(("name",), f"topic {topic.name!r} stands here twice")
+            topics.append(topic)
+    mistakes.refuse()
+    return tuple(topics)
+
+
+def _topic(item: object, *, brokers: int) -> TopicSpec:
+    read = MappingReader(mapping(item, example="{name: t, partitions: 6}"))
+    data = {**read.data, "settings": read.at("settings", settings, otherwise=dict[str, str]())}
+    if "replicas" in data:
+        if "partitions" in data or "replication_factor" in data:
+            raise SpecError(("replicas",), "replicas already say how many partitions and copies")
+        data["replication_factor"] = read.at("replicas", _copies, otherwise=1)
+    data.setdefault("replication_factor", min(3, brokers))
+    return read.mistakes.refuse_after(lambda: _placed(data, brokers))
+
+
+def _copies(replicas: object) -> int:
+    """Return the largest number of copies among these replicas, as far as they are lists."""
+    lists = replicas if isinstance(replicas, list) else []
+    return max((len(one) for one in lists if isinstance(one, list)), default=0)
+
+
+def _placed(data: Mapping[str, Any], brokers: int) -> TopicSpec:
+    topic = build(TopicSpec, data, called={"assignment": "replicas"})
+    mistakes, copies = Mistakes(), topic.replication_factor
+    if not 1 <= copies <= brokers:
+        found = f"1 to {brokers} copies on {brokers} brokers, found {copies}"
+        mistakes.note(("replication_factor",), found)
+    if topic.partitions < 1:
+        mistakes.note(("partitions",), f"1 or more partitions, found {topic.partitions}")
+    for index, replicas in enumerate(topic.assignment or ()):
+        if len(set(replicas)) != len(replicas) or not set(replicas) <= set(range(1, brokers + 1)):
+            found = f"different brokers of 1 to {brokers}, found {list(replicas)}"
+            mistakes.note(("replicas", index), found)
+    mistakes.refuse()
+    return topic
+
+
+def parse_cluster(value: object) -> ClusterSpec:
+    """Return the spec of a cluster of the system that `system` names, of Kafka by default.
+
+    Raise SpecError with the paths to what cannot be.
+    """
+    data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
+    name = str(data.pop("system", next(iter(SYSTEMS))))
+    if name not in SYSTEMS:
+        raise SpecError(("system",), f"unknown system {name!r}; {did_you_mean(name, SYSTEMS)}")
+    kind = SYSTEMS[name].spec
+    known = {str(one.metadata.get(KEY, one.name)): one for one in fields(kind)}
+    read = MappingReader(data)
+    read.refuse_unknown(["system", *known])
+    stated = {
+        key: read.at(key, _parser(known[key]), otherwise=None) for key in data if key in known
+    }
+    right = {key: stated[key] for key in stated if key not in read.unread}
+    called = {one.name: key for key, one in known.items()}
+    return read.mistakes.refuse_after(lambda: _checked(build(kind, right, called=called)))
+
+
+def _checked(spec: ClusterSpec) -> ClusterSpec:
+    spec.check()
+    return spec
+
+
+def _parser(of: Field[Any]) -> Callable[[object], object]:
+    """Return the parser of this field. Versions are texts: YAML takes 3.5 for a number."""
+    if of.name.endswith("settings"):
+        return settings
+    is_text = "str" in str(of.type) and "tuple" not in str(of.type)
+    return _text if is_text else lambda value: value
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, float):
+        raise SpecError((), f"{value!r} is a number; quote it: '{value}'")
+    return None if value is None else str(value)
