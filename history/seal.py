@@ -35,13 +35,12 @@ from history.failure import HarnessError
 from history.journal import FAULTS_FILE, SAMPLES_FILE
 from history.key_spill import KeySpill
 from history.manifest import read_manifest, write_manifest
-from history.merge import merged_operations, operations_of
+from history.merge import RECORD, merged_operations, operations_of, records_of
 from history.model_tables import write_keys
 from history.models import MODEL_TABLES, Model
 from history.operation import F, Outcome
 from history.polled_rows import PolledRows
 from history.raw import RawHistory, read_raw
-from history.records import RECORD, records_of
 from history.run_directory import RunDirectory
 from history.schema import (
     CUT_SEGMENTS,

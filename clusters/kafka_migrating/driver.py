@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,29 +13,45 @@ from clusters.kafka.configuration import KafkaNode, Listener, links_between
 from clusters.kafka.configuration import properties as kraft_properties
 from clusters.kafka.driver import DRIVER as CONTROLLERS
 from clusters.kafka.formatting import new_id
+from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.readiness import await_migrated
 from clusters.kafka.software import KafkaSoftware
-from clusters.kafka_migrating.prepared import KafkaMigratingPrepared
 from clusters.kafka_migrating.system import KafkaMigratingSpec
 from clusters.kafka_port import Role, role_of
 from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
 from clusters.kafka_zookeeper.configuration import found_servers
 from clusters.kafka_zookeeper.driver import DRIVER as BROKERS
 from clusters.kafka_zookeeper.driver import KafkaZooKeeperDriver
+from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
+from clusters.provision.files_read import topmost
 from clusters.system import Wanted
 from clusters.witness.definitions import definitions_of
 from clusters.witness.witness import WitnessReport, write_witness
 from clusters.zookeeper.stored.tables import write_server_disks
 
-__all__ = ["DRIVER", "KafkaMigratingCluster", "KafkaMigratingDriver"]
+__all__ = ["DRIVER", "KafkaMigratingCluster", "KafkaMigratingDriver", "KafkaMigratingPrepared"]
 
 _TIMEOUT_S: Final = 120.0
 _MIGRATES: Final = {"zookeeper.metadata.migration.enable": "true"}
 _OF_QUORUM: Final = ("controller.quorum.voters", "controller.listener.names")
 _TELLS_BROKERS: Final = {"inter.broker.listener.name": Listener.REPLICATION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaMigratingPrepared(KafkaZooKeeperPrepared):
+    """The programs of brokers on ZooKeeper, and of controllers of the same release."""
+
+    controllers: KafkaPrepared
+
+    @property
+    def files_read(self) -> tuple[Path, ...]:
+        """Return what its nodes' JVMs read."""
+        # Without arguments, `super` does not find a class that dataclass made anew for its slots.
+        brokers = super(KafkaMigratingPrepared, self).files_read
+        return topmost([*brokers, *self.controllers.files_read])
 
 
 class KafkaMigratingCluster(KafkaZooKeeperCluster):

@@ -1,6 +1,6 @@
 """Kafka's numbers of variable length: base 128, low bits first; signed ones zigzag (KIP-98).
 
-One at a time, for what is read once; `record_fields` reads whole columns.
+One at a time, for what is read once; `records` reads whole columns.
 """
 
 from typing import Final

@@ -26,7 +26,6 @@ from history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
 from history.open.edn import edn_forms
 from history.open.event import EventReader
 from history.open.kafka import KafkaReader
-from history.open.kafka_rows import client_tables, operations_with_records
 from history.open.kafka_writing import kafka_edn, kafka_json_events, kafka_lines
 from history.open.lines import json_objects, text_lines
 from history.open.parquet import originals_in, parquet_tables, table_pieces, write_parquet
@@ -38,7 +37,7 @@ from history.open.reading import (
     operations_of_events,
     peeked,
 )
-from history.open.rows import row_tables
+from history.open.rows import client_tables, operations_with_records, row_tables
 from history.open.scalars import ORIGINALS, ORIGINALS_FILE, Numbering, Originals
 from history.open.writing import complete_lines, edn_events, json_events, operations_in
 from history.reader import load_table, table_files

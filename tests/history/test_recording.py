@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recording_model import KEYS, Consumer, Model, Producer
 from sealed_runs import sealed_table
 
-from history import merge, records, spill
+from history import merge, seal
 from history.operation import Outcome
 from history.run_directory import RunDirectory
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 # The seams of the seal, where it cuts its work: each is met with small numbers, and crossed with
 # large ones.
-SEAMS = ((merge, "_PIECE_SLOTS"), (records, "_PIECE_ROWS"), (spill, "_BATCH_ROWS"))
+SEAMS = ((merge, "_PIECE_SLOTS"), (merge, "_PIECE_ROWS"), (seal, "_BATCH_ROWS"))
 
 key = st.integers(0, len(KEYS) - 1)
 outcome = st.sampled_from(Outcome)

@@ -1,31 +1,56 @@
 """A transactional producer process: one logical producer after the other, until told to stop.
 
 An instance that was fenced, or met another fatal error, is replaced by a new one with the same
-transactional id and a process number of its own.
+transactional id and a process number of its own. Each runs one transaction after the other.
+
+A record is in the segment before it is sent, its transaction in the journal before it begins, and
+the end of a transaction before it is asked for. The outcome of each send is that of its
+transaction:
+
+- the commit was acknowledged: ok;
+- the commit was asked for, and neither it nor an abort was acknowledged: info;
+- else fail. Once an abort is acknowledged the transaction can only be aborted; and one whose commit
+  was never asked for can only be aborted, too, by one party or another (the producer, its
+  successor with the same id, or the coordinator at the transaction's time-out). So a send of it did
+  not happen, whatever became of the abort.
+
+A transaction that is open when the process dies leaves its sends open, which is info.
+
+With an intake each transaction first takes records in, and their offsets are sent with it: consume,
+transform, produce. They count if it commits, and have its outcome.
 """
 
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from confluent_kafka import Consumer
 
+from history.clock import Clock
+from history.errors import name_of
 from history.journal import EventJournal
+from history.operation import Outcome
 from history.poll_recorder import PollRecorder
 from history.send_recorder import SendRecorder
+from workloads.clients.columns import messages_of
 from workloads.clients.intake import Intake
 from workloads.clients.java_gateway import JavaVirtualMachine
+from workloads.clients.places import places_of
+from workloads.clients.recording import RecordsEvents, RecordsSends
 from workloads.clients.shutdown import pause, stop_on_sigterm
-from workloads.clients.transactional_client import Transacts
+from workloads.clients.transactional_client import Severity, TransactionError, Transacts
 from workloads.clients.transactional_config import TransactorConfig, read_as
 from workloads.clients.transactional_libraries import JavaTransactions, LibrdkafkaTransactions
-from workloads.clients.transactor import Ending, Transactor
-from workloads.generators.intents import Intents
+from workloads.generators.intents import Intent, Intents
+from workloads.generators.keys import KeyCycle
+from workloads.generators.pace import Pace
 
-__all__ = ["main", "transact"]
+__all__ = ["Ending", "Transactor", "main", "transact"]
 
 _GENERATIONS_MAX: Final = 200
 """Logical clients of one process: a fault that ends each at once goes on for half a minute."""
@@ -33,6 +58,16 @@ _GENERATION_GAP_S: Final = 0.5
 _INTAKE: Final = "-intake"
 
 Connect = Callable[[dict[str, str]], Transacts]
+_IDLE_S: Final = 0.5
+_FLUSH_SLACK_S: Final = 2.0
+"""librdkafka's time-outs are looked at once a second."""
+
+
+class Ending(Enum):
+    """The reason why a logical client ended."""
+
+    STOPPED = auto()
+    FATAL = auto()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -158,5 +193,185 @@ def _intake(
 _SLOTS: Final = 1 << 14
 """1 MB a segment: transactions are slow, and logical clients may be many."""
 
+
 if __name__ == "__main__":
     sys.exit(main(sys.argv))
+
+
+@dataclass(slots=True)
+class _Open:
+    """The open transaction."""
+
+    number: int
+    keys: list[int] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+
+
+class Transactor:
+    """One logical client: an instance of a client library and what it owes the recorders."""
+
+    def __init__(
+        self,
+        config: TransactorConfig,
+        *,
+        process: int,
+        client: Transacts,
+        recorder: RecordsSends,
+        journal: RecordsEvents,
+        intents: Intents,
+        clock: Clock,
+        stopped: Callable[[], bool],
+        intake: Intake | None = None,
+    ) -> None:
+        self._config = config
+        self._process = process
+        self._client = client
+        self._recorder = recorder
+        self._journal = journal
+        self._intents = intents
+        self._intake = intake
+        self._clock = clock
+        self._stopped = stopped
+        self._failed = False
+        self._places = places_of(config.common.keys)
+        rng = np.random.default_rng([config.common.seed, process])
+        self._keys = KeyCycle(range(len(self._places)), rng)
+        self._pace = Pace(rate=config.rate, backlog_max=1, tick_ns=0, start_ns=clock.now_ns())
+
+    def run(self) -> Ending:
+        """Run transactions until told to stop, or until the instance cannot go on."""
+        try:
+            self._client.init(self._config.end_timeout_ms / 1000)
+        except TransactionError:
+            # A coordinator that was away for so long: the next instance asks again.
+            return Ending.STOPPED if self._stopped() else Ending.FATAL
+        while not self._stopped():
+            if self._is_done():
+                pause(_IDLE_S, self._stopped)
+            elif self._pace.due(self._clock.now_ns()):
+                self._pace.take(1, self._clock.now_ns())
+                if not self._transact(self._intents.next()):
+                    self._failed = True
+                    if not self._config.stop_on_failure:
+                        return Ending.FATAL
+            else:
+                pause(self._pace.wait_ns(self._clock.now_ns()) / 1e9, self._stopped)
+        return Ending.STOPPED
+
+    def _is_done(self) -> bool:
+        """Return whether this producer has used up its transactions, or stops after a failure."""
+        failed = self._config.stop_on_failure and self._failed
+        return failed or self._intents.count == self._config.transaction_count_max
+
+    def _transact(self, intent: Intent) -> bool:
+        """Run one transaction, recorded from begin to end; False if the instance cannot go on."""
+        number = self._journal.begin(
+            {
+                "process": self._process,
+                "transactional_id": self._config.transactional_id,
+                "intent": str(intent),
+                "begin_ns": self._clock.now_ns(),
+                # Of one that is never ended, what is known of its end.
+                "outcome": str(Outcome.INFO),
+                "keys": [],
+                "values": [],
+            }
+        )
+        transaction = _Open(number)
+        try:
+            self._write(transaction)
+        except TransactionError as error:
+            if error.severity is Severity.FATAL:
+                self._concluded(transaction, Outcome.FAIL, sends=Outcome.FAIL, error=error.code)
+                return False
+            self._failed |= intent is Intent.COMMIT
+            intent = Intent.ABORT
+        return self._end(transaction, intent)
+
+    def _write(self, transaction: _Open) -> None:
+        taken = None if self._intake is None else self._intake.take()
+        self._client.begin()
+        count = self._config.records_per_transaction
+        first = -(-count // 2)
+        self._send(transaction, first)
+        pause(self._config.open_ms / 1000, self._stopped)
+        self._send(transaction, count - first)
+        if self._intake is not None and taken is not None:
+            self._client.send_offsets(
+                self._intake.sending(taken),
+                group=self._intake.group,
+                timeout_s=self._config.delivery_timeout_ms / 1000,
+            )
+
+    def _send(self, transaction: _Open, count: int) -> None:
+        """Write `count` records, and wait until each has an end."""
+        keys = self._keys.take(count)
+        values = self._recorder.invoke(keys, time_ns=self._clock.now_ns())
+        transaction.keys += keys.tolist()
+        transaction.values += values.tolist()
+        self._journal.note(transaction.number, self._records(transaction))
+        payloads = messages_of(values, value_bytes=self._config.value_bytes)
+        for key, value, message in zip(keys.tolist(), values.tolist(), payloads, strict=True):
+            payload = message["value"]
+            assert isinstance(payload, bytes)
+            topic, partition = self._places[key]
+            self._client.send(topic, partition, payload, value=value)
+        self._client.flush(self._config.delivery_timeout_ms / 1000 + _FLUSH_SLACK_S)
+
+    def _end(self, transaction: _Open, intent: Intent) -> bool:
+        """Commit or abort; a commit that leaves only an abort is followed by one."""
+        if intent is Intent.ABORT:
+            return self._abort(transaction, otherwise=Outcome.FAIL)
+        self._calling(transaction, Intent.COMMIT)
+        try:
+            self._client.commit(self._config.end_timeout_ms / 1000)
+        except TransactionError as error:
+            if error.severity is Severity.ABORTABLE:
+                self._failed = True
+                return self._abort(transaction, otherwise=Outcome.INFO)
+            self._concluded(transaction, Outcome.INFO, sends=Outcome.INFO, error=error.code)
+            return False
+        self._concluded(transaction, Outcome.OK, sends=Outcome.OK)
+        return True
+
+    def _abort(self, transaction: _Open, *, otherwise: Outcome) -> bool:
+        """Abort. `otherwise`: the outcome of the sends, if the abort is not acknowledged."""
+        # A commit that was asked for before stays what the row is about until the abort is sure.
+        if otherwise is Outcome.FAIL:
+            self._calling(transaction, Intent.ABORT)
+        try:
+            self._client.abort(self._config.end_timeout_ms / 1000)
+        except TransactionError as error:
+            self._concluded(transaction, Outcome.INFO, sends=otherwise, error=error.code)
+            return False
+        self._journal.note(transaction.number, {"intent": str(Intent.ABORT)})
+        self._concluded(transaction, Outcome.OK, sends=Outcome.FAIL)
+        return True
+
+    def _calling(self, transaction: _Open, intent: Intent) -> None:
+        ending = {"intent": str(intent), "end_call_ns": self._clock.now_ns()}
+        self._journal.note(transaction.number, ending)
+
+    def _concluded(
+        self, transaction: _Open, outcome: Outcome, *, sends: Outcome, error: int = 0
+    ) -> None:
+        """Record the end of the transaction and, by it, of each send."""
+        now_ns = self._clock.now_ns()
+        count = len(transaction.values)
+        known = {} if sends is Outcome.FAIL else self._client.offsets
+        self._recorder.complete(
+            np.array(transaction.values, dtype=np.int64),
+            offsets=np.array([known.get(value, -1) for value in transaction.values], np.int64),
+            outcomes=np.full(count, sends.code, dtype=np.uint8),
+            errors=np.full(count, error, dtype=np.int16),
+            time_ns=now_ns,
+        )
+        end = {"outcome": str(outcome), "return_ns": now_ns, **self._records(transaction)}
+        named = {"error": name_of(error)} if error else {}
+        self._journal.end(transaction.number, end | named)
+        if self._intake is not None:
+            self._intake.ended(sends, error=error)
+
+    def _records(self, transaction: _Open) -> dict[str, object]:
+        keys = [self._config.common.keys[key] for key in transaction.keys]
+        return {"keys": keys, "values": transaction.values}

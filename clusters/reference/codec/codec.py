@@ -12,7 +12,15 @@ from typing import Any, Final, NamedTuple
 from clusters.protocol.varints import VarintError, read_unsigned
 from clusters.reference.codec import dialect
 from clusters.reference.codec.api import Api, Asked, Door, Labels, TopicNames
-from clusters.reference.codec.broker_apis import BROKER_APIS, lowered
+from clusters.reference.codec.broker_apis import (
+    BROKER_APIS,
+    address_of,
+    lowered,
+    request_fields,
+    request_in,
+    response_fields,
+    response_in,
+)
 from clusters.reference.codec.client_apis import (
     API_VERSIONS,
     API_VERSIONS_KNOWN,
@@ -21,13 +29,6 @@ from clusters.reference.codec.client_apis import (
     versions_offered,
 )
 from clusters.reference.codec.data_apis import DATA_APIS, lowered_fetch
-from clusters.reference.codec.dialect_apis import (
-    address_of,
-    request_fields,
-    request_in,
-    response_fields,
-    response_in,
-)
 from clusters.reference.codec.entities import (
     Unreadable,
     Values,

@@ -14,7 +14,7 @@ from workloads.clients.config import ClientConfig
 from workloads.clients.intake import Taken
 from workloads.clients.transactional_client import Group, Severity, TransactionError
 from workloads.clients.transactional_config import TransactorConfig
-from workloads.clients.transactor import Ending, Transactor
+from workloads.clients.transactional_producer import Ending, Transactor
 from workloads.generators.intents import Intent, Intents
 
 COMMIT, ABORT = Intent.COMMIT, Intent.ABORT
@@ -258,7 +258,7 @@ def test_a_fenced_producer_commits_nothing_and_gives_way_to_another() -> None:
 def test_a_producer_that_stops_on_failure_begins_nothing_after_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workloads.clients.transactor.pause", lambda *_: None)
+    monkeypatch.setattr("workloads.clients.transactional_producer.pause", lambda *_: None)
     bench = Bench(COMMIT, transactions=3, stop_on_failure=True)
     bench.client.failures["flush"] = error(Severity.ABORTABLE)
     assert bench.transactor.run() is Ending.STOPPED

@@ -1,5 +1,11 @@
 """Heartbeats: what the active controller hears of brokers, what it decides, what it answers.
 
+A broker id may be contested: a second process asks for it. Until a lease is over, the controller
+cannot tell a broker that has died and was started again from two brokers with one id. A heartbeat
+that was on its way when its sender died may come late, so one that follows the second process's
+request proves nothing yet. One that comes more than a lease after it does: what a dead process has
+sent is older than that, as far as leases mean anything.
+
 Source: KIP-631, "Registration and Heartbeats"; Kafka's `BrokerHeartbeatManager`, from which it has
 that a broker that leaves is let go once those that stay have learnt who leads instead.
 """
@@ -9,7 +15,6 @@ from typing import Final
 
 from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.control.contests import Contests
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
@@ -52,7 +57,7 @@ class Sessions:
         self._configuration = configuration
         self._rules = rules
         self.leases = _Leases(configuration.lease_timeout_ns, alarm)
-        self._contests = Contests(configuration.lease_timeout_ns)
+        self._contests = _Contests(configuration.lease_timeout_ns)
         self.visibility = Visibility(rules)
         self._left_at: dict[int, int] = {}
         self._since = 0
@@ -231,3 +236,36 @@ class _Leases:
         self.none_before_ns = min(ends.values(), default=now + self._length_ns)
         self._alarm.by(self.none_before_ns)
         return tuple(sorted(broker_id for broker_id, end in ends.items() if end <= now))
+
+
+class _Contests:
+    """The ids asked for by a process that does not have them; times are ns of the controller."""
+
+    __slots__ = ("_lease_ns", "_since")
+
+    def __init__(self, lease_ns: int) -> None:
+        self._lease_ns = lease_ns
+        self._since: dict[int, tuple[int, int]] = {}
+        """(incarnation that asks, when it first did), by broker id."""
+
+    def restart(self) -> None:
+        """Begin as a new active controller."""
+        self._since.clear()
+
+    def ask(self, now: int, broker_id: int, incarnation_id: int) -> None:
+        """An incarnation asks for an id; another one than before begins anew."""
+        known = self._since.get(broker_id)
+        if known is None or known[0] != incarnation_id:
+            self._since[broker_id] = (incarnation_id, now)
+
+    def forget(self, broker_id: int) -> None:
+        """The id is registered anew."""
+        self._since.pop(broker_id, None)
+
+    def lost(self, lease_ends: Mapping[int, int]) -> tuple[int, ...]:
+        """The ids whose holder is alive for certain, by the times at which leases end."""
+        return tuple(
+            broker_id
+            for broker_id, (_, since) in self._since.items()
+            if lease_ends.get(broker_id, 0) > since + 2 * self._lease_ns
+        )
