@@ -20,10 +20,12 @@ from clusters.systems import system_of
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
-from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.sections import (
     RecordsSpec,
+    Requirement,
+    narrowed,
     parse_cluster,
+    parse_requirement,
     parse_topics,
     parse_workloads,
     path_of_records,

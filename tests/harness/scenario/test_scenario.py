@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from checkers.verdict import Validity
-from harness.scenario.requirement import Requirement
 from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sections import Requirement
 from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
 from nemesis.mix import MixSpec
