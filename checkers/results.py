@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
 from checkers.entry import Entry, Kind
-from checkers.verdict import CheckResult, Validity
+from checkers.verdict import CheckResult, Validity, reasons_listed
 
 __all__ = ["FileAnswers", "anomalies_found", "file_answers", "result_of"]
 
 _EXAMPLES_MAX: Final = 5
-_REASONS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,7 @@ def result_of(
     examples = _examples(check, mine)
     wrong = _violation(keys, never=never, examples=examples)
     unsure = [row["unknown"] for row in keys if row["unknown"]]
-    unknown = _listed([*filter(None, [died]), *files.unreadable, *unsure])
+    unknown = reasons_listed([*filter(None, [died]), *files.unreadable, *unsure])
     validity, reason = _answer(entry, wrong=wrong, unknown=unknown, broken=broken)
     return CheckResult(
         check=check,
@@ -125,9 +124,3 @@ def _examples(check: str, findings: pa.Table) -> tuple[Anomaly, ...]:
     few = list(anomalies_of(pa.Table.from_pylist(rows, schema=ANOMALIES)))
     few.sort(key=lambda one: (one.allowed, len(one.operations), one.operations))
     return tuple(few[:_EXAMPLES_MAX])
-
-
-def _listed(reasons: Sequence[str]) -> str:
-    shown = "; ".join(reasons[:_REASONS_MAX])
-    rest = len(reasons) - _REASONS_MAX
-    return f"{shown}; and {rest} more" if rest > 0 else shown

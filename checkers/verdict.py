@@ -10,7 +10,7 @@ evidence for anything, so a run of nothing else is unknown.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -26,10 +26,12 @@ __all__ = [
     "Validity",
     "Verdict",
     "read_verdict",
+    "reasons_listed",
     "worst",
     "write_verdict",
 ]
 
+_REASONS_MAX: Final = 3
 _FORMAT_VERSION: Final = 2
 
 
@@ -51,6 +53,13 @@ EXIT_CODES: Mapping[Validity, int] = {
     Validity.UNKNOWN: 2,
 }
 """The exit code of each validity of a run."""
+
+
+def reasons_listed(reasons: Sequence[str]) -> str:
+    """Return the first few reasons as one, and the number of the others."""
+    shown = "; ".join(reasons[:_REASONS_MAX])
+    rest = len(reasons) - _REASONS_MAX
+    return f"{shown}; and {rest} more" if rest > 0 else shown
 
 
 def worst(validities: Iterable[Validity]) -> Validity:

@@ -9,13 +9,12 @@ import pyarrow as pa
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
 from checkers.cycles.levels import is_forbidden
 from checkers.cycles.oddity import Oddities, Oddity
-from checkers.verdict import CheckResult, Validity
+from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.models import Isolation
 
 __all__ = ["CheckTally", "Counted", "answered"]
 
 _EXAMPLES_MAX: Final = 5
-_REASONS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ def answered(
     rows.sort(key=lambda row: (row["allowed"], len(row["operations"]), row["operations"]))
     table = pa.Table.from_pylist(rows, schema=ANOMALIES)
     examples = tuple(anomalies_of(table.slice(0, _EXAMPLES_MAX)))
-    never, unknown = counted.never_count, _listed(doubts)
+    never, unknown = counted.never_count, reasons_listed(doubts)
     result = CheckResult(
         check=check,
         validity=_validity(never=never, unknown=unknown),
@@ -109,9 +108,3 @@ def _validity(*, never: int, unknown: str) -> Validity:
     if never:
         return Validity.INVALID
     return Validity.UNKNOWN if unknown else Validity.VALID
-
-
-def _listed(reasons: Sequence[str]) -> str:
-    shown = "; ".join(reasons[:_REASONS_MAX])
-    rest = len(reasons) - _REASONS_MAX
-    return f"{shown}; and {rest} more" if rest > 0 else shown

@@ -26,6 +26,7 @@ from typing import Any, Final, Self
 from clusters.hosts.process import harness_lives, harness_mark
 from clusters.hosts.undo import LetsGo, Undo, undo_data, undo_of
 from clusters.provision.cache import cache_dir
+from history.atomic import sync
 from history.failure import HarnessError
 
 __all__ = ["Ledger", "left_ledgers", "let_go_all", "undo_all"]
@@ -67,7 +68,7 @@ class Ledger:
         draft = self.path.with_suffix(".new")
         _append(draft, [self._head])
         draft.rename(self.path)
-        _sync_directory(self.path.parent)
+        sync(self.path.parent)
 
     def settle(self, undo: Undo) -> None:
         """Undo one deed now, before the end."""
@@ -221,14 +222,6 @@ def _append(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
         file.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type, i
 from nemesis.wire.decoding.reference import error_frame
 from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
+from nemesis.wire.frames import behind_tags
 from nemesis.wire.rules import Direction
 
 __all__ = ["error_response", "lowered"]
@@ -245,14 +246,5 @@ def _entry(data: bytes, api_key: int, *, flexible: bool) -> int | None:
             return at
         at += _ENTRY.size
         if flexible:
-            at = _behind_tags(data, at)
+            at = behind_tags(data, at)
     return None
-
-
-def _behind_tags(data: bytes, at: int) -> int:
-    count, at = read_unsigned(data, at)
-    for _ in range(count):
-        _, at = read_unsigned(data, at)
-        size, at = read_unsigned(data, at)
-        at += size
-    return at

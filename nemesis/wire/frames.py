@@ -22,6 +22,7 @@ __all__ = [
     "Unread",
     "WalkStep",
     "Walker",
+    "behind_tags",
     "read_correlation_id",
     "read_request_header",
 ]
@@ -256,3 +257,13 @@ def _acks(chunk: memoryview, at: int, end: int, api_version: int) -> int | None:
         return None
     acks: int = _SHORT.unpack_from(chunk, at + size)[0]
     return acks
+
+
+def behind_tags(frame: bytes, at: int) -> int:
+    """Return the end of the tagged fields that begin here."""
+    count, at = read_unsigned(frame, at)
+    for _ in range(count):
+        _, at = read_unsigned(frame, at)
+        size, at = read_unsigned(frame, at)
+        at += size
+    return at

@@ -144,7 +144,7 @@ class _Writer:
                     "f": write.f,
                     "node": broker,
                     "topic": write.topic,
-                    **_written(write),
+                    **write.as_fields(),
                     "call_ns": self._clock.now_ns(),
                 }
             )
@@ -234,13 +234,6 @@ def _request(write: TopicWrite, *, timeout_s: float) -> Write:
         settings=setting,
     )
     return create_topic(topic, timeout_s=timeout_s)
-
-
-def _written(write: TopicWrite) -> dict[str, object]:
-    """Return the fields of a write's row besides its topic."""
-    if write.f is MetadataF.GROW:
-        return {"partition_count": write.partition_count}
-    return {"config_value": write.config_value}
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 
 from history.send_recorder import SendRecorder
 from workloads.clients.config import ProducerConfig, read_config
-from workloads.clients.sender import Ending, Produces, Sender
-from workloads.clients.shutdown import pause, stop_on_sigterm
+from workloads.clients.sender import Produces, Sender
+from workloads.clients.shutdown import Ending, pause, stop_on_sigterm
 
 __all__ = ["main", "produce"]
 

@@ -7,7 +7,6 @@ the process does (killed, or out of time) stay open, which is info.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import Enum, auto
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -20,10 +19,11 @@ from workloads.clients.columns import Ends, ends_of, messages_of
 from workloads.clients.config import ProducerConfig
 from workloads.clients.places import places_of
 from workloads.clients.recording import RecordsSends
+from workloads.clients.shutdown import Ending
 from workloads.generators.keys import KeyCycle, by_key
 from workloads.generators.pace import Pace
 
-__all__ = ["Ending", "Produces", "Sender"]
+__all__ = ["Produces", "Sender"]
 
 _TICK_NS: Final = 10_000_000
 """100 wake-ups a second at most: at 500 records a second, 2-4 % of a core."""
@@ -55,13 +55,6 @@ class Produces(Protocol):
 
     def close(self) -> object:
         """Wait until nothing is in flight, and end every thread and connection."""
-
-
-class Ending(Enum):
-    """The reason why a logical client ended."""
-
-    STOPPED = auto()
-    FATAL = auto()
 
 
 class Sender:

@@ -1,14 +1,22 @@
-"""SIGTERM as a flag that a client's loop reads once a round."""
+"""The end of a client: SIGTERM is a flag that its loop reads once a round."""
 
 import signal
 import time
 from collections.abc import Callable
+from enum import Enum, auto
 from types import FrameType
 from typing import Final
 
-__all__ = ["pause", "stop_on_sigterm"]
+__all__ = ["Ending", "pause", "stop_on_sigterm"]
 
 _LOOK_S: Final = 0.1
+
+
+class Ending(Enum):
+    """The reason why a logical client ended."""
+
+    STOPPED = auto()
+    FATAL = auto()
 
 
 def stop_on_sigterm() -> Callable[[], bool]:

@@ -24,7 +24,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +41,7 @@ from workloads.clients.intake import Intake
 from workloads.clients.java_gateway import JavaVirtualMachine
 from workloads.clients.places import places_of
 from workloads.clients.recording import RecordsEvents, RecordsSends
-from workloads.clients.shutdown import pause, stop_on_sigterm
+from workloads.clients.shutdown import Ending, pause, stop_on_sigterm
 from workloads.clients.transactional_client import Severity, TransactionError, Transacts
 from workloads.clients.transactional_config import TransactorConfig, read_as
 from workloads.clients.transactional_libraries import JavaTransactions, LibrdkafkaTransactions
@@ -50,7 +49,7 @@ from workloads.generators.intents import Intent, Intents
 from workloads.generators.keys import KeyCycle
 from workloads.generators.pace import Pace
 
-__all__ = ["Ending", "Transactor", "main", "transact"]
+__all__ = ["Transactor", "main", "transact"]
 
 _GENERATIONS_MAX: Final = 200
 """Logical clients of one process: a fault that ends each at once goes on for half a minute."""
@@ -61,13 +60,6 @@ Connect = Callable[[dict[str, str]], Transacts]
 _IDLE_S: Final = 0.5
 _FLUSH_SLACK_S: Final = 2.0
 """librdkafka's time-outs are looked at once a second."""
-
-
-class Ending(Enum):
-    """The reason why a logical client ended."""
-
-    STOPPED = auto()
-    FATAL = auto()
 
 
 def main(argv: Sequence[str]) -> int:

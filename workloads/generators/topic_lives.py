@@ -42,6 +42,12 @@ class TopicWrite:
     replication_factor: int = 1
     """The replication factor of a creation."""
 
+    def as_fields(self) -> dict[str, object]:
+        """Return the fields of the write's row besides its topic."""
+        if self.f is MetadataF.GROW:
+            return {"partition_count": self.partition_count}
+        return {"config_value": self.config_value}
+
 
 @dataclass(slots=True, kw_only=True)
 class _Slot:

@@ -132,7 +132,7 @@ class SimulatedWriter:
                 "f": write.f,
                 "node": self._node_of(broker),
                 "topic": write.topic,
-                **_written(write),
+                **write.as_fields(),
                 "call_ns": now,
             }
         )
@@ -179,13 +179,6 @@ class SimulatedWriter:
         self._journal_of(write).end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
         self.lives.ended(write, outcome)
         self.counts[outcome] += 1
-
-
-def _written(write: TopicWrite) -> dict[str, object]:
-    """Return the fields of a write's row besides its topic."""
-    if write.f is MetadataF.GROW:
-        return {"partition_count": write.partition_count}
-    return {"config_value": write.config_value}
 
 
 def told(message: Any) -> tuple[int, str | None]:

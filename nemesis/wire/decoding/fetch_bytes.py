@@ -13,7 +13,7 @@ that are looked at without a call where they are what they nearly always are.
 from typing import Final, NamedTuple
 
 from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.frames import Header
+from nemesis.wire.frames import Header, behind_tags
 
 __all__ = ["Said", "said_by"]
 
@@ -57,7 +57,7 @@ def said_by(header: Header, frame: bytes) -> Said:
     client_size = frame[_CLIENT_ID_AT - 2] << 8 | frame[_CLIENT_ID_AT - 1]
     at = _CLIENT_ID_AT + (0 if client_size == _NO_CLIENT_ID else client_size)
     try:
-        at = at + 1 if not frame[at] else _behind_tags(frame, at)
+        at = at + 1 if not frame[at] else behind_tags(frame, at)
         return Said(replica, _named(frame, at + _TOPICS_AFTER))
     except (IndexError, VarintError):
         return Said(replica, [b""])
@@ -79,16 +79,6 @@ def _named(frame: bytes, at: int) -> list[bytes]:
             elif frame.startswith(_DIRECTORY_BEGIN, at):
                 at += _DIRECTORY_BYTES
             else:
-                at = _behind_tags(frame, at)
-        at = at + 1 if not frame[at] else _behind_tags(frame, at)
+                at = behind_tags(frame, at)
+        at = at + 1 if not frame[at] else behind_tags(frame, at)
     return found
-
-
-def _behind_tags(frame: bytes, at: int) -> int:
-    """Return the end of the tagged fields that begin here."""
-    count, at = read_unsigned(frame, at)
-    for _ in range(count):
-        _, at = read_unsigned(frame, at)
-        size, at = read_unsigned(frame, at)
-        at += size
-    return at

@@ -12,7 +12,8 @@ from history.counts import live_counts
 from history.operation import Outcome
 from workloads.clients.config import ClientConfig, ProducerConfig
 from workloads.clients.producer import produce
-from workloads.clients.sender import Ending, Sender
+from workloads.clients.sender import Sender
+from workloads.clients.shutdown import Ending
 
 
 def config(raw: Path | str = "", *, flush_ms: int = 50, in_flight_max: int = 100) -> ProducerConfig:

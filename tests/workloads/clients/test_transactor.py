@@ -12,9 +12,10 @@ from history.clock import Clock
 from history.operation import Outcome
 from workloads.clients.config import ClientConfig
 from workloads.clients.intake import Taken
+from workloads.clients.shutdown import Ending
 from workloads.clients.transactional_client import Group, Severity, TransactionError
 from workloads.clients.transactional_config import TransactorConfig
-from workloads.clients.transactional_producer import Ending, Transactor
+from workloads.clients.transactional_producer import Transactor
 from workloads.generators.intents import Intent, Intents
 
 COMMIT, ABORT = Intent.COMMIT, Intent.ABORT
