@@ -36,7 +36,7 @@ from history.writer import write_tables
 __all__ = [
     "LIES",
     "HistoryRecipe",
-    "Synthetic",
+    "SyntheticRun",
     "manifest_of",
     "synthetic_history",
     "synthetic_round",
@@ -50,7 +50,7 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synthetic:
+class SyntheticRun:
     """A history as tables, and what a check must find in it."""
 
     operations: pa.Table
@@ -61,17 +61,17 @@ class Synthetic:
     """Checks that must report something; no other may."""
 
 
-def synthetic_history(recipe: HistoryRecipe) -> Synthetic:
+def synthetic_history(recipe: HistoryRecipe) -> SyntheticRun:
     """Return the history of this recipe; the same for the same recipe."""
     return _history(recipe, poll_crashes=recipe.crash_rate > 0)
 
 
-def synthetic_round(recipe: HistoryRecipe) -> Synthetic:
+def synthetic_round(recipe: HistoryRecipe) -> SyntheticRun:
     """Return the same without crashed polls, so that every process can go on afterwards."""
     return _history(recipe, poll_crashes=False)
 
 
-def _history(recipe: HistoryRecipe, *, poll_crashes: bool) -> Synthetic:
+def _history(recipe: HistoryRecipe, *, poll_crashes: bool) -> SyntheticRun:
     rng = np.random.default_rng(recipe.seed)
     sends, order_ns = _sends(recipe, rng)
     draft = Draft(recipe=recipe, rng=rng, sends=sends, log=_appended(sends, order_ns, recipe, rng))
@@ -82,7 +82,7 @@ def _history(recipe: HistoryRecipe, *, poll_crashes: bool) -> Synthetic:
     for lie in lies:
         lie.tell_readers(draft)
     operations, records = _operations_and_records(draft)
-    return Synthetic(
+    return SyntheticRun(
         operations=operations,
         records=records,
         faults=_faults(recipe, until_ns=int(sends["call_ns"][-1])),
@@ -91,7 +91,7 @@ def _history(recipe: HistoryRecipe, *, poll_crashes: bool) -> Synthetic:
     )
 
 
-def write_synthetic_run(run: RunDirectory, recipe: HistoryRecipe) -> Synthetic:
+def write_synthetic_run(run: RunDirectory, recipe: HistoryRecipe) -> SyntheticRun:
     """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_history(recipe)
     write_tables(run, operations=made.operations, records=made.records, faults=made.faults)

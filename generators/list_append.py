@@ -32,9 +32,9 @@ from history.schema import MICRO_OPERATIONS, Outcome
 
 __all__ = [
     "LIES",
-    "Lie",
     "ListAppendRecipe",
-    "Synthetic",
+    "SyntheticLists",
+    "WrongHistory",
     "synthetic_transactions",
     "transactions_of",
     "write_synthetic_transactions",
@@ -69,7 +69,7 @@ class ListAppendRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lie:
+class WrongHistory:
     """A small history that is wrong in one way."""
 
     check: str
@@ -93,16 +93,16 @@ class Lie:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synthetic:
+class SyntheticLists:
     """A history as one table, and what a check must find in it."""
 
     table: pa.Table
     """MICRO_OPERATIONS, by key, transaction and position."""
     recipe: ListAppendRecipe
-    lies: tuple[Lie, ...]
+    lies: tuple[WrongHistory, ...]
 
 
-def synthetic_transactions(recipe: ListAppendRecipe) -> Synthetic:
+def synthetic_transactions(recipe: ListAppendRecipe) -> SyntheticLists:
     """Return the history of this recipe; the same for the same recipe."""
     rng = np.random.default_rng(recipe.seed)
     lies = tuple(LIES[name] for name in recipe.lies)
@@ -111,10 +111,10 @@ def synthetic_transactions(recipe: ListAppendRecipe) -> Synthetic:
         moment_ns = int(rng.integers(1, max(2, recipe.transactions))) * _SPACING_NS
         planted = lie.rows(number, moment_ns=moment_ns, first_process=-1 - 10 * number)
         table = pa.concat_tables([table, pa.Table.from_pylist(planted, schema=MICRO_OPERATIONS)])
-    return Synthetic(table=_numbered(table), recipe=recipe, lies=lies)
+    return SyntheticLists(table=_numbered(table), recipe=recipe, lies=lies)
 
 
-def write_synthetic_transactions(run: RunDirectory, recipe: ListAppendRecipe) -> Synthetic:
+def write_synthetic_transactions(run: RunDirectory, recipe: ListAppendRecipe) -> SyntheticLists:
     """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_transactions(recipe)
     manifest = Manifest(
@@ -183,18 +183,18 @@ def _step(text: str) -> Row:
     return {"key": key, "f": "read", "value": None, "values": read}
 
 
-def _cycle(kind: str, level: Isolation, text: str) -> Lie:
-    return Lie(check="dependency-cycle", level=level, kind=kind, text=text)
+def _cycle(kind: str, level: Isolation, text: str) -> WrongHistory:
+    return WrongHistory(check="dependency-cycle", level=level, kind=kind, text=text)
 
 
-def _odd(check: str, level: Isolation, text: str) -> Lie:
-    return Lie(check=check, level=level, kind="", text=text)
+def _odd(check: str, level: Isolation, text: str) -> WrongHistory:
+    return WrongHistory(check=check, level=level, kind="", text=text)
 
 
 _WRITES_CROSS: Final = "A {} ok x+1 y+1\nB {} ok x+2 y+2\nC {} ok x=1.2 y=2.1"
 _STRICT: Final = Isolation.STRICT_SERIALIZABLE
 
-LIES: Final[Mapping[str, Lie]] = {
+LIES: Final[Mapping[str, WrongHistory]] = {
     "G0": _cycle("G0", Isolation.READ_UNCOMMITTED, _WRITES_CROSS.format("0-10", "0-10", "0-10")),
     "G1c": _cycle("G1c", Isolation.READ_COMMITTED, "A 0-10 ok x+1 y=1\nB 0-10 ok y+1 x=1"),
     "G-single": _cycle("G-single", Isolation.SNAPSHOT, "A 0-10 ok x= y=1\nB 0-10 ok x+1 y+1"),

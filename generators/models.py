@@ -27,7 +27,7 @@ from generators.model_lies import (
     VALUES_A_STORY,
     ToldOperation,
 )
-from generators.objects import FS, NOTHING, OBJECTS, Answers, Asked, ModelObject
+from generators.objects import FS, NOTHING, OBJECTS, Answers, KeyOperations, ModelObject
 from history.model_tables import by_bucket
 from history.models import Model
 from history.operation import Outcome
@@ -172,7 +172,7 @@ def _piece(
     order = np.argsort(effect_ns, kind="stable")
     f = _fs(recipe, rng, count, before=int(slots[0]) // recipe.keys)
     answers = made.answers(
-        Asked(
+        KeyOperations(
             f=f[order],
             value=slots[order],
             happens=((outcome == _OK) | (crashed & (rng.random(count) < 0.5)))[order],  # noqa: PLR2004

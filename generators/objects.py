@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from history.models import Model
 
-__all__ = ["FS", "NOTHING", "OBJECTS", "Answers", "Asked", "ModelObject"]
+__all__ = ["FS", "NOTHING", "OBJECTS", "Answers", "KeyOperations", "ModelObject"]
 
 NOTHING: Final = np.iinfo(np.int64).min
 """The value that stands for null."""
@@ -40,7 +40,7 @@ _WINDOW: Final = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class KeyOperations:
     """Operations of one key in the order in which they take effect."""
 
     f: Ints
@@ -67,7 +67,7 @@ class Answers:
 class ModelObject(Protocol):
     """An object of a model, with its state."""
 
-    def answers(self, asked: Asked) -> Answers:
+    def answers(self, asked: KeyOperations) -> Answers:
         """Let these operations take effect, and return their answers."""
         ...
 
@@ -79,7 +79,7 @@ class VersionedRegister:
     version: int = 0
     value: int = NOTHING
 
-    def answers(self, asked: Asked) -> Answers:
+    def answers(self, asked: KeyOperations) -> Answers:
         """Answer reads with version and value; a cas expects the present version, or is refused."""
         count = len(asked.f)
         swaps, reads = asked.f == _SWAP, asked.f == 0
@@ -109,7 +109,7 @@ class Register:
 
     value: int = NOTHING
 
-    def answers(self, asked: Asked) -> Answers:
+    def answers(self, asked: KeyOperations) -> Answers:
         """Answer reads with the value; a cas expects the present value, or is refused."""
         count = len(asked.f)
         swaps, reads = asked.f == _SWAP, asked.f == 0
@@ -136,7 +136,7 @@ class Log:
     tail: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """The last values, at most `_WINDOW`."""
 
-    def answers(self, asked: Asked) -> Answers:
+    def answers(self, asked: KeyOperations) -> Answers:
         """Answer reads, each of an offset near the end or of the next one."""
         reads = asked.f == 0
         appends = ~reads & asked.happens
@@ -164,7 +164,7 @@ class GrowOnlySet:
 
     elements: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def answers(self, asked: Asked) -> Answers:
+    def answers(self, asked: KeyOperations) -> Answers:
         """Answer reads with every element that is there."""
         reads = asked.f == 0
         adds = ~reads & asked.happens
@@ -190,7 +190,7 @@ class Counter:
 
     total: int = 0
 
-    def answers(self, asked: Asked) -> Answers:
+    def answers(self, asked: KeyOperations) -> Answers:
         """Answer reads with the number of ones that were added."""
         reads = asked.f == 0
         sums = self.total + np.cumsum(~reads & asked.happens)

@@ -18,8 +18,8 @@ from history.segment_format import (
     SLOT,
     UNKNOWN_OFFSET,
     ClientCounter,
-    Layout,
     SegmentKind,
+    SegmentLayout,
 )
 
 __all__ = ["PollRecorder"]
@@ -43,7 +43,7 @@ class PollRecorder:
     ) -> None:
         self._chain = SegmentChain(
             directory,
-            Layout(
+            SegmentLayout(
                 kind=SegmentKind.POLLS,
                 client=client,
                 process=process,

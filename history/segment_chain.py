@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from history.segment_format import ClientCounter, Layout, MappedSegment, create_segment
+from history.segment_format import ClientCounter, MappedSegment, SegmentLayout, create_segment
 
 __all__ = ["SegmentChain"]
 
@@ -21,7 +21,7 @@ class SegmentChain:
     seal whether a recording is still being written.
     """
 
-    def __init__(self, directory: Path, layout: Layout) -> None:
+    def __init__(self, directory: Path, layout: SegmentLayout) -> None:
         assert _CLIENT_NAME.fullmatch(layout.client), f"client name {layout.client!r}"
         assert 0 <= layout.process < _PROCESS_MAX, f"process {layout.process}"
         assert len(set(layout.keys)) == len(layout.keys), f"keys repeat: {layout.keys}"

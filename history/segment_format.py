@@ -40,9 +40,9 @@ __all__ = [
     "SLOT",
     "UNKNOWN_OFFSET",
     "ClientCounter",
-    "Layout",
     "MappedSegment",
     "SegmentKind",
+    "SegmentLayout",
     "create_segment",
     "segment_name",
 ]
@@ -127,7 +127,7 @@ ROW: Final = np.dtype(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class SegmentLayout:
     """The facts that a new segment's header states."""
 
     kind: SegmentKind
@@ -183,7 +183,7 @@ class MappedSegment:
 
 
 def create_segment(
-    directory: Path, layout: Layout, *, ordinal: int, first_sequence: int
+    directory: Path, layout: SegmentLayout, *, ordinal: int, first_sequence: int
 ) -> tuple[MappedSegment, int]:
     """Allocate and map a new segment; return it and its file descriptor, which the caller closes.
 

@@ -24,9 +24,9 @@ from history.segment_format import (
     PROCESS_SHIFT,
     RETURNED,
     ClientCounter,
-    Layout,
     MappedSegment,
     SegmentKind,
+    SegmentLayout,
 )
 
 __all__ = ["SendRecorder"]
@@ -49,7 +49,7 @@ class SendRecorder:
     ) -> None:
         self._chain = SegmentChain(
             directory,
-            Layout(
+            SegmentLayout(
                 kind=SegmentKind.SENDS,
                 client=client,
                 process=process,

@@ -15,12 +15,12 @@ from typing import Final
 from checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
-    Election,
     FaultAlive,
+    FinalReplica,
     Forensics,
     Join,
     Loss,
-    ReplicaState,
+    LossyElection,
     Truncation,
     ValueFate,
     read_forensics,
@@ -215,7 +215,7 @@ def _word_of(join: Join) -> str:
     return "" if join.judged_epoch is None else f", on the word of broker epoch {join.judged_epoch}"
 
 
-def _elected(election: Election) -> Moment:
+def _elected(election: LossyElection) -> Moment:
     how = "uncleanly " if election.unclean else ""
     return Moment(
         time_ns=election.time_ns,
@@ -261,6 +261,6 @@ def _range(first: int, last: int) -> str:
     return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
-def replica_epochs(replica: ReplicaState) -> str:
+def replica_epochs(replica: FinalReplica) -> str:
     """Return `0 from 0, 3 from 1512`: its leader epochs and where each starts."""
     return ", ".join(f"{epoch} from {start}" for epoch, start in replica.leader_epochs)

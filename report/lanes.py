@@ -19,7 +19,7 @@ from report.notation import length, moment, printable, shortened
 from report.painting import fault_entry, paint, tag, tooltip
 from report.windows import WindowSpan
 
-__all__ = ["Mark", "draw_faults", "draw_windows"]
+__all__ = ["AnomalyMark", "draw_faults", "draw_windows"]
 
 _LANE_HEIGHT: Final = 34
 _AXES_HEIGHT: Final = 76
@@ -79,7 +79,7 @@ _STRETCHES: Final[Sequence[tuple[_Stretch, Mapping[str, Any]]]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class AnomalyMark:
     """A moment worth a look: where a shown anomaly begins."""
 
     time_ns: int
@@ -87,7 +87,7 @@ class Mark:
     detail: str
 
 
-def draw_faults(canvas: Canvas, marks: Sequence[Mark]) -> Drawing:
+def draw_faults(canvas: Canvas, marks: Sequence[AnomalyMark]) -> Drawing:
     """Draw each fault on the lane of each of its targets, and where the shown anomalies begin."""
     lanes = lanes_of(canvas.spans, run_end_ns=canvas.end_ns)
     targets = list(dict.fromkeys(lane.target for lane in lanes))
@@ -181,7 +181,7 @@ def _heal(span: FaultSpan) -> str:
     return _brief(f"{moment(span.end_ns)}: {span.heal_evidence}")
 
 
-def _marks(drawing: figure, marks: Sequence[Mark], height: float) -> None:
+def _marks(drawing: figure, marks: Sequence[AnomalyMark], height: float) -> None:
     source = ColumnDataSource(
         {
             "x": [seconds(mark.time_ns) for mark in marks],

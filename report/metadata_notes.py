@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from history.manifest import Manifest
 
-__all__ = ["Note", "NoteKind", "notes_of", "topic_names"]
+__all__ = ["DecisionNote", "NoteKind", "notes_of", "topic_names"]
 
 _BATCH: Final = 1000
 _NAMED_MAX: Final = 3
@@ -39,7 +39,7 @@ class NoteKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class DecisionNote:
     """One decision, at its time in the run."""
 
     time_ns: int
@@ -61,7 +61,7 @@ class Note:
         return f"{named}: {self.words}" if named else self.words
 
 
-def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
+def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[DecisionNote, ...]:
     """Return every decision of the log, in its order.
 
     None if the manifest does not tie the clocks.
@@ -70,7 +70,7 @@ def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
         return ()
     kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
     log = _Log(nodes={number: node for node, number in manifest.node_ids.items()})
-    notes: list[Note] = []
+    notes: list[DecisionNote] = []
     for row, only_on in _distinct(kept):
         time_ns = row["timestamp_ms"] * _NS_A_MS - manifest.origin_utc_ns
         for note in log.notes(row, time_ns):
@@ -88,7 +88,7 @@ def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
     return {row["topic_id"]: row["topic"] for row in rows if row["topic"]}
 
 
-def _append(notes: list[Note], note: Note) -> None:
+def _append(notes: list[DecisionNote], note: DecisionNote) -> None:
     """Join it to the one before, if that says the same of other partitions at the same time."""
     last = notes[-1] if notes else None
     if (
@@ -143,10 +143,10 @@ class _Log:
     epochs: dict[int, int] = field(default_factory=dict)
     active: str | None = None
 
-    def notes(self, row: Mapping[str, Any], time_ns: int) -> Iterable[Note]:
+    def notes(self, row: Mapping[str, Any], time_ns: int) -> Iterable[DecisionNote]:
         """Yield the notes of one record."""
         for kind, words, about in _READERS[row["type"]](self, row):
-            yield Note(
+            yield DecisionNote(
                 time_ns=time_ns,
                 metadata_offset=row["metadata_offset"],
                 kind=kind,

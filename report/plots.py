@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from history.schema import Outcome
 from report.canvas import Canvas, Drawing, LegendEntry, width
 from report.functions import OF_RECORDS, OF_ZNODES
-from report.lanes import Mark, draw_faults, draw_windows
+from report.lanes import AnomalyMark, draw_faults, draw_windows
 from report.latencies import Latencies
 from report.notation import printable
 from report.painting import paint, tag
@@ -64,7 +64,7 @@ def plots_of(
     *,
     windows: Sequence[WindowSpan],
     samples: Sequence[SampleSeries],
-    marks: Sequence[Mark],
+    marks: Sequence[AnomalyMark],
     source_colours: Mapping[str, str],
 ) -> PlotSet:
     """Draw everything. `timeline`: None for an open history.

@@ -14,7 +14,7 @@ from report.anomalies import Record, ShownOperation, operations_at, records_of
 from report.evidence import Evidence, evidence_of
 from report.faults import FaultSpan, faults_open
 from report.intervals import OPERATIONS_MAX, picture_of
-from report.lanes import Mark
+from report.lanes import AnomalyMark
 from report.reading import Reading
 
 __all__ = ["GroupOfProofs", "ProofStep", "ShownProof", "known_entry", "proofs_of"]
@@ -49,11 +49,13 @@ class ShownProof:
     """The picture of the times of operations on an object; None of any other anomaly."""
 
     @property
-    def mark(self) -> Mark | None:
+    def mark(self) -> AnomalyMark | None:
         """The mark of the anomaly in the plots; None of one that is allowed or has no time."""
         if self.from_ns is None or self.anomaly.allowed:
             return None
-        return Mark(time_ns=self.from_ns, check=self.anomaly.check, detail=self.anomaly.detail)
+        return AnomalyMark(
+            time_ns=self.from_ns, check=self.anomaly.check, detail=self.anomaly.detail
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

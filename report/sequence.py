@@ -22,7 +22,7 @@ from history.run_directory import RunDirectory
 from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
 from report.frames import NO_FRAMES, Frame, FrameCounts, frame_counts, frames_between
-from report.metadata_notes import Note, notes_of, topic_names
+from report.metadata_notes import DecisionNote, notes_of, topic_names
 from report.notation import counted, integer
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
@@ -66,7 +66,7 @@ class SequenceScene:
     nodes: tuple[str, ...]
     """The nodes, from left to right."""
     arrows: tuple[Arrow, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[DecisionNote, ...]
     steps: tuple[PerformedStep, ...]
     spans: tuple[FaultSpan, ...]
     """The faults of nodes that were open in the window."""
@@ -214,7 +214,7 @@ def _window(reading: Reading, counts: FrameCounts) -> Window:
 def _nodes(
     manifest: Manifest | None,
     arrows: Sequence[Arrow],
-    notes: Sequence[Note],
+    notes: Sequence[DecisionNote],
     spans: Sequence[FaultSpan],
 ) -> tuple[str, ...]:
     """Return the nodes of the cluster, controllers first; the clients, if they said anything."""

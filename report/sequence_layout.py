@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from report.arrows import Arrow, ArrowFate
-from report.metadata_notes import Note
+from report.metadata_notes import DecisionNote
 from report.performed import PerformedStep
 from report.sequence import SequenceScene
 
@@ -20,10 +20,10 @@ __all__ = [
     "NOTES_WIDTH",
     "TIME_RIGHT",
     "Arrival",
-    "Columns",
+    "ColumnPlaces",
     "Event",
     "Layout",
-    "Row",
+    "SceneRow",
     "layout_of",
 ]
 
@@ -62,11 +62,11 @@ class Arrival:
     time_ns: int
 
 
-Event = Arrow | Arrival | Note | PerformedStep
+Event = Arrow | Arrival | DecisionNote | PerformedStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SceneRow:
     """The events of one moment."""
 
     y: float
@@ -79,7 +79,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class ColumnPlaces:
     """The x of the words of decisions, of the lines of the nodes and of the steps."""
 
     notes: float
@@ -92,13 +92,13 @@ class Columns:
 class Layout:
     """The picture's measures."""
 
-    columns: Columns
-    rows: tuple[Row, ...]
+    columns: ColumnPlaces
+    rows: tuple[SceneRow, ...]
     names_at: tuple[float, ...]
     """The y at which the names are repeated."""
     height: float
 
-    def row_of(self, event: Event) -> Row:
+    def row_of(self, event: Event) -> SceneRow:
         """Return the row on which the event stands."""
         return next(row for row in self.rows if event in row.events)
 
@@ -128,7 +128,7 @@ def layout_of(scene: SequenceScene) -> Layout:
     )
 
 
-def _columns(scene: SequenceScene) -> Columns:
+def _columns(scene: SequenceScene) -> ColumnPlaces:
     digits = max((len(str(offset)) for offset in scene.metadata_offsets), default=0)
     moved = max(0, digits - _DIGITS) * _DIGIT
     first = _FIRST_LINE + moved
@@ -137,7 +137,7 @@ def _columns(scene: SequenceScene) -> Columns:
     gap = min(_GAP_MAX, max(_GAP_MIN, gap))
     lines = {node: first + place * gap for place, node in enumerate(scene.nodes)}
     last = max(lines.values(), default=first)
-    return Columns(
+    return ColumnPlaces(
         notes=_NOTES_LEFT + moved,
         lines=lines,
         steps=last + 30,
@@ -160,11 +160,11 @@ def _time(event: Event) -> int:
 
 def _order(event: Event) -> tuple[int, int]:
     """Return the sort key at one time: the step, what it let go, statements, and then decisions."""
-    kinds = (PerformedStep, Arrival, Arrow, Note)
+    kinds = (PerformedStep, Arrival, Arrow, DecisionNote)
     return _time(event), kinds.index(type(event))
 
 
-_COLUMN: Final = {PerformedStep: 2, Arrival: 1, Arrow: 1, Note: 0}
+_COLUMN: Final = {PerformedStep: 2, Arrival: 1, Arrow: 1, DecisionNote: 0}
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class _Rows:
 
     y: float = HEAD
     names_at: list[float] = field(default_factory=list)
-    _rows: list[Row] = field(default_factory=list)
+    _rows: list[SceneRow] = field(default_factory=list)
     _open: list[Event] = field(default_factory=list)
     _time_ns: int = 0
     _pause_ns: int = 0
@@ -193,7 +193,7 @@ class _Rows:
         self._close()
         self._begin(event, time_ns)
 
-    def done(self) -> tuple[Row, ...]:
+    def done(self) -> tuple[SceneRow, ...]:
         self._close()
         return tuple(self._rows)
 
@@ -212,7 +212,7 @@ class _Rows:
 
     def _close(self) -> None:
         if self._open:
-            row = Row(
+            row = SceneRow(
                 y=self.y,
                 time_ns=self._time_ns,
                 pause_ns=self._pause_ns,

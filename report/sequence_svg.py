@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from report.arrows import Arrow, ArrowFate
 from report.faults import FaultLane, lanes_of
-from report.metadata_notes import Note, NoteKind
+from report.metadata_notes import DecisionNote, NoteKind
 from report.notation import length, moment, printable, shortened
 from report.palette import FaultLook
 from report.performed import PerformedStep
@@ -28,7 +28,7 @@ from report.sequence_layout import (
     Arrival,
     Event,
     Layout,
-    Row,
+    SceneRow,
     layout_of,
 )
 from report.svg import BOLD_CHARACTER, CHARACTER, cross, event_group, head, line, pill, text
@@ -206,7 +206,7 @@ def _event(event: Event, y: float, layout: Layout, painter: _ArrowPainter) -> Ma
             return painter.sent(event, y)
         case Arrival():
             return painter.arrived(event, y)
-        case Note():
+        case DecisionNote():
             return _note(event, y, layout)
         case PerformedStep():
             return _step(event, y, layout)
@@ -275,7 +275,7 @@ def _bar(lane: FaultLane, layout: Layout, word: str, *, end_ns: int, tone: str) 
     )
 
 
-def _clock(row: Row) -> Iterator[Markup]:
+def _clock(row: SceneRow) -> Iterator[Markup]:
     seconds = f"{row.time_ns / 1e9:,.3f}"
     yield text("clock", seconds, x=TIME_RIGHT, y=row.y + 4, anchor="end")
     if row.pause_ns:
@@ -283,7 +283,7 @@ def _clock(row: Row) -> Iterator[Markup]:
         yield text("pause", words, x=TIME_RIGHT, y=row.pause_y + 4, anchor="end")
 
 
-def _note(note: Note, y: float, layout: Layout) -> Markup:
+def _note(note: DecisionNote, y: float, layout: Layout) -> Markup:
     lines, left = layout.columns.lines, layout.columns.notes
     x = lines.get(note.by or "", next(iter(lines.values()), left + NOTES_WIDTH))
     words = shortened(note.text, length_max=int(NOTES_WIDTH / CHARACTER))

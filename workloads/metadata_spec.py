@@ -9,13 +9,13 @@ from pydantic import Field
 from history.manifest import Promises
 from workloads.kind import WorkloadKind
 
-__all__ = ["KIND", "MetadataSpec", "Reader"]
+__all__ = ["KIND", "MetadataSpec", "ReadingClient"]
 
 _SETTLED_READS_S: Final = 5.0
 """The time for reads of metadata that are held to their age."""
 
 
-class Reader(StrEnum):
+class ReadingClient(StrEnum):
     """The client that reads."""
 
     OWN = "own"
@@ -41,7 +41,7 @@ class MetadataSpec:
     """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers each
     is read every 50 ms, which is the resolution of a measured age.
     """
-    reader: Reader = Reader.OWN
+    reader: ReadingClient = ReadingClient.OWN
     topics: Annotated[int, Field(ge=1, le=200)] = 6
     """The number of topics that a workload has at a time, shared out among the writers. One of each
     writer's, if it has several, stays to the end and is only altered.

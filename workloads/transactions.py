@@ -39,7 +39,7 @@ from workloads.transactional_settings import (
     java_producer_settings,
     librdkafka_transaction_settings,
 )
-from workloads.transactions_spec import Client, TransactionsSpec
+from workloads.transactions_spec import ClientLibrary, TransactionsSpec
 
 __all__ = ["Transactions", "TransactionsPlan", "build"]
 
@@ -280,7 +280,7 @@ class TransactionsPlan:
         )
 
     def _consumer(self, index: int) -> ConsumerConfig | JavaConsumerConfig:
-        by_java = self.spec.reader(index) is Client.JAVA
+        by_java = self.spec.reader(index) is ClientLibrary.JAVA
         servers = self.bootstrap_servers
         settings = (
             java_consumer_settings(bootstrap_servers=servers, isolation=_ISOLATION)
@@ -302,7 +302,7 @@ class TransactionsPlan:
         spec = self.spec
         return TransactorConfig(
             common=self._common(f"producer-{index}", process=index, settings=self._settings()),
-            java=self.java if spec.client is Client.JAVA else None,
+            java=self.java if spec.client is ClientLibrary.JAVA else None,
             transactional_id=spec.transactional_id(index),
             rate=spec.rate / spec.producers,
             transaction_count_max=spec.transactions,
@@ -332,7 +332,7 @@ class TransactionsPlan:
 
     def _settings(self) -> dict[str, str]:
         spec = self.spec
-        if spec.client is Client.LIBRDKAFKA:
+        if spec.client is ClientLibrary.LIBRDKAFKA:
             return librdkafka_transaction_settings(
                 bootstrap_servers=self.bootstrap_servers,
                 transaction_timeout_ms=spec.transaction_timeout_ms,

@@ -14,10 +14,10 @@ from workloads.generators.intents import Intent
 from workloads.kind import WorkloadKind
 from workloads.transactional_settings import refused_transactional_setting
 
-__all__ = ["KIND", "Client", "Intent", "TransactionsSpec"]
+__all__ = ["KIND", "ClientLibrary", "Intent", "TransactionsSpec"]
 
 
-class Client(StrEnum):
+class ClientLibrary(StrEnum):
     """The client library of the producers."""
 
     LIBRDKAFKA = "librdkafka"
@@ -32,10 +32,10 @@ class TransactionsSpec:
     ValueError for a combination that cannot be; pydantic checks the single fields.
     """
 
-    client: Client = Client.LIBRDKAFKA
+    client: ClientLibrary = ClientLibrary.LIBRDKAFKA
     """The client library of the producers."""
-    readers: Annotated[tuple[Client, ...], Field(min_length=1, max_length=16)] = (
-        Client.LIBRDKAFKA,
+    readers: Annotated[tuple[ClientLibrary, ...], Field(min_length=1, max_length=16)] = (
+        ClientLibrary.LIBRDKAFKA,
     )
     """The client libraries of the consumers, in turn: `[librdkafka, java]` with two consumers is
     one of each. The final reads are always librdkafka's.
@@ -118,9 +118,9 @@ class TransactionsSpec:
     @property
     def needs_java(self) -> bool:
         """Return whether any client is Kafka's own."""
-        return Client.JAVA in (self.client, *self.readers)
+        return ClientLibrary.JAVA in (self.client, *self.readers)
 
-    def reader(self, consumer: int) -> Client:
+    def reader(self, consumer: int) -> ClientLibrary:
         """Return the client library of a consumer, by the consumer's number."""
         return self.readers[consumer % len(self.readers)]
 

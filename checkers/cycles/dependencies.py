@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.edges import EDGE, EdgeKind, Edges, edges_of, merged
-from checkers.cycles.steps import NONE, Steps
-from checkers.cycles.versions import Versions
+from checkers.cycles.steps import NONE, TransactionSteps
+from checkers.cycles.versions import KeyVersions
 from checkers.cycles.visits import Visits
 from checkers.rows import FAIL, INFO
 
@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def observed(steps: Steps, versions: Versions) -> Ints:
+def observed(steps: TransactionSteps, versions: KeyVersions) -> Ints:
     """Return the info transactions that were committed, for an ok transaction read of them."""
     writer = versions.writer[versions.writer >= 0]
     read = [steps.elements[steps.start[row] : steps.end[row]] for row in versions.differing]
@@ -51,7 +51,9 @@ def observed(steps: Steps, versions: Versions) -> Ints:
     return np.unique(steps.transaction[writer[steps.outcome[writer] == INFO]])
 
 
-def dependencies(steps: Steps, versions: Versions, visits: Visits) -> tuple[Edges, Ints]:
+def dependencies(
+    steps: TransactionSteps, versions: KeyVersions, visits: Visits
+) -> tuple[Edges, Ints]:
     """Return all edges of these keys, and what fans of them span backwards (`edges.merged`)."""
     order = _Order(steps, versions)
     reads = visits.external[visits.external >= 0]
@@ -65,7 +67,7 @@ def dependencies(steps: Steps, versions: Versions, visits: Visits) -> tuple[Edge
 class _Order:
     """The elements of all keys that have a transaction, key after key."""
 
-    def __init__(self, steps: Steps, versions: Versions) -> None:
+    def __init__(self, steps: TransactionSteps, versions: KeyVersions) -> None:
         self._steps = steps
         self.certain = np.ones(len(steps.names), np.bool_)
         self.certain[steps.key[versions.differing]] = False
@@ -142,7 +144,7 @@ class _Order:
         return row, np.where(some, self._steps.value[row] if len(self._steps) else NONE, NONE)
 
 
-def _unread(steps: Steps, order: _Order, readers: Ints) -> tuple[list[Edges], Ints]:
+def _unread(steps: TransactionSteps, order: _Order, readers: Ints) -> tuple[list[Edges], Ints]:
     """Return edges to the appends that no longest read has; `readers`: of whole longest lists."""
     appends = steps.appends & (order.placed < 0) & (steps.outcome != FAIL)
     rows = np.flatnonzero(appends & order.certain[steps.key])
@@ -172,7 +174,7 @@ class _Fans:
     and S_i+1, so that no way leads from it back to itself.
     """
 
-    def __init__(self, steps: Steps, writers: Ints, readers: Ints, before: Ints) -> None:
+    def __init__(self, steps: TransactionSteps, writers: Ints, readers: Ints, before: Ints) -> None:
         self._steps = steps
         self._writers = writers
         key = steps.key[writers]
@@ -269,5 +271,5 @@ class _Fans:
         return made
 
 
-def _span(steps: Steps) -> int:
+def _span(steps: TransactionSteps) -> int:
     return int(steps.transaction.max(initial=0)) + 1

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "EDGE",
+    "EdgeEnds",
     "EdgeKind",
     "Edges",
-    "Ends",
     "edges_of",
     "ends_of",
     "joined",
@@ -47,7 +47,7 @@ Edges = NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class EdgeEnds:
     """Edges without their reasons: what travels, and what the graph is made of."""
 
     source: Ints
@@ -119,26 +119,26 @@ def merged(spans: Sequence[Ints]) -> Ints:
     return np.stack([every[starts, 0], np.maximum.reduceat(reach, starts)], axis=1)
 
 
-def ends_of(edges: Edges) -> Ends:
+def ends_of(edges: Edges) -> EdgeEnds:
     """Return the edges without their reasons."""
-    return Ends(
+    return EdgeEnds(
         source=edges["source"].copy(),
         target=edges["target"].copy(),
         kind=edges["kind"].astype(np.int8),
     )
 
 
-def within(ends: Ends, segments: Ints) -> Ends:
+def within(ends: EdgeEnds, segments: Ints) -> EdgeEnds:
     """Return the edges inside one of these segments; of fans, those at any transaction of them."""
     source, target = ends.source, ends.target
     left, right = segments_of(source, segments), segments_of(target, segments)
     kept = ((left >= 0) & (left == right)) | ((source < 0) & (right >= 0))
     kept |= (target < 0) & ((left >= 0) | (source < 0))
     chosen = np.flatnonzero(kept)
-    return Ends(source=source[chosen], target=target[chosen], kind=ends.kind[chosen])
+    return EdgeEnds(source=source[chosen], target=target[chosen], kind=ends.kind[chosen])
 
 
-def joined(parts: Iterable[Ends]) -> Ends:
+def joined(parts: Iterable[EdgeEnds]) -> EdgeEnds:
     """Return the edges of several parts; the nodes inside fans stay distinct between parts."""
     used = 0
     sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -149,7 +149,7 @@ def joined(parts: Iterable[Ends]) -> Ends:
             every.append(np.where(ends < 0, ends - used, ends))
         kinds.append(part.kind)
         used -= lowest
-    return Ends(
+    return EdgeEnds(
         source=np.concatenate(sources), target=np.concatenate(targets), kind=np.concatenate(kinds)
     )
 

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import EdgeKind, Ends
+from checkers.cycles.edges import EdgeEnds, EdgeKind
 from checkers.cycles.inference import Nodes
 from checkers.cycles.order import events_of, process_edges, realtime
 
@@ -79,7 +79,7 @@ class Component:
     """The number of its transactions."""
 
 
-def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:
+def graph_of(nodes: Nodes, ends: EdgeEnds, *, timed: bool = True) -> Graph:
     """Return the graph of these transactions.
 
     nodes: by transaction, without those that did not take place; ends: of edges at any transaction,
@@ -114,7 +114,7 @@ def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:
 class _Places:
     """Nodes of transactions, by index, then of what is inside fans."""
 
-    def __init__(self, transaction: Ints, ends: Ends) -> None:
+    def __init__(self, transaction: Ints, ends: EdgeEnds) -> None:
         self._low = int(transaction[0]) if len(transaction) else 0
         span = int(transaction[-1]) - self._low + 1 if len(transaction) else 0
         # One more place, for transactions that are not in the graph.

@@ -15,7 +15,13 @@ from checkers.cycles.edges import joined, merged
 from checkers.cycles.graph import graph_of
 from checkers.cycles.judgement import spelled_cycle, taking_part
 from checkers.cycles.levels import promised
-from checkers.cycles.scan import Part, Summary, reasons_of, segment_parts, summaries_of
+from checkers.cycles.scan import (
+    RowGroupContent,
+    RowGroupSummary,
+    reasons_of,
+    segment_parts,
+    summaries_of,
+)
 from checkers.entry import Entry, Strength
 from checkers.runner.tables import SealedFile, row_count
 from history.models import Isolation
@@ -212,7 +218,7 @@ def _files(question: Question) -> _Files:
 def _judge(files: _Files, found: _Found) -> None:
     """Fill in `found`, pass by pass."""
     scan = summaries_of(files.question, files.sealed, whole=files.whole)
-    summaries: Sequence[Summary] = scan.contents
+    summaries: Sequence[RowGroupSummary] = scan.contents
     found.doubts += scan.unreadable
     found.doubts += [doubt for summary in summaries for doubt in summary.doubts]
     found.doubts += _missing(summaries)
@@ -237,7 +243,7 @@ def _judge(files: _Files, found: _Found) -> None:
     found.tallies[CYCLE.name].add(spelled, cycles.unspelled)
 
 
-def _committed_count(summaries: Sequence[Summary], *, promise: Isolation) -> int:
+def _committed_count(summaries: Sequence[RowGroupSummary], *, promise: Isolation) -> int:
     """Return how many transactions took place, as far as known (`judgement.taking_part`)."""
     acknowledged = sum(summary.acknowledged for summary in summaries)
     if promise is Isolation.READ_UNCOMMITTED or not summaries:
@@ -246,7 +252,7 @@ def _committed_count(summaries: Sequence[Summary], *, promise: Isolation) -> int
 
 
 def _cycles(
-    files: _Files, segments: NDArray[np.int64], summaries: Sequence[Summary], found: _Found
+    files: _Files, segments: NDArray[np.int64], summaries: Sequence[RowGroupSummary], found: _Found
 ) -> Cycles:
     parts = _parts(files, segments, summaries, found)
     if not parts:
@@ -264,8 +270,8 @@ def _cycles(
 
 
 def _parts(
-    files: _Files, segments: NDArray[np.int64], summaries: Sequence[Summary], found: _Found
-) -> Sequence[Part]:
+    files: _Files, segments: NDArray[np.int64], summaries: Sequence[RowGroupSummary], found: _Found
+) -> Sequence[RowGroupContent]:
     """Return what is inside the segments: from the first pass, or from a pass of its own."""
     if files.whole:
         return [one.whole.inside(segments) for one in summaries if one.whole is not None]
@@ -274,7 +280,7 @@ def _parts(
     return scan.contents
 
 
-def _missing(summaries: Sequence[Summary]) -> list[str]:
+def _missing(summaries: Sequence[RowGroupSummary]) -> list[str]:
     """Return why the history cannot be whole, or why it cannot be judged."""
     nodes = sum(summary.nodes for summary in summaries)
     last = max((summary.last for summary in summaries), default=-1)

@@ -16,8 +16,8 @@ from checkers.cycles.dependencies import dependencies, observed
 from checkers.cycles.edges import Edges, merged, spans_backwards
 from checkers.cycles.oddities import oddities
 from checkers.cycles.oddity import Lists, Oddities
-from checkers.cycles.steps import Steps, steps_of
-from checkers.cycles.versions import Versions, versions_of
+from checkers.cycles.steps import TransactionSteps, steps_of
+from checkers.cycles.versions import KeyVersions, versions_of
 from checkers.cycles.visits import visits_of
 
 __all__ = ["NODE", "Inferred", "Nodes", "inferred"]
@@ -95,7 +95,7 @@ def inferred(table: pa.Table) -> Inferred:
     )
 
 
-def _nodes(steps: Steps) -> tuple[Nodes, int, tuple[str, ...]]:
+def _nodes(steps: TransactionSteps) -> tuple[Nodes, int, tuple[str, ...]]:
     first = np.flatnonzero(steps.position == 0)
     first = first[np.argsort(steps.transaction[first], kind="stable")]
     nodes = np.zeros(len(first), NODE)
@@ -109,7 +109,7 @@ def _nodes(steps: Steps) -> tuple[Nodes, int, tuple[str, ...]]:
     return nodes, int(steps.transaction.max(initial=-1)), doubts
 
 
-def _repeats(steps: Steps, versions: Versions) -> list[str]:
+def _repeats(steps: TransactionSteps, versions: KeyVersions) -> list[str]:
     rows = versions.repeated[:_DOUBTS_MAX].tolist()
     more = len(versions.repeated) - len(rows)
     words = [
@@ -120,14 +120,14 @@ def _repeats(steps: Steps, versions: Versions) -> list[str]:
     return [*words, f"and {more} more appends repeat a value"] if more else words
 
 
-def _without(steps: Steps, keys: Ints) -> Steps:
+def _without(steps: TransactionSteps, keys: Ints) -> TransactionSteps:
     """Return the steps of the other keys."""
     gone = np.isin(np.arange(len(steps.names)), keys)
     place = np.cumsum(~gone) - 1
     rows = np.flatnonzero(~gone[steps.key])
     columns = {
         name: getattr(steps, name)[rows]
-        for name in Steps.__slots__
+        for name in TransactionSteps.__slots__
         if name not in ("names", "key", "elements")
     }
     names = [name for name, lost in zip(steps.names, gone.tolist(), strict=True) if not lost]

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.steps import Steps
-from checkers.cycles.versions import Versions
+from checkers.cycles.steps import TransactionSteps
+from checkers.cycles.versions import KeyVersions
 from checkers.cycles.visits import Visits
 from checkers.proof import Proof
 from checkers.rows import FAIL
@@ -53,8 +53,8 @@ class Oddities:
 class Lists:
     """The steps of whole keys and what was made of them."""
 
-    steps: Steps
-    versions: Versions
+    steps: TransactionSteps
+    versions: KeyVersions
     visits: Visits
 
     def name(self, row: int) -> str:

@@ -3,9 +3,9 @@
 A task reads a file row group by row group; in memory are one row group, or one key if that is
 larger. Three kinds of passes, none of which sends a history to the driver:
 
-1. the content of the lists (`Summary`): oddities, counts, and what the edges span backwards;
-2. the edges and transactions inside the segments that these spans make (`Part`); where transactions
-   overlap all the time that is most of them, at some 20 bytes an edge;
+1. the lists, in short (`RowGroupSummary`): oddities, counts, and what the edges span backwards;
+2. the edges and transactions inside the segments that these spans make (`RowGroupContent`); where
+   transactions overlap all the time that is most of them, at some 20 bytes an edge;
 3. if there are cycles, why their edges hold.
 
 If the driver can hold all edges of a history, the first pass sends them all, and there is no second
@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.check_group import Question
-from checkers.cycles.edges import Ends, ends_of, segments_of, within
+from checkers.cycles.edges import EdgeEnds, ends_of, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
 from checkers.cycles.oddity import Oddities
@@ -34,11 +34,19 @@ from checkers.runner.tables import SealedFile, opened
 from checkers.runner.tasks import TaskResult
 from history.failure import HarnessError
 
-__all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "summaries_of"]
+__all__ = [
+    "RowGroupContent",
+    "RowGroupSummary",
+    "ScanAnswers",
+    "passed",
+    "reasons_of",
+    "segment_parts",
+    "summaries_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class RowGroupSummary:
     """The summary of one row group."""
 
     keys: int
@@ -54,38 +62,40 @@ class Summary:
     spans: NDArray[Any]
     oddities: tuple[Oddities, ...]
     doubts: tuple[str, ...]
-    whole: "Part | None"
+    whole: "RowGroupContent | None"
     """All transactions and edges, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RowGroupContent:
     """The transactions and edges of one row group."""
 
     nodes: Nodes
-    ends: Ends
+    ends: EdgeEnds
 
-    def inside(self, segments: NDArray[Any]) -> "Part":
+    def inside(self, segments: NDArray[Any]) -> "RowGroupContent":
         """Return the part of it that is inside these segments."""
         inside = segments_of(self.nodes["transaction"], segments) >= 0
-        return Part(nodes=self.nodes[inside], ends=within(self.ends, segments))
+        return RowGroupContent(nodes=self.nodes[inside], ends=within(self.ends, segments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class ScanAnswers:
     """The answers of a pass over all files."""
 
     contents: tuple[Any, ...]
     unreadable: tuple[str, ...]
 
 
-def summaries_of(question: Question, files: Sequence[SealedFile], *, whole: bool) -> Scan:
-    """Return a `Summary` per row group, with all its edges if `whole`."""
+def summaries_of(question: Question, files: Sequence[SealedFile], *, whole: bool) -> ScanAnswers:
+    """Return a `RowGroupSummary` per row group, with all its edges if `whole`."""
     return passed(question, files, partial(_of_lists, kernel=partial(_summary, whole=whole)))
 
 
-def segment_parts(question: Question, files: Sequence[SealedFile], segments: NDArray[Any]) -> Scan:
-    """Return a `Part` per row group."""
+def segment_parts(
+    question: Question, files: Sequence[SealedFile], segments: NDArray[Any]
+) -> ScanAnswers:
+    """Return a `RowGroupContent` per row group."""
     return passed(question, files, partial(_of_lists, kernel=partial(_part, segments=segments)))
 
 
@@ -130,10 +140,10 @@ def passed(
     question: Question,
     files: Sequence[SealedFile],
     contents: Callable[[SealedFile], Iterable[Any]],
-) -> Scan:
+) -> ScanAnswers:
     """Return all contents of all files, file by file."""
     answers = question.each_file(files, _Listed(contents))
-    return Scan(
+    return ScanAnswers(
         contents=tuple(content for answer in answers for content in answer.content or ()),
         unreadable=tuple(_named(answer) for answer in answers if answer.failure),
     )
@@ -159,8 +169,8 @@ def _of_lists(file: SealedFile, *, kernel: Callable[[Inferred], Any]) -> Iterato
     return (kernel(inferred(table)) for table in whole_keys_in(file))
 
 
-def _summary(part: Inferred, *, whole: bool) -> Summary:
-    return Summary(
+def _summary(part: Inferred, *, whole: bool) -> RowGroupSummary:
+    return RowGroupSummary(
         keys=len(part.names),
         reads=part.reads,
         nodes=len(part.nodes),
@@ -175,12 +185,12 @@ def _summary(part: Inferred, *, whole: bool) -> Summary:
     )
 
 
-def _part(part: Inferred, *, segments: NDArray[Any]) -> Part:
+def _part(part: Inferred, *, segments: NDArray[Any]) -> RowGroupContent:
     return _whole(part).inside(segments)
 
 
-def _whole(part: Inferred) -> Part:
-    return Part(nodes=part.nodes, ends=ends_of(part.edges))
+def _whole(part: Inferred) -> RowGroupContent:
+    return RowGroupContent(nodes=part.nodes, ends=ends_of(part.edges))
 
 
 def _reasons(part: Inferred, *, links: Sequence[CycleEdge]) -> dict[CycleEdge, Reason]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from checkers.rows import OK, OPEN_NS, codes
 from history.schema import Outcome
 
-__all__ = ["COLUMNS", "NONE", "Steps", "steps_of"]
+__all__ = ["COLUMNS", "NONE", "TransactionSteps", "steps_of"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -34,7 +34,7 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class TransactionSteps:
     """Steps of transactions, parallel arrays, by key, transaction and position."""
 
     names: list[str]
@@ -73,7 +73,7 @@ class Steps:
         return self.elements[self.start[row] : self.end[row]]
 
 
-def steps_of(table: pa.Table) -> Steps:
+def steps_of(table: pa.Table) -> TransactionSteps:
     """Return the steps of a table with `COLUMNS`, of whole keys whose rows follow each other.
 
     Raises ValueError for words that the schema does not know, an append without its value, or a
@@ -88,7 +88,7 @@ def steps_of(table: pa.Table) -> Steps:
     lists = _one(table["values"])
     offsets = lists.offsets.to_numpy()
     listed = pc.is_valid(lists).to_numpy(zero_copy_only=False)
-    return Steps(
+    return TransactionSteps(
         names=encoded.dictionary.to_pylist(),
         key=encoded.indices.to_numpy().astype(np.int64),
         transaction=table["transaction"].to_numpy(),

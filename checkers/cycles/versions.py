@@ -18,10 +18,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.steps import Steps
+from checkers.cycles.steps import TransactionSteps
 from checkers.rows import FAIL
 
-__all__ = ["Versions", "versions_of"]
+__all__ = ["KeyVersions", "versions_of"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -31,7 +31,7 @@ _BLOCK: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
+class KeyVersions:
     """The versions of every key: the longest reads, key after key, as one array of elements."""
 
     longest: Ints
@@ -104,7 +104,7 @@ class _Codes:
         return np.where(known, self.sorted_rows[found], -1)
 
 
-def versions_of(steps: Steps) -> Versions:
+def versions_of(steps: TransactionSteps) -> KeyVersions:
     """Return the versions of these keys."""
     longest = _longest(steps)
     bounds = np.zeros(len(steps.names) + 1, np.int64)
@@ -122,7 +122,7 @@ def versions_of(steps: Steps) -> Versions:
     place[writer[seen]] = seen
     differing, differs_at = _differing(steps, longest)
     same = np.flatnonzero(np.diff(codes.sorted_codes) == 0) + 1
-    return Versions(
+    return KeyVersions(
         longest=longest,
         bounds=bounds,
         value=value,
@@ -136,7 +136,7 @@ def versions_of(steps: Steps) -> Versions:
     )
 
 
-def _longest(steps: Steps) -> Ints:
+def _longest(steps: TransactionSteps) -> Ints:
     """Return the longest read of each key; among equally long ones, the first."""
     length = np.where(steps.known, steps.length, -1)
     starts = np.searchsorted(steps.key, np.arange(len(steps.names)))
@@ -164,7 +164,7 @@ def _again(key: Ints, value: Ints, writer: Ints, place: Ints) -> Ints:
     return np.flatnonzero(again)
 
 
-def _differing(steps: Steps, longest: Ints) -> tuple[Ints, Ints]:
+def _differing(steps: TransactionSteps, longest: Ints) -> tuple[Ints, Ints]:
     """Return the reads that are no prefix of their key's longest, and where each differs."""
     reads = np.flatnonzero(steps.known)
     rows, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -182,13 +182,13 @@ def _differing(steps: Steps, longest: Ints) -> tuple[Ints, Ints]:
     return np.concatenate(rows), np.concatenate(places)
 
 
-def _blocks(steps: Steps, reads: Ints) -> Iterator[Ints]:
+def _blocks(steps: TransactionSteps, reads: Ints) -> Iterator[Ints]:
     total = np.cumsum(steps.length[reads])
     cuts = np.searchsorted(total, np.arange(_BLOCK, int(total[-1]) if len(total) else 0, _BLOCK))
     return (part for part in np.split(reads, np.unique(cuts)) if len(part))
 
 
-def is_failed(steps: Steps, writer: Ints) -> Mask:
+def is_failed(steps: TransactionSteps, writer: Ints) -> Mask:
     """Return whether the transaction of each element failed, by the rows that appended them."""
     failed: Mask = (writer >= 0) & (steps.outcome[writer] == FAIL)
     return failed

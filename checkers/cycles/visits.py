@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.steps import Steps
+from checkers.cycles.steps import TransactionSteps
 
 __all__ = ["Visits", "visits_of"]
 
@@ -41,7 +41,7 @@ class Visits:
         return self.appends[self.appended[since] : self.appended[row]]
 
 
-def visits_of(steps: Steps) -> Visits:
+def visits_of(steps: TransactionSteps) -> Visits:
     """Return the visits of these steps."""
     rows = np.arange(len(steps))
     opens = np.ones(len(steps), np.bool_)

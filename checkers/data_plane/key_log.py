@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from checkers.data_plane.log import Log, build_log
 from checkers.data_plane.steps import (
     Carried,
+    OddSteps,
     Pairs,
     StepCounts,
-    Steps,
     read_steps,
     send_steps,
     steps_with,
@@ -80,9 +80,9 @@ class KeyLog:
     """Sends whose value some ok read returned."""
     bound: int
     """The highest offset that an ok read reached; `UNKNOWN_OFFSET` if none read anything."""
-    inside: Steps
+    inside: OddSteps
     """Steps inside an operation whose delta is not 1."""
-    across: Steps
+    across: OddSteps
     """Steps from a process's ok poll to its next whose delta is not 1."""
     sent_back: Pairs
     """Neighbouring sends of a process whose offsets go back."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.steps import FAR, Steps
+from checkers.data_plane.steps import FAR, OddSteps
 from checkers.entry import Entry, Strength
 from checkers.proof import Proof
 
@@ -54,7 +54,7 @@ def skipped_polls(log: KeyLog) -> Found:
     return _found("skipped-poll", log, log.across.where(log.across.delta > 1))
 
 
-def step_proof(steps: Steps, number: int) -> Proof:
+def step_proof(steps: OddSteps, number: int) -> Proof:
     """Return the two records of a step, by operation, offset and value."""
     before, after = steps.pairs.before, steps.pairs.after
     first, second = int(before.operation[number]), int(after.operation[number])
@@ -86,7 +86,7 @@ def measured(proof: Proof, delta: int) -> Proof:
     return proof.further(", which leads back or stays: the delta is {delta}, not 1", delta=delta)
 
 
-def _found(check: str, log: KeyLog, steps: Steps) -> Found:
+def _found(check: str, log: KeyLog, steps: OddSteps) -> Found:
     return found(
         check,
         log.key,
@@ -98,7 +98,7 @@ def _found(check: str, log: KeyLog, steps: Steps) -> Found:
     )
 
 
-def _allowed(log: KeyLog, steps: Steps) -> NDArray[np.int64]:
+def _allowed(log: KeyLog, steps: OddSteps) -> NDArray[np.int64]:
     """Return broken steps of processes that may have subscribed; an assigning one forgets."""
     if log.setting.consume == "assign":
         return np.empty(0, dtype=np.int64)

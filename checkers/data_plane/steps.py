@@ -31,11 +31,11 @@ from checkers.rows import UNKNOWN_OFFSET, Rows, joined, no_rows
 __all__ = [
     "FAR",
     "Carried",
+    "OddSteps",
     "Pairs",
     "ReadSteps",
     "SendSteps",
     "StepCounts",
-    "Steps",
     "by_process",
     "read_steps",
     "send_steps",
@@ -85,16 +85,16 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class OddSteps:
     """Steps whose delta is not 1."""
 
     pairs: Pairs
     delta: NDArray[np.int64]
     unbroken: NDArray[np.bool_]
 
-    def where(self, kept: NDArray[np.bool_]) -> "Steps":
+    def where(self, kept: NDArray[np.bool_]) -> "OddSteps":
         """Return the steps that are kept."""
-        return Steps(
+        return OddSteps(
             pairs=self.pairs.where(kept), delta=self.delta[kept], unbroken=self.unbroken[kept]
         )
 
@@ -216,11 +216,11 @@ def send_steps(sends: Rows, *, carried: Carried, counted: Range | None = None) -
 
 def steps_with(
     pairs: Pairs, *, delta: NDArray[np.int64], info_polls: Mapping[int, NDArray[np.int64]]
-) -> Steps:
+) -> OddSteps:
     """Return steps whose delta is not 1; broken: over a crashed poll or between sessions."""
     odd = delta != 1
     kept = pairs.where(odd)
-    return Steps(pairs=kept, delta=delta[odd], unbroken=_unbroken(kept, info_polls))
+    return OddSteps(pairs=kept, delta=delta[odd], unbroken=_unbroken(kept, info_polls))
 
 
 def by_process(process: NDArray[np.int32]) -> NDArray[np.int64]:

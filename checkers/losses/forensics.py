@@ -28,13 +28,13 @@ __all__ = [
     "LOSS_CHECKS",
     "Acknowledgement",
     "EarlyRead",
-    "Election",
     "FaultAlive",
+    "FinalReplica",
     "Forensics",
     "Join",
     "Loss",
+    "LossyElection",
     "MetadataNote",
-    "ReplicaState",
     "Truncation",
     "ValueFate",
     "read_forensics",
@@ -119,7 +119,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Election:
+class LossyElection:
     """The election that did without the records."""
 
     leader: int
@@ -142,7 +142,7 @@ class Truncation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaState:
+class FinalReplica:
     """A replica of the key as it lay on its disk in the end."""
 
     node: str
@@ -195,9 +195,9 @@ class Loss:
     acknowledgements: tuple[Acknowledgement, ...] = ()
     early_reads: tuple[EarlyRead, ...] = ()
     join: Join | None = None
-    election: Election | None = None
+    election: LossyElection | None = None
     truncations: tuple[Truncation, ...] = ()
-    replicas: tuple[ReplicaState, ...] = ()
+    replicas: tuple[FinalReplica, ...] = ()
     metadata: tuple[MetadataNote, ...] = ()
     """The log's notes on the partition and its brokers, from the last version under which the
     records were acknowledged to the election.
@@ -331,7 +331,7 @@ def _joined(join: Join) -> str:
     return text
 
 
-def _elected(election: Election) -> str:
+def _elected(election: LossyElection) -> str:
     how = "uncleanly " if election.unclean else ""
     return (
         f"broker {election.leader} was {how}elected at metadata offset {election.metadata_offset} "

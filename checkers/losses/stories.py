@@ -18,12 +18,12 @@ from checkers.facts import Facts, Tables
 from checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
-    Election,
     FaultAlive,
+    FinalReplica,
     Join,
     Loss,
+    LossyElection,
     MetadataNote,
-    ReplicaState,
     Truncation,
     sentence_of,
 )
@@ -104,8 +104,8 @@ def _told(loss: Loss, rows: Rows, case: Case, history: PartitionHistory) -> Loss
     )
 
 
-def _replica(log: ReplicaLog, value: NDArray[np.int64]) -> ReplicaState:
-    return ReplicaState(
+def _replica(log: ReplicaLog, value: NDArray[np.int64]) -> FinalReplica:
+    return FinalReplica(
         node=log.node,
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
@@ -156,11 +156,11 @@ def _early_reads(rows: Rows, case: Case, history: PartitionHistory) -> Iterator[
             )
 
 
-def _election(leader_epoch: int, case: Case, history: PartitionHistory) -> Election | None:
+def _election(leader_epoch: int, case: Case, history: PartitionHistory) -> LossyElection | None:
     version = next((one for one in history.versions if one.leader_epoch == leader_epoch), None)
     if version is None or case.leader_log is None:
         return None
-    return Election(
+    return LossyElection(
         leader=version.leader,
         leader_epoch=leader_epoch,
         metadata_offset=version.metadata_offset,
@@ -171,7 +171,7 @@ def _election(leader_epoch: int, case: Case, history: PartitionHistory) -> Elect
 
 
 def _join(
-    election: Election,
+    election: LossyElection,
     acknowledged: Sequence[Acknowledgement],
     case: Case,
     history: PartitionHistory,
@@ -232,7 +232,7 @@ def _unfetched(case: Case, request: Rpc | None, broker_id: int) -> ProposedJoin 
 def _truncations(
     loss: Loss,
     acknowledged: Sequence[Acknowledgement],
-    election: Election | None,
+    election: LossyElection | None,
     case: Case,
 ) -> Iterator[Truncation]:
     """Yield the brokers that acknowledged records as ISR members and no longer have them."""
@@ -257,7 +257,7 @@ def _disk_fault(node: str, case: Case, *, since_ns: int) -> str | None:
 
 
 def _faults(
-    acknowledged: Sequence[Acknowledgement], election: Election, case: Case
+    acknowledged: Sequence[Acknowledgement], election: LossyElection, case: Case
 ) -> Iterator[FaultAlive]:
     first_ns = min((one.first_ns for one in acknowledged), default=election.time_ns)
     for row in case.tables["faults"].to_pylist():

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from history.roles import BROKER, role_of
 
-__all__ = ["FollowerFetches", "Told", "follower_fetches"]
+__all__ = ["FollowerFetches", "PassedFetch", "follower_fetches"]
 
 _EPOCHS_FROM: Final = 15
 """The version of Fetch that states epochs (KIP-903)."""
@@ -40,7 +40,7 @@ _Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PassedFetch:
     """A Fetch that reached the leader, or may have."""
 
     reached_ns: int
@@ -56,11 +56,11 @@ class FollowerFetches:
 
     links: frozenset[_Link]
     """The links on the tape; empty for a tape older than the recording of Fetches."""
-    _by_place: Mapping[tuple[_Link, _Place | None], tuple[Told, ...]]
+    _by_place: Mapping[tuple[_Link, _Place | None], tuple[PassedFetch, ...]]
     """None as place: of every partition."""
     _connections: Mapping[_Link, tuple["_Connection", ...]]
 
-    def told(self, link: _Link, place: _Place) -> tuple[Told, ...]:
+    def told(self, link: _Link, place: _Place) -> tuple[PassedFetch, ...]:
         """Return the Fetches of this partition that tell something, in the order of passing."""
         named, of_all = (self._by_place.get((link, one), ()) for one in (place, None))
         return tuple(sorted((*named, *of_all), key=lambda told: (told.reached_ns, told.frame)))
@@ -90,7 +90,7 @@ def follower_fetches(wire: pa.Table) -> FollowerFetches:
     """Read the Fetches between brokers off the tape."""
     kept = wire.slice(0, 0) if _is_older(wire) else wire
     links = kept.select(["source", "target"]).group_by(["source", "target"]).aggregate([])
-    found: defaultdict[tuple[_Link, _Place | None], list[Told]] = defaultdict(list)
+    found: defaultdict[tuple[_Link, _Place | None], list[PassedFetch]] = defaultdict(list)
     connections: defaultdict[_Link, dict[int, _Connection]] = defaultdict(dict)
     begun: set[tuple[int, int]] = set()
     for row in _requests(wire):
@@ -101,7 +101,7 @@ def follower_fetches(wire: pa.Table) -> FollowerFetches:
             continue
         for place in _places(row, begun):
             found[link, place].append(
-                Told(
+                PassedFetch(
                     reached_ns=row["forwarded_ns"],
                     frame=row["frame"],
                     broker_epoch=row["broker_epoch"],

@@ -23,8 +23,8 @@ from checkers.metadata.rpcs import Rpc, rpcs
 __all__ = [
     "ISR_CHANGE",
     "NO_REQUESTS",
-    "Proposals",
-    "Requests",
+    "PartitionRequests",
+    "VersionProposals",
     "Wish",
     "isr_changes",
     "made",
@@ -59,7 +59,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposals:
+class VersionProposals:
     """The requests that can have made one version."""
 
     sure: tuple[Rpc, ...]
@@ -69,7 +69,7 @@ class Proposals:
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class PartitionRequests:
     """The AlterPartition items about one partition, in the order of arrival."""
 
     all: tuple[Rpc, ...]
@@ -80,7 +80,7 @@ class Requests:
         return iter(self.all)
 
 
-NO_REQUESTS: Final = Requests((), {})
+NO_REQUESTS: Final = PartitionRequests((), {})
 
 
 def requests_by_partition(
@@ -88,7 +88,7 @@ def requests_by_partition(
     histories: Mapping[tuple[str, int], PartitionHistory],
     *,
     api: str = "AlterPartition",
-) -> Mapping[tuple[str, int], Requests]:
+) -> Mapping[tuple[str, int], PartitionRequests]:
     """Return the items of requests to change ISRs by (topic id, partition), by arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
@@ -107,16 +107,16 @@ def requests_by_partition(
     return {place: _indexed(requests) for place, requests in found.items()}
 
 
-def _indexed(requests: Sequence[Rpc]) -> Requests:
+def _indexed(requests: Sequence[Rpc]) -> PartitionRequests:
     expecting: dict[int, list[Rpc]] = {}
     for rpc in requests:
         expecting.setdefault(rpc.of("partition_epoch"), []).append(rpc)
-    return Requests(
+    return PartitionRequests(
         tuple(requests), {epoch: tuple(several) for epoch, several in expecting.items()}
     )
 
 
-def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
+def proposals(version: PartitionVersion, requests: PartitionRequests) -> VersionProposals:
     """Return the requests that made this version or may have."""
     expecting = [
         rpc
@@ -132,10 +132,12 @@ def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
         and (rpc.error not in _DEFINITE or rpc.of("action") == "duplicated")
         and set(rpc.of("isr") or ()) == set(version.isr)
     ]
-    return Proposals(sure=tuple(sure), possible=tuple(possible))
+    return VersionProposals(sure=tuple(sure), possible=tuple(possible))
 
 
-def isr_changes(version: PartitionVersion, requests: Requests, facts: Facts) -> Proposals:
+def isr_changes(
+    version: PartitionVersion, requests: PartitionRequests, facts: Facts
+) -> VersionProposals:
     """Return the IsrChanges that made this version or may have, by the time of its decision."""
     earliest_ns = facts.earliest_ns(version.timestamp_ms)
     latest_ns = facts.latest_ns(version.timestamp_ms)
@@ -147,7 +149,7 @@ def isr_changes(version: PartitionVersion, requests: Requests, facts: Facts) -> 
         and (rpc.answered_ns is None or rpc.answered_ns >= earliest_ns)
         and set(rpc.of("isr") or ()) == set(version.isr)
     ]
-    return Proposals(
+    return VersionProposals(
         sure=tuple(rpc for rpc in fitting if rpc.ok),
         possible=tuple(rpc for rpc in fitting if rpc.response is None),
     )
@@ -173,7 +175,7 @@ def wish(rpc: Rpc) -> Wish:
     )
 
 
-def repeated_wishes(requests: Requests, facts: Facts) -> frozenset[Wish]:
+def repeated_wishes(requests: PartitionRequests, facts: Facts) -> frozenset[Wish]:
     """Return the wishes that were granted though they may have been fulfilled already.
 
     They were granted more than once, or by a later epoch than the one after the expected one.

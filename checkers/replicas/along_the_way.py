@@ -34,13 +34,13 @@ from checkers.metadata.partition_states import PartitionHistory, PartitionVersio
 from checkers.metadata.view import View
 from checkers.proof import Proof
 from checkers.replicas.commitments import (
+    AcknowledgedSends,
     Commitment,
-    Sends,
     acknowledged_sends,
     commitments,
     in_force,
 )
-from checkers.replicas.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
+from checkers.replicas.log_ends import LogEndBound, appended_ends, fetched_ends, highest_before
 from checkers.spans import FOREVER_NS, Span, outside
 
 __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
@@ -52,9 +52,9 @@ class Course:
 
     history: PartitionHistory
     facts: Facts
-    sends: Sends
+    sends: AcknowledgedSends
     groups: Sequence[Commitment]
-    ends: Sequence[LogEnd]
+    ends: Sequence[LogEndBound]
     known_until_ns: int
     """The metadata log tells of the time until then; log ends are of that time."""
 
@@ -161,13 +161,15 @@ def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
                 )
 
 
-def _is_candidate(end: LogEnd) -> bool:
+def _is_candidate(end: LogEndBound) -> bool:
     return bool(end.versions) and all(
         end.broker_id in (*one.isr, *one.elr, one.leader) for one in end.versions
     )
 
 
-def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, int]]:
+def _compared(
+    ends: Sequence[LogEndBound], sends: AcknowledgedSends
+) -> Iterator[tuple[LogEndBound, int]]:
     """Yield each log end with the place of the highest offset acknowledged before, if any was."""
     places = highest_before(sends, np.array([one.after_ns for one in ends], dtype=np.int64))
     for end, place in zip(ends, places.tolist(), strict=True):
@@ -175,7 +177,7 @@ def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, in
             yield end, place
 
 
-def _held(course: Course, broker_id: int) -> Sends:
+def _held(course: Course, broker_id: int) -> AcknowledgedSends:
     """Return the sends whose records this broker had when they were acknowledged."""
     mine = [group.sends.operation for group in course.groups if broker_id in group.holders]
     operations: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *mine])
@@ -202,7 +204,9 @@ def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
     return outside(breaks)
 
 
-def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: int) -> Proof:
+def _contradiction(
+    version: PartitionVersion, sends: AcknowledgedSends, place: int, before: int
+) -> Proof:
     return Proof.of(
         "value {value} (operation {operation}) was acknowledged at offset {offset} by {return_}; "
         "value {late_value} (operation {late_operation}), "
@@ -229,7 +233,7 @@ def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: 
     )
 
 
-def _proof(end: LogEnd, sends: Sends, place: int, why: Proof) -> Proof:
+def _proof(end: LogEndBound, sends: AcknowledgedSends, place: int, why: Proof) -> Proof:
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
     return Proof.of(
         "{ended}, between {after} and {by}: so its log did not hold value {value}, "

@@ -28,8 +28,8 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
-from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
-from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+from checkers.replicas.commitments import AcknowledgedSends, acknowledged_sends, commitments
+from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, AppliedOffsets, enough, min_isr
 from checkers.replicas.stretches import stretch_proofs
 from checkers.table_check import TableCheck
 
@@ -44,12 +44,12 @@ def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
     if seen.facts.acks in ("all", "-1"):
-        applied = Applied(tables["metadata_offsets"], seen.facts)
+        applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
         judged = partial(_found, tables=tables, seen=seen, applied=applied)
         yield from by_key(NAME, tables["records"], seen, judged)
 
 
-def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Applied) -> Found:
+def _found(history: PartitionHistory, tables: Tables, seen: View, applied: AppliedOffsets) -> Found:
     wanted = min_isr(history.topic, tables["node_settings"], seen)
     proofs: list[Proof] = []
     cases = 0
@@ -61,8 +61,8 @@ def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Appli
 
 
 def _judged(
-    history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: Applied
-) -> Iterator[tuple[PartitionVersion, Sends]]:
+    history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: AppliedOffsets
+) -> Iterator[tuple[PartitionVersion, AcknowledgedSends]]:
     """Yield the sends of which the ISR is known, and whose leader knew it, by version."""
     # The leader itself is enough where one is.
     if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
@@ -78,7 +78,7 @@ def _judged(
             yield version, group.sends.take(during)
 
 
-def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
+def _stories(sends: AcknowledgedSends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
     return stretch_proofs(
         "{count} records at {range} were sent and acknowledged between "
         "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
 
-__all__ = ["Commitment", "Sends", "acknowledged_sends", "commitments", "in_force"]
+__all__ = ["AcknowledgedSends", "Commitment", "acknowledged_sends", "commitments", "in_force"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sends:
+class AcknowledgedSends:
     """Acknowledged sends of a key, as parallel arrays, by offset."""
 
     offset: NDArray[np.int64]
@@ -35,9 +35,9 @@ class Sends:
     call_ns: NDArray[np.int64]
     return_ns: NDArray[np.int64]
 
-    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "Sends":
+    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "AcknowledgedSends":
         """Return these, by place or by mask."""
-        return Sends(
+        return AcknowledgedSends(
             offset=self.offset[places],
             value=self.value[places],
             operation=self.operation[places],
@@ -57,10 +57,10 @@ class Commitment:
     """The versions that may have been in force, in order; all of one leader epoch."""
     holders: frozenset[int]
     """Brokers that were in the ISR of each of them: they had these records."""
-    sends: Sends
+    sends: AcknowledgedSends
 
 
-def acknowledged_sends(key: str, records: pa.Table) -> Sends:
+def acknowledged_sends(key: str, records: pa.Table) -> AcknowledgedSends:
     """Return the ok sends of a key whose offsets are known, out of RECORDS."""
     mine = records.filter(
         pc.and_(
@@ -68,7 +68,7 @@ def acknowledged_sends(key: str, records: pa.Table) -> Sends:
             pc.and_(pc.equal(records["outcome"], "ok"), pc.is_valid(records["offset"])),
         )
     ).sort_by("offset")
-    return Sends(
+    return AcknowledgedSends(
         **{
             name: mine[name].to_numpy()
             for name in ("offset", "value", "operation", "call_ns", "return_ns")
@@ -77,7 +77,7 @@ def acknowledged_sends(key: str, records: pa.Table) -> Sends:
 
 
 def commitments(
-    sends: Sends, versions: Sequence[PartitionVersion], facts: Facts
+    sends: AcknowledgedSends, versions: Sequence[PartitionVersion], facts: Facts
 ) -> Iterator[Commitment]:
     """Yield the sends, by the versions that may have been in force from call to return.
 

@@ -30,15 +30,15 @@ from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.proof import Proof
-from checkers.replicas.commitments import Commitment, Sends, in_force
+from checkers.replicas.commitments import AcknowledgedSends, Commitment, in_force
 
-__all__ = ["LogEnd", "appended_ends", "fetched_ends", "highest_before"]
+__all__ = ["LogEndBound", "appended_ends", "fetched_ends", "highest_before"]
 
 _NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnd:
+class LogEndBound:
     """A broker's log ended at this offset or before it, at some moment from `after_ns` on."""
 
     broker_id: int
@@ -56,7 +56,7 @@ class LogEnd:
     """The send that tells it."""
 
 
-def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+def highest_before(sends: AcknowledgedSends, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the place of the highest offset acknowledged before each moment; -1 without one."""
     if not len(sends):
         return np.full(len(moments_ns), _NONE)
@@ -71,7 +71,7 @@ def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.in
     return found
 
 
-def appended_ends(sends: Sends, groups: Sequence[Commitment]) -> Iterator[LogEnd]:
+def appended_ends(sends: AcknowledgedSends, groups: Sequence[Commitment]) -> Iterator[LogEndBound]:
     """Yield the log ends of each leader epoch with acknowledged sends; `sends`: all of the key."""
     by_epoch: dict[int, list[Commitment]] = {}
     for group in groups:
@@ -90,13 +90,13 @@ def fetched_ends(
     history: PartitionHistory,
     brokers: Mapping[int, BrokerHistory],
     facts: Facts,
-) -> Iterator[LogEnd]:
+) -> Iterator[LogEndBound]:
     """Yield the log end told by each Fetch of the partition by a follower on the tape."""
     for row in _fetches(wire, history):
         after_ns = _sent_after_ns(row, history, brokers, facts)
         if after_ns is not None and after_ns <= row["time_ns"]:
             versions = _versions(history.versions, facts, after_ns, row["time_ns"])
-            yield LogEnd(
+            yield LogEndBound(
                 broker_id=row["broker_id"],
                 offset=row["fetch_offset"],
                 after_ns=after_ns,
@@ -107,7 +107,9 @@ def fetched_ends(
             )
 
 
-def _below(groups: Sequence[Commitment], sends: Sends) -> Iterator[tuple[Commitment, int]]:
+def _below(
+    groups: Sequence[Commitment], sends: AcknowledgedSends
+) -> Iterator[tuple[Commitment, int]]:
     """Yield the first send of each group at or below what was acknowledged before its call."""
     for group in groups:
         before = highest_before(sends, group.sends.call_ns)
@@ -117,10 +119,10 @@ def _below(groups: Sequence[Commitment], sends: Sends) -> Iterator[tuple[Commitm
             yield group, int(below[np.argmin(group.sends.call_ns[below])])
 
 
-def _appended(group: Commitment, place: int) -> LogEnd:
+def _appended(group: Commitment, place: int) -> LogEndBound:
     version, sends = group.versions[0], group.sends
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
-    return LogEnd(
+    return LogEndBound(
         broker_id=version.leader,
         offset=offset,
         after_ns=int(sends.call_ns[place]),

@@ -17,7 +17,7 @@ from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.view import View
 
-__all__ = ["MORE_THAN_THE_LEADER", "SETTING", "Applied", "enough", "min_isr"]
+__all__ = ["MORE_THAN_THE_LEADER", "SETTING", "AppliedOffsets", "enough", "min_isr"]
 
 SETTING: Final = "min.insync.replicas"
 MORE_THAN_THE_LEADER: Final = 2
@@ -60,7 +60,7 @@ def _smallest(values: Iterable[str | None]) -> int:
     return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
 
 
-class Applied:
+class AppliedOffsets:
     """The offsets that brokers said in heartbeats they had applied, and when they first said so."""
 
     def __init__(self, offsets: pa.Table, facts: Facts) -> None:

@@ -47,7 +47,7 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.first_reads import FirstReads, first_reads
-from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, AppliedOffsets, enough, min_isr
 from checkers.replicas.stretches import stretch_proofs
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -83,7 +83,7 @@ def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
-    applied = Applied(tables["metadata_offsets"], seen.facts)
+    applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         if history.elected_uncleanly:

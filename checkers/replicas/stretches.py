@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from checkers.proof import Proof
 from checkers.ranges import range_rule, stretches
-from checkers.replicas.commitments import Sends
+from checkers.replicas.commitments import AcknowledgedSends
 from checkers.replicas.first_reads import FirstReads
 
 __all__ = ["stretch_proofs"]
@@ -19,7 +19,7 @@ _GAP_MAX: Final = 1000
 
 def stretch_proofs(
     rule: str,
-    records: Sends | FirstReads,
+    records: AcknowledgedSends | FirstReads,
     *,
     from_ns: NDArray[np.int64],
     metadata_offset: int,

@@ -35,7 +35,7 @@ from checkers.metadata.partition_states import PartitionHistory, PartitionVersio
 from checkers.metadata.view import View, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import Course, course_of, cut_records
-from checkers.replicas.commitments import Commitment, Sends
+from checkers.replicas.commitments import AcknowledgedSends, Commitment
 from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
 from checkers.replicas.stretches import stretch_proofs
 from checkers.table_check import TableCheck
@@ -79,7 +79,7 @@ class _Copies:
     log: ReplicaLog
     broker_id: int
     version: PartitionVersion
-    sends: Sends
+    sends: AcknowledgedSends
 
 
 def _copies(course: Course, tables: Tables, seen: View) -> Iterator[_Copies]:

@@ -27,7 +27,7 @@ from clusters.protocol.record_batches import scan_batches
 from clusters.protocol.records import records_of
 from clusters.protocol.talking import Address
 from clusters.witness.metadata_log import decoded
-from clusters.witness.segments import Piece
+from clusters.witness.segments import BatchRun
 
 __all__ = ["Levels", "finalised_by", "levels_in", "moves", "update_features"]
 
@@ -87,7 +87,7 @@ def _answered(response: UpdateFeaturesResponse) -> Answered:
 
 def _stated(checkpoint: bytes, definitions: Definitions) -> Iterator[tuple[str, int]]:
     records = records_of(checkpoint, scan_batches(checkpoint).batches)
-    piece = Piece(records=records, damage=records.damage)
+    piece = BatchRun(records=records, damage=records.damage)
     for index in range(len(records)):
         record = decoded(piece, index, definitions)
         if record.type == _LEVEL:

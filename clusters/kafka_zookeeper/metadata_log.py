@@ -59,7 +59,7 @@ from clusters.zookeeper.stored.logs import (
     transactions_in,
 )
 from clusters.zookeeper.stored.snapshots import NEVER, newest_tree
-from clusters.zookeeper.stored.tree import Tree
+from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.view import zxid_text
 from history.cluster_schema import METADATA_LOG
 from history.failure import HarnessError
@@ -181,7 +181,7 @@ class MetadataChanges:
         self._owners: dict[str, int] = {}
         """The session of each ephemeral znode."""
 
-    def begin(self, tree: Tree, *, timestamp_ms: int, digest: int) -> Iterator[_Row]:
+    def begin(self, tree: StoredTree, *, timestamp_ms: int, digest: int) -> Iterator[_Row]:
         """Yield the rows of a snapshot, from which a log goes on."""
         rows: list[_Row] = []
         for path, znode in sorted(tree.znodes.items()):

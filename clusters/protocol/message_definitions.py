@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-__all__ = ["DefinitionError", "Field", "Message", "Versions", "parsed_message"]
+__all__ = ["DefinitionError", "Field", "Message", "VersionRange", "parsed_message"]
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _FOREVER: Final = 32767
@@ -23,7 +23,7 @@ class DefinitionError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
+class VersionRange:
     """A range of versions; empty where `last` is below `first`."""
 
     first: int
@@ -44,7 +44,7 @@ class Versions:
         return self.first <= version <= self.last
 
 
-_NO_VERSIONS: Final = Versions(first=0, last=-1)
+_NO_VERSIONS: Final = VersionRange(first=0, last=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +58,11 @@ class Field:
     array: bool
     fields: tuple["Field", ...]
     """The fields of a struct."""
-    versions: Versions
-    nullable: Versions
-    tagged: Versions
+    versions: VersionRange
+    nullable: VersionRange
+    tagged: VersionRange
     tag: int | None
-    flexible: Versions | None
+    flexible: VersionRange | None
     """The flexible versions of a field, where they differ from its message's."""
     default: Any
     """The default as the definition states it; None: the type's own."""
@@ -77,8 +77,8 @@ class Message:
     """"metadata", "data", "request", …"""
     type_key: int | None
     """Its number among messages of its kind; None: it has none."""
-    versions: Versions
-    flexible: Versions
+    versions: VersionRange
+    flexible: VersionRange
     fields: tuple[Field, ...]
 
 
@@ -91,7 +91,7 @@ def parsed_message(text: str) -> Message:
             name=found["name"],
             kind=found["type"],
             type_key=found.get("apiKey"),
-            versions=Versions.parsed(found["validVersions"]),
+            versions=VersionRange.parsed(found["validVersions"]),
             flexible=_versions(found, "flexibleVersions"),
             fields=_fields(found.get("fields", ()), structs),
         )
@@ -113,7 +113,7 @@ def _field(found: Mapping[str, Any], structs: Mapping[str, Sequence[Mapping[str,
         type=element,
         array=element != whole,
         fields=_fields(found.get("fields", structs.get(element, ())), structs),
-        versions=Versions.parsed(found.get("versions", found.get("taggedVersions", "0+"))),
+        versions=VersionRange.parsed(found.get("versions", found.get("taggedVersions", "0+"))),
         nullable=_versions(found, "nullableVersions"),
         tagged=_versions(found, "taggedVersions"),
         tag=found.get("tag"),
@@ -122,5 +122,5 @@ def _field(found: Mapping[str, Any], structs: Mapping[str, Sequence[Mapping[str,
     )
 
 
-def _versions(found: Mapping[str, Any], name: str) -> Versions:
-    return Versions.parsed(found[name]) if name in found else _NO_VERSIONS
+def _versions(found: Mapping[str, Any], name: str) -> VersionRange:
+    return VersionRange.parsed(found[name]) if name in found else _NO_VERSIONS

@@ -19,7 +19,7 @@ from clusters.protocol.compression import Compression, compression_of
 __all__ = [
     "HEADER_BYTES",
     "Batch",
-    "Scan",
+    "BatchScan",
     "Stop",
     "batch_at",
     "encoded_batch_header",
@@ -111,7 +111,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class BatchScan:
     """The batches that were found, in their order."""
 
     batches: tuple[Batch, ...]
@@ -141,7 +141,7 @@ def batch_at(data: bytes | memoryview, position: int) -> Batch | Stop:
     return batch
 
 
-def scan_batches(data: bytes) -> Scan:
+def scan_batches(data: bytes) -> BatchScan:
     """Scan all whole batches from the first byte on, each with its checksum verified."""
     view = memoryview(data)
     size = len(data)
@@ -155,7 +155,7 @@ def scan_batches(data: bytes) -> Scan:
             break
         batches.append(found)
         position += found.size_bytes
-    return Scan(batches=tuple(batches), end=position, stop=stop)
+    return BatchScan(batches=tuple(batches), end=position, stop=stop)
 
 
 def encoded_batch_header(batch: Batch, body: bytes) -> bytes:

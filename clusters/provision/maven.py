@@ -57,7 +57,7 @@ class Coordinates:
     revision: str
 
 
-class Ended(Protocol):
+class FinishedProgram(Protocol):
     """A program that ran to its end."""
 
     @property
@@ -74,7 +74,7 @@ class RunProgram(Protocol):
 
     def __call__(
         self, argv: Sequence[str], /, *, name: str, directory: Path, timeout_s: float
-    ) -> Ended:
+    ) -> FinishedProgram:
         """Run it inside `directory`, where `<name>.log` keeps what it says."""
 
 

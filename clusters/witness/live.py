@@ -13,7 +13,7 @@ from clusters.port import NodeName
 from clusters.protocol.metadata_records import Definitions
 from clusters.protocol.record_batches import HEADER_BYTES, Batch, batch_at
 from clusters.witness.metadata_log import read_metadata_log
-from clusters.witness.segments import Segment, segments_of
+from clusters.witness.segments import LogSegment, segments_of
 
 __all__ = ["log_end_offset", "topic_names"]
 
@@ -46,7 +46,7 @@ def log_end_offset(data: Path, key: str) -> int | None:
     return None
 
 
-def _end_of(segment: Segment) -> int:
+def _end_of(segment: LogSegment) -> int:
     descriptor = os.open(segment.path, os.O_RDONLY)
     try:
         size = os.fstat(descriptor).st_size
@@ -73,7 +73,7 @@ def _end_from(descriptor: int, position: int, *, size: int, base_offset: int) ->
     return end
 
 
-def _starts(segment: Segment, size: int) -> Iterator[int]:
+def _starts(segment: LogSegment, size: int) -> Iterator[int]:
     """Yield the positions to look from: the offset index's last, if credible; then the beginning.
 
     The index of a running broker is a large file of zeros, filled from its beginning; what it held

@@ -25,7 +25,7 @@ import pyarrow as pa
 from clusters.port import NodeName
 from clusters.protocol.message_decoder import Fields
 from clusters.protocol.metadata_records import Definitions, MetadataRecord
-from clusters.witness.segments import Piece, read_batches_file, read_log, segments_of
+from clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
 from history.cluster_schema import METADATA_LOG
 
 __all__ = ["METADATA_DIRECTORY", "MetadataPiece", "columns_of", "decoded", "read_metadata_log"]
@@ -137,7 +137,7 @@ def read_metadata_log(
         yield _rows(node, piece, definitions, topics, start=start)
 
 
-def decoded(piece: Piece, index: int, definitions: Definitions) -> MetadataRecord:
+def decoded(piece: BatchRun, index: int, definitions: Definitions) -> MetadataRecord:
     """Return one record of a piece of a metadata log."""
     records = piece.records
     if records.batches[records.batch_index[index]].control:
@@ -198,7 +198,7 @@ def _snapshots(directory: Path) -> list[_Snapshot]:
 
 def _damage_of(snapshot: _Snapshot, definitions: Definitions) -> str | None:
     """Return why a snapshot cannot be used; None if it is whole, that is, ends with its footer."""
-    last: Piece | None = None
+    last: BatchRun | None = None
     for piece in read_batches_file(snapshot.path):
         if piece.damage is not None:
             return piece.damage
@@ -210,7 +210,7 @@ def _damage_of(snapshot: _Snapshot, definitions: Definitions) -> str | None:
 
 def _rows(
     node: NodeName,
-    piece: Piece,
+    piece: BatchRun,
     definitions: Definitions,
     topics: dict[str, str],
     *,

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from clusters.protocol.record_batches import Batch, Scan, scan_batches
+from clusters.protocol.record_batches import Batch, BatchScan, scan_batches
 from clusters.protocol.records import Records, records_of
 
-__all__ = ["Piece", "Segment", "read_batches_file", "read_log", "segments_of"]
+__all__ = ["BatchRun", "LogSegment", "read_batches_file", "read_log", "segments_of"]
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _PIECE_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class LogSegment:
     """One file of a log."""
 
     path: Path
@@ -29,7 +29,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class BatchRun:
     """Batches that lie one after the other, and their records."""
 
     records: Records
@@ -42,14 +42,14 @@ class Piece:
         return self.records.batches
 
 
-def segments_of(directory: Path) -> tuple[Segment, ...]:
+def segments_of(directory: Path) -> tuple[LogSegment, ...]:
     """The segments of a log, by offset; none if there is no directory to be read."""
     try:
         names = sorted(path.name for path in directory.iterdir())
     except OSError:
         return ()
     return tuple(
-        Segment(path=directory / name, base_offset=int(found[1]))
+        LogSegment(path=directory / name, base_offset=int(found[1]))
         for name in names
         if (found := _SEGMENT.fullmatch(name))
     )
@@ -57,7 +57,7 @@ def segments_of(directory: Path) -> tuple[Segment, ...]:
 
 def read_log(
     directory: Path, *, from_offset: int = 0, piece_bytes: int = _PIECE_BYTES
-) -> Iterator[Piece]:
+) -> Iterator[BatchRun]:
     """Yield all pieces of a log, from the segment that holds `from_offset` on."""
     next_offset = 0
     for segment in _from(segments_of(directory), from_offset):
@@ -70,21 +70,21 @@ def read_log(
                 next_offset = checked.batches[-1].last_offset + 1
 
 
-def read_batches_file(path: Path, *, piece_bytes: int = _PIECE_BYTES) -> Iterator[Piece]:
+def read_batches_file(path: Path, *, piece_bytes: int = _PIECE_BYTES) -> Iterator[BatchRun]:
     """A file of batches (a segment, a snapshot) in pieces of about `piece_bytes`."""
     try:
         with path.open("rb") as file:
             yield from _pieces(file, path.name, piece_bytes)
     except OSError as error:
-        yield _piece(b"", Scan(batches=(), end=0, stop=None), f"{path.name}: {error.strerror}")
+        yield _piece(b"", BatchScan(batches=(), end=0, stop=None), f"{path.name}: {error.strerror}")
 
 
-def _from(segments: tuple[Segment, ...], offset: int) -> tuple[Segment, ...]:
+def _from(segments: tuple[LogSegment, ...], offset: int) -> tuple[LogSegment, ...]:
     later = [index for index, one in enumerate(segments) if one.base_offset > offset]
     return segments[max((later[0] if later else len(segments)) - 1, 0) :]
 
 
-def _pieces(file: BinaryIO, name: str, piece_bytes: int) -> Iterator[Piece]:
+def _pieces(file: BinaryIO, name: str, piece_bytes: int) -> Iterator[BatchRun]:
     start, data, wanted = 0, b"", piece_bytes
     while True:
         more = file.read(wanted)
@@ -106,20 +106,20 @@ def _pieces(file: BinaryIO, name: str, piece_bytes: int) -> Iterator[Piece]:
         wanted = max(piece_bytes, scan.stop.missing_bytes if scan.stop else 0)
 
 
-def _piece(data: bytes, scan: Scan, damage: str | None, *, where: str = "") -> Piece:
+def _piece(data: bytes, scan: BatchScan, damage: str | None, *, where: str = "") -> BatchRun:
     records = records_of(data, scan.batches)
     if records.damage is not None:
         damage = f"{where}: {records.damage}" if where else records.damage
-    return Piece(records=records, damage=damage)
+    return BatchRun(records=records, damage=damage)
 
 
-def _cut_where_offsets_go_back(piece: Piece, next_offset: int, path: Path) -> Piece:
+def _cut_where_offsets_go_back(piece: BatchRun, next_offset: int, path: Path) -> BatchRun:
     for index, batch in enumerate(piece.batches):
         if batch.base_offset < next_offset:
             why = (
                 f"{path.name}: the batch at offset {batch.base_offset} lies where {next_offset} "
                 "or more is expected"
             )
-            return Piece(records=piece.records.first_batches(index), damage=why)
+            return BatchRun(records=piece.records.first_batches(index), damage=why)
         next_offset = batch.last_offset + 1
     return piece

@@ -17,7 +17,7 @@ from harness.cli.options import emit_json
 from harness.prepare.abilities import needs
 from harness.prepare.projection import projected
 from harness.progress import Progress, terminal_progress
-from harness.run.plan import Plan, planned
+from harness.run.plan import RunPlan, planned
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from nemesis.play import step_data
@@ -53,7 +53,7 @@ def show_plans(
     return 0
 
 
-def plan_data(plan: Plan) -> dict[str, Any]:
+def plan_data(plan: RunPlan) -> dict[str, Any]:
     """Return the plan, in the words of scenarios and flags."""
     scenario, options, expected = plan.scenario, plan.options, plan.expectation
     found: dict[str, Any] = {
@@ -77,7 +77,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     return {key: _plain(value) for key, value in found.items() if value is not None}
 
 
-def _cluster(plan: Plan) -> dict[str, object]:
+def _cluster(plan: RunPlan) -> dict[str, object]:
     spec, options = plan.scenario.cluster, plan.options
     nodes: dict[str, list[str]] = {}
     for node in spec.nodes:
@@ -109,7 +109,7 @@ def _topic(topic: TopicSpec) -> dict[str, object]:
     return {key: found[key] for key in found if key not in counted} | replicas
 
 
-def _faults(plan: Plan) -> dict[str, object]:
+def _faults(plan: RunPlan) -> dict[str, object]:
     """Return the faults of the plan: the trial, the steps of its play, or what its mix draws."""
     scenario = plan.scenario
     if scenario.trial is not None:

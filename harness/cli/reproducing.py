@@ -24,7 +24,7 @@ from harness.seeds import SEED_MAX, new_seed
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
-from harness.series.reproduction import Expected, Reproduction, Series, SeriesState, Standing
+from harness.series.reproduction import Expected, Reproduction, Series, SeriesStanding, SeriesState
 from harness.series.reproduction_file import new_reproduction_path
 from harness.series.track_record import (
     add_to_track_record,
@@ -40,10 +40,10 @@ __all__ = ["reproduce", "track_record"]
 
 _INTERRUPTED = 255
 _TONES: Final = {
-    Standing.AS_EXPECTED: "green",
-    Standing.NOT_AS_EXPECTED: "bold red",
-    Standing.INCONCLUSIVE: "yellow",
-    Standing.UNSTATED: "",
+    SeriesStanding.AS_EXPECTED: "green",
+    SeriesStanding.NOT_AS_EXPECTED: "bold red",
+    SeriesStanding.INCONCLUSIVE: "yellow",
+    SeriesStanding.UNSTATED: "",
 }
 _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 

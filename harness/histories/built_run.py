@@ -14,7 +14,7 @@ from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory, refuse_name
 
-__all__ = ["KAFKA", "Place", "building_run", "new_manifest"]
+__all__ = ["KAFKA", "BuildPlace", "building_run", "new_manifest"]
 
 KAFKA: Final = "kafka"
 """The model, beside those of `Model`, of clients' operations on Kafka's partitions."""
@@ -38,7 +38,7 @@ def new_manifest(*, model: str, name: str, title: str, command: str, seed: int =
 
 
 @dataclass(slots=True)
-class Place:
+class BuildPlace:
     """The directory in which a run is built, and the one to which it moves once it is whole."""
 
     building: RunDirectory
@@ -46,7 +46,7 @@ class Place:
 
 
 @contextmanager
-def building_run(name: str, *, results: Path) -> Iterator[Place]:
+def building_run(name: str, *, results: Path) -> Iterator[BuildPlace]:
     """A directory to build a sealed run in, manifest included, which becomes the newest of `name`.
 
     Raises UsageError for a name that cannot be a directory's, HarnessError if the disk refuses;
@@ -54,7 +54,7 @@ def building_run(name: str, *, results: Path) -> Iterator[Place]:
     """
     refuse_name(name)
     fresh = not results.exists()
-    place = Place(RunDirectory(results / f".building.{os.getpid()}"))
+    place = BuildPlace(RunDirectory(results / f".building.{os.getpid()}"))
     try:
         place.building.root.mkdir(parents=True)
         yield place

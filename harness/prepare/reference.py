@@ -21,7 +21,7 @@ from harness.scenario.scenario import Scenario
 from history.failure import SpecError, UsageError
 from history.manifest import Promises
 from nemesis.words import did_you_mean
-from workloads.metadata_spec import MetadataSpec, Reader
+from workloads.metadata_spec import MetadataSpec, ReadingClient
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.registry import kind_of
 
@@ -125,7 +125,7 @@ def promises_of(scenario: Scenario) -> Promises:
 def refuse_unsimulated_clients(scenario: Scenario) -> None:
     """Raise UsageError for a workload that has no clients in virtual time."""
     for one in scenario.workloads:
-        if isinstance(one, MetadataSpec) and one.reader is not Reader.OWN:
+        if isinstance(one, MetadataSpec) and one.reader is not ReadingClient.OWN:
             raise UsageError(f"{scenario.name}: {one.reader} is no client in virtual time")
     for kind in map(kind_of, scenario.workloads):
         if kind.simulated is None:

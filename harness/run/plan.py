@@ -30,14 +30,14 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, UsageError
 
-__all__ = ["Plan", "planned"]
+__all__ = ["RunPlan", "planned"]
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunPlan:
     """The plan of a run: its scenario, fitted, and its options."""
 
     scenario: Scenario
@@ -70,7 +70,7 @@ class Plan:
         return expectation_for(self.scenario.expect, release=self.release, level=self.level)
 
 
-def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Plan:
+def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> RunPlan:
     """Return the plan of a run.
 
     Raise UsageError or HarnessError, with its place, for an impossible one.
@@ -79,7 +79,7 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     _refuse_make(scenario, options)
     refuse_unplaceable(options)
     # Before the cluster's class is imported, which says what can be done to it.
-    plan = Plan(scenario=_fitted(scenario, options, say), options=options)
+    plan = RunPlan(scenario=_fitted(scenario, options, say), options=options)
     refuse_missing_abilities(plan.scenario, plan.there)
     scenario = with_disks(plan.scenario, options, say)
     return replace(plan, scenario=with_hardships(scenario, options))

@@ -33,7 +33,7 @@ from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
 from harness.run.outcome import RunOutcome
-from harness.run.plan import Plan, planned
+from harness.run.plan import RunPlan, planned
 from harness.run.record import record
 from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
@@ -66,7 +66,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
     return run_planned(planned(scenario, options, progress.say), progress)
 
 
-def run_planned(plan: Plan, progress: Progress) -> RunOutcome:
+def run_planned(plan: RunPlan, progress: Progress) -> RunOutcome:
     """Run the plan; raise HarnessError without a verdict, with the reason in the run directory."""
     options = plan.options
     _make_directory(options.results)

@@ -27,8 +27,8 @@ __all__ = [
     "RunResult",
     "Series",
     "SeriesRun",
+    "SeriesStanding",
     "SeriesState",
-    "Standing",
 ]
 
 FORMAT_VERSION = 1
@@ -54,7 +54,7 @@ class Expected(StrEnum):
     UNSTATED = "unstated"
 
 
-class Standing(StrEnum):
+class SeriesStanding(StrEnum):
     """The result of a series, against what was expected."""
 
     AS_EXPECTED = "as expected"
@@ -144,7 +144,7 @@ class Series:
         return sum(run.result is result for run in self.runs)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> SeriesStanding:
         """The result of the series against what the scenario expects.
 
         One hit proves that a bug fires. That it does not takes every run: valid, not just without
@@ -152,16 +152,26 @@ class Series:
         decided, the answer is open.
         """
         left_open = self.inconclusive_count > 0 or not self.runs
-        otherwise = Standing.INCONCLUSIVE if left_open else None
+        otherwise = SeriesStanding.INCONCLUSIVE if left_open else None
         match self.expected:
             case Expected.FIRES:
                 fired = self.count(RunResult.HIT) > 0
-                return Standing.AS_EXPECTED if fired else otherwise or Standing.NOT_AS_EXPECTED
+                return (
+                    SeriesStanding.AS_EXPECTED
+                    if fired
+                    else otherwise or SeriesStanding.NOT_AS_EXPECTED
+                )
             case Expected.HOLDS:
                 broke = any(run.validity == Validity.INVALID for run in self.runs)
-                return Standing.NOT_AS_EXPECTED if broke else otherwise or Standing.AS_EXPECTED
+                return (
+                    SeriesStanding.NOT_AS_EXPECTED
+                    if broke
+                    else otherwise or SeriesStanding.AS_EXPECTED
+                )
             case Expected.UNSTATED:
-                return Standing.UNSTATED if self.rate.run_count else Standing.INCONCLUSIVE
+                return (
+                    SeriesStanding.UNSTATED if self.rate.run_count else SeriesStanding.INCONCLUSIVE
+                )
 
     @property
     def median_seconds(self) -> float | None:
@@ -231,6 +241,6 @@ class Reproduction:
     def exit_code(self) -> int:
         """The exit code: 1 if a release is not as expected, else 2 if one is inconclusive, or 0."""
         standings = {one.standing for one in self.series}
-        if Standing.NOT_AS_EXPECTED in standings:
+        if SeriesStanding.NOT_AS_EXPECTED in standings:
             return 1
-        return 2 if Standing.INCONCLUSIVE in standings else 0
+        return 2 if SeriesStanding.INCONCLUSIVE in standings else 0

@@ -16,7 +16,7 @@ from typing import Final
 
 from harness.scenario.expectation import tried_releases
 from harness.scenario.scenario import Scenario
-from harness.series.reproduction import Expected, Reproduction, Series, SeriesRun, Standing
+from harness.series.reproduction import Expected, Reproduction, Series, SeriesRun, SeriesStanding
 from harness.series.reproduction_file import read_reproduction, write_reproduction
 from history.failure import UsageError
 from report.notation import length, one_line
@@ -75,7 +75,7 @@ def without_series(
     proven = {
         (reproduction.scenario, series.release, series.metadata_version)
         for reproduction, series in _newest(recorded)
-        if series.standing is Standing.AS_EXPECTED and not series.host
+        if series.standing is SeriesStanding.AS_EXPECTED and not series.host
     }
     for scenario in scenarios:
         for release in tried_releases(scenario.expect):
@@ -178,7 +178,7 @@ def _row(reproduction: Reproduction, series: Series) -> str:
 
 def _expectation(series: Series) -> str:
     says = {Expected.FIRES: "fires", Expected.HOLDS: "holds"}.get(series.expected, "-")
-    bad = series.standing in (Standing.NOT_AS_EXPECTED, Standing.INCONCLUSIVE)
+    bad = series.standing in (SeriesStanding.NOT_AS_EXPECTED, SeriesStanding.INCONCLUSIVE)
     return f"{says}: **{series.standing}**" if bad else says
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from history.open.refusal import MalformedHistoryError, RefusedError, shown
+from history.open.refusal import BadLineError, MalformedHistoryError, shown
 
 __all__ = ["EdnSet", "Keyword", "Symbol", "Tagged", "edn_forms", "edn_text"]
 
@@ -218,12 +218,12 @@ class _Reader:
         """Return the form that begins with this token."""
         try:
             return self._form(token, depth)
-        except RefusedError as error:
+        except BadLineError as error:
             raise MalformedHistoryError(self.source, token.line, str(error)) from None
 
     def _form(self, token: _Token, depth: int) -> Form:
         if depth > _DEPTH_MAX:
-            raise RefusedError(f"expected at most {_DEPTH_MAX} levels of nesting; found more")
+            raise BadLineError(f"expected at most {_DEPTH_MAX} levels of nesting; found more")
         match token.kind:
             case "atom":
                 return _atom(token.text)
@@ -235,7 +235,7 @@ class _Reader:
                 return Tagged(token.text[1:], self._next_form(token, depth=depth + 1))
             case "char":
                 return Symbol(token.text)
-        raise RefusedError(f"expected a form; found {shown(token.text)}")
+        raise BadLineError(f"expected a form; found {shown(token.text)}")
 
     def _next_form(self, after: _Token, *, depth: int) -> Form:
         for token in self.tokens:
@@ -253,7 +253,7 @@ class _Reader:
                 return _collected(opened.text, items)
             if not self.is_discarded(token):
                 items.append(self.form(token, depth=depth + 1))
-        raise RefusedError(
+        raise BadLineError(
             f"expected {_CLOSES[opened.text]!r} for this {opened.text!r}; found the end"
         )
 
@@ -273,23 +273,23 @@ def _collected(opened: str, items: list[Form]) -> Form:
     if opened == "#{":
         texts = [edn_text(item) for item in items]
         if len(set(texts)) < len(texts):
-            raise RefusedError(f"expected a set of different elements; found {shown(items)}")
+            raise BadLineError(f"expected a set of different elements; found {shown(items)}")
         return EdnSet(tuple(items))
     if len(items) % 2:
-        raise RefusedError("expected a value for each key of a map; found an odd number of forms")
+        raise BadLineError("expected a value for each key of a map; found an odd number of forms")
     try:
         whole = dict(zip(items[::2], items[1::2], strict=True))
     except TypeError:
-        raise RefusedError("expected plain keys in a map; found a map or a set as key") from None
+        raise BadLineError("expected plain keys in a map; found a map or a set as key") from None
     if len(whole) * 2 < len(items):
-        raise RefusedError(f"expected each key of a map once; found {shown(items[::2])}")
+        raise BadLineError(f"expected each key of a map once; found {shown(items[::2])}")
     return whole
 
 
 def _atom(text: str) -> Form:
     if text.startswith(":"):
         if len(text) == 1 or text.startswith("::"):
-            raise RefusedError(f"expected a keyword; found {text!r}")
+            raise BadLineError(f"expected a keyword; found {text!r}")
         return Keyword(text[1:])
     if text in _CONSTANTS:
         return _CONSTANTS[text]
@@ -299,7 +299,7 @@ def _atom(text: str) -> Form:
         if _REAL.fullmatch(text) and math.isfinite(float(text)):
             return float(text)
     if _NUMBERISH.match(text) and not re.fullmatch(r"[+-]?[0-9.eE+-]+M|[+-]?[0-9]+/[0-9]+", text):
-        raise RefusedError(f"expected a number; found {text!r}")
+        raise BadLineError(f"expected a number; found {text!r}")
     return Symbol(text)
 
 
@@ -311,4 +311,4 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _refuse_escape(escape: str) -> str:
-    raise RefusedError(f"expected an escape of EDN; found \\{escape}")
+    raise BadLineError(f"expected an escape of EDN; found \\{escape}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_text
-from history.open.refusal import RefusedError, shown
+from history.open.refusal import BadLineError, shown
 
 __all__ = ["INT64_MAX", "TYPES", "Event", "EventReader", "integer", "refuse_unknown", "word"]
 
@@ -68,7 +68,7 @@ class EventReader:
             return None
         kind = word(fields, "type")
         if kind not in TYPES:
-            raise RefusedError(f"expected type {', '.join(TYPES)}; found {shown(kind)}")
+            raise BadLineError(f"expected type {', '.join(TYPES)}; found {shown(kind)}")
         return Event(
             line=line,
             type=kind,
@@ -86,9 +86,9 @@ class EventReader:
         if index is None:
             return
         if type(index) is not int or index < 0:
-            raise RefusedError(f"expected an index from 0 on; found {shown(index)}")
+            raise BadLineError(f"expected an index from 0 on; found {shown(index)}")
         if self._index is not None and index <= self._index:
-            raise RefusedError(f"expected an index above {self._index}; found {index}")
+            raise BadLineError(f"expected an index above {self._index}; found {index}")
         self._index = index
 
     def _stated_ns(self, fields: Mapping[str, Any]) -> int | None:
@@ -96,7 +96,7 @@ class EventReader:
         if self._timed is None:
             self._timed = timed
         if timed is not self._timed:
-            raise RefusedError(
+            raise BadLineError(
                 "expected a time on every line or on none; found "
                 + ("one here, and none before" if timed else "none here, and some before")
             )
@@ -114,7 +114,7 @@ def integer(fields: Mapping[str, Any], name: str, *, least: int = 0) -> int:
     found = fields.get(name)
     from_least = f" from {least} on" if least >= 0 else ""
     if type(found) is not int or not least <= found <= INT64_MAX:
-        raise RefusedError(f"expected {name}: an integer{from_least}; found {shown(found)}")
+        raise BadLineError(f"expected {name}: an integer{from_least}; found {shown(found)}")
     return found
 
 
@@ -123,7 +123,7 @@ def word(fields: Mapping[str, Any], name: str) -> str:
     found = fields.get(name)
     text = found.name if isinstance(found, Keyword) else found
     if not isinstance(text, str) or not text:
-        raise RefusedError(f"expected {name}: a word; found {shown(found)}")
+        raise BadLineError(f"expected {name}: a word; found {shown(found)}")
     return text
 
 
@@ -131,7 +131,7 @@ def refuse_unknown(fields: Mapping[str, Any], known: frozenset[str]) -> None:
     """Raise RefusedError if there is a field of another name."""
     unknown = sorted(fields.keys() - known)
     if unknown:
-        raise RefusedError(
+        raise BadLineError(
             f"expected the fields {', '.join(sorted(known))}; found {', '.join(unknown)}"
         )
 
@@ -147,4 +147,4 @@ def _error(found: Any) -> str | None:
             return found
         case EdnSet() | Tagged() | Symbol() | tuple() | list() | dict() | int() | float():
             return edn_text(found)[:_ERROR_LENGTH_MAX]
-    raise RefusedError(f"expected error: a word; found {shown(found)}")
+    raise BadLineError(f"expected error: a word; found {shown(found)}")

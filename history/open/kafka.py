@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from history.open.event import Event, integer, refuse_unknown, word
 from history.open.pairing import Paired, paired
-from history.open.refusal import RefusedError, at_line, shown
+from history.open.refusal import BadLineError, at_line, shown
 from history.open.scalars import Numbering, key_text
 from history.operation import F, Outcome
 
@@ -108,7 +108,7 @@ class KafkaReader:
             with at_line(self._source, line):
                 operation = self._complete(order, fields)
                 if operation.call_ns < last_ns:
-                    raise RefusedError(
+                    raise BadLineError(
                         f"expected operations in the order of their calls, the next at {last_ns} "
                         f"ns or later; found {operation.call_ns} ns"
                     )
@@ -127,7 +127,7 @@ class KafkaReader:
             return
         if f not in _DATA:
             known = ", ".join((*_DATA, *_OWNERSHIP, *_LEFT_OUT))
-            raise RefusedError(f"expected f of a client of Kafka: {known}; found {shown(f)}")
+            raise BadLineError(f"expected f of a client of Kafka: {known}; found {shown(f)}")
         sends, polls, polled = self._records(pair)
         final = f == F.FINAL_READ
         if sends:
@@ -136,7 +136,7 @@ class KafkaReader:
         if polled or not sends:
             keys = {record.key for record in polls} | (_asked_keys(pair) if final else set())
             if final and len(keys) != 1:
-                raise RefusedError(f"expected a final read of one key; found {len(keys)}")
+                raise BadLineError(f"expected a final read of one key; found {len(keys)}")
             yield self._operation(
                 pair,
                 F.FINAL_READ if final else F.POLL,
@@ -166,7 +166,7 @@ class KafkaReader:
         self.consumed.add(pair.invoked.f)
         value = pair.invoked.value
         if not isinstance(value, tuple):
-            raise RefusedError(f"expected the keys of this {pair.invoked.f}; found {shown(value)}")
+            raise BadLineError(f"expected the keys of this {pair.invoked.f}; found {shown(value)}")
         keys = {key_text(key) for key in value}
         held = self._owners[pair.invoked.process].held
         plain = pair.invoked.f == "assign" and pair.outcome is Outcome.OK
@@ -180,7 +180,7 @@ class KafkaReader:
         asked = _steps(pair.invoked)
         answered = asked if pair.completed is None else _steps(pair.completed)
         if [step[0] for step in asked] != [step[0] for step in answered]:
-            raise RefusedError(
+            raise BadLineError(
                 f"expected an end of the steps of line {pair.invoked.line}; found others: "
                 f"{shown(answered)}"
             )
@@ -201,12 +201,12 @@ class KafkaReader:
 
     def _sent(self, asked: tuple[Any, ...], step: tuple[Any, ...]) -> SeenRecord:
         if len(asked) != 3 or len(step) != 3 or asked[1] != step[1]:  # noqa: PLR2004  # f, key, value
-            raise RefusedError(f"expected [:send key value] and its end; found {shown(step)}")
+            raise BadLineError(f"expected [:send key value] and its end; found {shown(step)}")
         key = key_text(step[1])
         offset, value = step[2] if isinstance(step[2], tuple) else (None, step[2])
         sent = asked[2][1] if isinstance(asked[2], tuple) else asked[2]
         if value != sent:
-            raise RefusedError(
+            raise BadLineError(
                 f"expected the end of the send of {shown(sent)}; found {shown(value)}"
             )
         return SeenRecord(key=key, offset=_offset(offset), value=self._numbering.number(key, value))
@@ -215,7 +215,7 @@ class KafkaReader:
         for key, pairs in _by_key(step):
             for pair in pairs:
                 if not isinstance(pair, tuple) or len(pair) != 2:  # noqa: PLR2004  # offset, value
-                    raise RefusedError(f"expected [offset value]; found {shown(pair)}")
+                    raise BadLineError(f"expected [offset value]; found {shown(pair)}")
                 yield SeenRecord(
                     key=key,
                     offset=_offset(pair[0]),
@@ -227,7 +227,7 @@ class KafkaReader:
         refuse_unknown(fields, _COMPLETE)
         f, outcome = word(fields, "f"), word(fields, "outcome")
         if f not in set(F) or outcome not in set(Outcome):
-            raise RefusedError(
+            raise BadLineError(
                 f"expected f {', '.join(F)} and outcome {', '.join(Outcome)}; found {f}, {outcome}"
             )
         call_ns = integer(fields, "call_ns")
@@ -246,11 +246,11 @@ class KafkaReader:
 
     def _record(self, item: Any) -> SeenRecord:
         if not isinstance(item, tuple) or len(item) not in (3, 4):
-            raise RefusedError(f"expected [key, offset, value, session]; found {shown(item)}")
+            raise BadLineError(f"expected [key, offset, value, session]; found {shown(item)}")
         key = key_text(item[0])
         session = item[3] if len(item) > 3 else 0  # noqa: PLR2004  # the fourth
         if type(session) is not int or not 0 <= session <= _INT32_MAX:
-            raise RefusedError(f"expected a session: an integer; found {shown(session)}")
+            raise BadLineError(f"expected a session: an integer; found {shown(session)}")
         return SeenRecord(
             key=key,
             offset=_offset(item[1]),
@@ -261,7 +261,7 @@ class KafkaReader:
 
 def _steps(event: Event) -> tuple[tuple[Any, ...], ...]:
     if not isinstance(event.value, tuple) or not event.value:
-        raise RefusedError(f"expected steps [:send …] or [:poll …]; found {shown(event.value)}")
+        raise BadLineError(f"expected steps [:send …] or [:poll …]; found {shown(event.value)}")
     return tuple(_step(step) for step in event.value)
 
 
@@ -270,7 +270,7 @@ def _step(step: Any) -> tuple[Any, ...]:
         f = getattr(step[0], "name", step[0])
         if f in ("send", "poll"):
             return (f, *step[1:])
-    raise RefusedError(f"expected a step [:send …] or [:poll …]; found {shown(step)}")
+    raise BadLineError(f"expected a step [:send …] or [:poll …]; found {shown(step)}")
 
 
 def _by_key(step: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -278,7 +278,7 @@ def _by_key(step: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...]]]:
     pairs = tuple(found.items()) if isinstance(found, dict) else found
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], tuple):  # noqa: PLR2004
-            raise RefusedError(f"expected {{key [[offset value] …]}}; found {shown(found)}")
+            raise BadLineError(f"expected {{key [[offset value] …]}}; found {shown(found)}")
         yield key_text(pair[0]), pair[1]
 
 
@@ -289,11 +289,11 @@ def _asked_keys(pair: Paired) -> set[str]:
 
 def _offset(found: Any) -> int | None:
     if found is not None and (type(found) is not int or not 0 <= found <= _INT64_MAX):
-        raise RefusedError(f"expected an offset: an integer or nil; found {shown(found)}")
+        raise BadLineError(f"expected an offset: an integer or nil; found {shown(found)}")
     return found
 
 
 def _process(process: int) -> int:
     if process > _INT32_MAX:
-        raise RefusedError(f"expected a process below 2^31; found {process}")
+        raise BadLineError(f"expected a process below 2^31; found {process}")
     return process

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from history.open.edn import EdnSet, Keyword
-from history.open.refusal import MalformedHistoryError, RefusedError, at_line, shown
+from history.open.refusal import BadLineError, MalformedHistoryError, at_line, shown
 
 __all__ = ["json_objects", "json_text", "text_lines"]
 
@@ -43,11 +43,11 @@ def json_objects(lines: Iterator[str], *, source: str) -> Iterator[tuple[int, di
             try:
                 found = _form(decoder.decode(line.rstrip()))
             except RecursionError:
-                raise RefusedError(_TOO_DEEP) from None
+                raise BadLineError(_TOO_DEEP) from None
             except ValueError as error:
-                raise RefusedError(f"expected JSON; found {shown(line)}: {error}") from None
+                raise BadLineError(f"expected JSON; found {shown(line)}: {error}") from None
             if not isinstance(found, dict):
-                raise RefusedError(f"expected a JSON object; found {shown(found)}")
+                raise BadLineError(f"expected a JSON object; found {shown(found)}")
         yield number, found
 
 
@@ -59,12 +59,12 @@ def json_text(form: Any) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     whole = dict(pairs)
     if len(whole) < len(pairs):
-        raise RefusedError(f"expected each name once; found {shown([name for name, _ in pairs])}")
+        raise BadLineError(f"expected each name once; found {shown([name for name, _ in pairs])}")
     return whole
 
 
 def _refuse_constant(text: str) -> None:
-    raise RefusedError(f"expected JSON; found {text}")
+    raise BadLineError(f"expected JSON; found {text}")
 
 
 def _form(value: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from history.open.event import Event
-from history.open.refusal import RefusedError, at_line
+from history.open.refusal import BadLineError, at_line
 from history.operation import Outcome
 
 __all__ = ["Paired", "paired"]
@@ -51,7 +51,7 @@ def paired(
                 continue
             begun = waiting.pop(event.process, None)
             if begun is None:
-                raise RefusedError(
+                raise BadLineError(
                     f"expected an invocation of process {event.process} before its {event.type}; "
                     "found none"
                 )
@@ -67,12 +67,12 @@ def _refuse_busy(
     event: Event, waiting: dict[int, tuple[int, Event]], ended: dict[int, int]
 ) -> None:
     if event.process in waiting:
-        raise RefusedError(
+        raise BadLineError(
             f"expected one open operation of process {event.process}; found a second one, while "
             f"that of line {waiting[event.process][1].line} is open"
         )
     if event.process in ended:
-        raise RefusedError(
+        raise BadLineError(
             f"expected no more of process {event.process}, which ended with the info of line "
             f"{ended[event.process]}; found an invocation: give who goes on another number"
         )
@@ -80,12 +80,12 @@ def _refuse_busy(
 
 def _refuse_other(invoked: Event, completed: Event) -> None:
     if completed.f != invoked.f:
-        raise RefusedError(
+        raise BadLineError(
             f"expected the end of the {invoked.f} of line {invoked.line}; found one of "
             f"{completed.f}"
         )
     if (completed.stated_ns or 0) < (invoked.stated_ns or 0):
-        raise RefusedError(
+        raise BadLineError(
             f"expected a return at or after the call of line {invoked.line}, "
             f"{invoked.stated_ns} ns; found {completed.stated_ns} ns"
         )

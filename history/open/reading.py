@@ -9,7 +9,7 @@ from history.open.edn import Keyword, Tagged
 from history.open.event import INT64_MAX, Event, EventReader, integer, refuse_unknown, word
 from history.open.operation import Cells, OpenOperation
 from history.open.pairing import Paired, paired
-from history.open.refusal import RefusedError, at_line, shown
+from history.open.refusal import BadLineError, at_line, shown
 from history.open.scalars import key_text
 from history.open.shapes import answered_cells, asked_cells, check_cells, steps_of
 from history.operation import Outcome
@@ -82,7 +82,7 @@ def _fields(form: Any) -> Mapping[str, Any]:
     """
     found = form.form if isinstance(form, Tagged) else form
     if not isinstance(found, dict):
-        raise RefusedError(f"expected an operation: a map; found {shown(form)}")
+        raise BadLineError(f"expected an operation: a map; found {shown(form)}")
     return {
         name.name if isinstance(name, Keyword) else str(name): item for name, item in found.items()
     }
@@ -99,7 +99,7 @@ def _operation(pair: Paired, model: Model, *, keyed_values: bool) -> OpenOperati
         if completed is not None and ok:
             answered_key, answer = _keyed(completed, keyed_values=keyed_values)
             if answered_key != key:
-                raise RefusedError(f"expected an answer of key {key}; found {answered_key}")
+                raise BadLineError(f"expected an answer of key {key}; found {answered_key}")
             asked = answered_cells(model, asked, answer)
         cells = (asked,)
     ended = completed is not None and pair.outcome is not Outcome.INFO
@@ -119,7 +119,7 @@ def _keyed(event: Event, *, keyed_values: bool) -> tuple[str, Any]:
     if not keyed_values:
         return (SOLE_KEY if event.key is None else key_text(event.key)), event.value
     if not isinstance(event.value, tuple) or len(event.value) != 2:  # noqa: PLR2004  # key, value
-        raise RefusedError(f"expected a value [key value]; found {shown(event.value)}")
+        raise BadLineError(f"expected a value [key value]; found {shown(event.value)}")
     return key_text(event.value[0]), event.value[1]
 
 
@@ -130,7 +130,7 @@ def _steps(pair: Paired) -> tuple[Cells, ...]:
         return asked
     answered = steps_of(pair.completed.value, ok=True)
     if [step._replace(values=None) for step in answered] != list(asked):
-        raise RefusedError(
+        raise BadLineError(
             f"expected an answer to the steps of line {pair.invoked.line}; found others: "
             f"{shown(pair.completed.value)}"
         )
@@ -139,7 +139,7 @@ def _steps(pair: Paired) -> tuple[Cells, ...]:
 
 def _refuse_no_transaction(f: str) -> None:
     if f != "txn":
-        raise RefusedError(f"expected f of a {Model.LIST_APPEND}: txn; found {shown(f)}")
+        raise BadLineError(f"expected f of a {Model.LIST_APPEND}: txn; found {shown(f)}")
 
 
 def _complete(line: int, fields: Mapping[str, Any], model: Model) -> OpenOperation:
@@ -155,7 +155,7 @@ def _complete(line: int, fields: Mapping[str, Any], model: Model) -> OpenOperati
         key = SOLE_KEY if fields.get("key") is None else key_text(fields["key"])
         one = Cells(key, f, *(fields.get(name) for name in _COLUMNS))
         if one.values is not None and not isinstance(one.values, tuple):
-            raise RefusedError(f"expected values: an array; found {shown(one.values)}")
+            raise BadLineError(f"expected values: an array; found {shown(one.values)}")
         cells = (check_cells(model, one, ok=outcome is Outcome.OK),)
     return OpenOperation(
         line=line,
@@ -172,7 +172,7 @@ def _complete(line: int, fields: Mapping[str, Any], model: Model) -> OpenOperati
 def _outcome(fields: Mapping[str, Any]) -> Outcome:
     found = word(fields, "outcome")
     if found not in set(Outcome):
-        raise RefusedError(f"expected outcome {', '.join(Outcome)}; found {shown(found)}")
+        raise BadLineError(f"expected outcome {', '.join(Outcome)}; found {shown(found)}")
     return Outcome(found)
 
 
@@ -181,7 +181,7 @@ def _return_ns(fields: Mapping[str, Any], outcome: Outcome, call_ns: int) -> int
         return None
     return_ns = integer(fields, "return_ns")
     if return_ns < call_ns:
-        raise RefusedError(
+        raise BadLineError(
             f"expected a return at or after the call, {call_ns} ns; found {return_ns} ns"
         )
     # The effect of an info operation may still come later.
@@ -199,22 +199,22 @@ class _CallOrder:
     def note(self, operation: OpenOperation, index: Any) -> None:
         if index is not None:
             if type(index) is not int or index <= self._index:
-                raise RefusedError(f"expected an index above {self._index}; found {shown(index)}")
+                raise BadLineError(f"expected an index above {self._index}; found {shown(index)}")
             self._index = index
         if operation.call_ns < self._call_ns:
-            raise RefusedError(
+            raise BadLineError(
                 f"expected operations in the order of their calls, the next at {self._call_ns} ns "
                 f"or later; found {operation.call_ns} ns"
             )
         self._call_ns = operation.call_ns
         line, return_ns = self._busy.get(operation.process, (0, operation.call_ns))
         if return_ns is None:
-            raise RefusedError(
+            raise BadLineError(
                 f"expected no more of process {operation.process}, which ended with the info of "
                 f"line {line}; found another operation: give who goes on another number"
             )
         if operation.call_ns < return_ns:
-            raise RefusedError(
+            raise BadLineError(
                 f"expected one open operation of process {operation.process}; found a second one, "
                 f"while that of line {line} is open"
             )

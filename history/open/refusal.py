@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 from history.failure import UsageError
 
-__all__ = ["MalformedHistoryError", "RefusedError", "at_line", "shown"]
+__all__ = ["BadLineError", "MalformedHistoryError", "at_line", "shown"]
 
 _SHOWN_MAX = 120
 
 
-class RefusedError(Exception):
+class BadLineError(Exception):
     """An error in a line: one sentence, without the place."""
 
 
@@ -27,7 +27,7 @@ def at_line(source: str, line: int) -> Iterator[None]:
     """Say of what is refused inside in which line of which file it stands."""
     try:
         yield
-    except RefusedError as error:
+    except BadLineError as error:
         raise MalformedHistoryError(source, line, str(error)) from None
 
 

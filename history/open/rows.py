@@ -10,7 +10,7 @@ from history.models import MODEL_TABLES, Model
 from history.open.kafka import ClientOperation
 from history.open.operation import Cells, OpenOperation
 from history.open.reading import Numbered
-from history.open.refusal import RefusedError, at_line
+from history.open.refusal import BadLineError, at_line
 from history.open.scalars import Numbering
 from history.operation import Outcome
 from history.schema import OPERATIONS, RECORDS, TABLES
@@ -88,7 +88,7 @@ def _step_rows(
     index: int, operation: OpenOperation, numbers: _Numbers
 ) -> Iterator[tuple[Any, ...]]:
     if not operation.cells:
-        raise RefusedError("expected the steps of a transaction; found none")
+        raise BadLineError("expected the steps of a transaction; found none")
     for position, cells in enumerate(operation.cells):
         yield (
             index,

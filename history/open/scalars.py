@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from history.open.edn import Keyword, edn_forms, edn_text
-from history.open.refusal import RefusedError, shown
+from history.open.refusal import BadLineError, shown
 
 __all__ = ["ORIGINALS", "ORIGINALS_FILE", "Numbering", "Originals", "Scalar", "key_of", "key_text"]
 
@@ -51,7 +51,7 @@ def key_text(key: object) -> str:
             return f":{key.name}"
         case str():
             return json.dumps(key, ensure_ascii=False) if _AMBIGUOUS.fullmatch(key) else key
-    raise RefusedError(f"expected a key: an integer, a string or a keyword; found {shown(key)}")
+    raise BadLineError(f"expected a key: an integer, a string or a keyword; found {shown(key)}")
 
 
 def key_of(text: str) -> int | str | Keyword:
@@ -85,12 +85,12 @@ class Numbering:
         if not isinstance(value, (str, bool, Keyword, float)) or (
             isinstance(value, float) and not math.isfinite(value)
         ):
-            raise RefusedError(
+            raise BadLineError(
                 "expected a value: an integer, a string, a keyword, a boolean or a real; "
                 f"found {shown(value)}"
             )
         if key in self._negative:
-            raise RefusedError(_both(key))
+            raise BadLineError(_both(key))
         numbers = self._numbers.setdefault(key, {})
         return numbers.setdefault(edn_text(value), -1 - len(numbers))
 
@@ -105,10 +105,10 @@ class Numbering:
 
     def _integer(self, key: str, value: int) -> int:
         if not -_INT64_MAX <= value <= _INT64_MAX:
-            raise RefusedError(f"expected an integer of 64 bits; found {shown(value)}")
+            raise BadLineError(f"expected an integer of 64 bits; found {shown(value)}")
         if value < 0:
             if key in self._numbers:
-                raise RefusedError(_both(key))
+                raise BadLineError(_both(key))
             self._negative.add(key)
         return value
 

@@ -29,12 +29,12 @@ from typing import Any, Final
 from history.models import Model
 from history.open.edn import EdnSet, Keyword, edn_text
 from history.open.operation import Cells
-from history.open.refusal import RefusedError, shown
+from history.open.refusal import BadLineError, shown
 from history.open.scalars import key_text
 
 __all__ = [
     "SHAPES",
-    "Shape",
+    "OperationShape",
     "answer_value",
     "answered_cells",
     "asked_cells",
@@ -54,7 +54,7 @@ _STEPS: Final = {"append": "append", "r": "read"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class OperationShape:
     """The operations of one `f` of a model."""
 
     layout: Layout
@@ -70,48 +70,54 @@ class Shape:
 
 _ANY: Final = frozenset(("value",))
 
-SHAPES: Final[Mapping[Model, Mapping[str, Shape]]] = {
+SHAPES: Final[Mapping[Model, Mapping[str, OperationShape]]] = {
     Model.VERSIONED_REGISTER: {
-        "read": Shape(layout=("version", "value"), answered=("version", "value"), optional=_ANY),
-        "write": Shape(layout=("version", "value"), asked=("value",), answered=("version",)),
-        "cas": Shape(
+        "read": OperationShape(
+            layout=("version", "value"), answered=("version", "value"), optional=_ANY
+        ),
+        "write": OperationShape(
+            layout=("version", "value"), asked=("value",), answered=("version",)
+        ),
+        "cas": OperationShape(
             layout=("version", ("expected", "value")),
             asked=("expected", "value"),
             answered=("version",),
         ),
     },
     Model.REGISTER: {
-        "read": Shape(layout="value", answered=("value",), optional=_ANY),
-        "write": Shape(layout="value", asked=("value",)),
-        "cas": Shape(
+        "read": OperationShape(layout="value", answered=("value",), optional=_ANY),
+        "write": OperationShape(layout="value", asked=("value",)),
+        "cas": OperationShape(
             layout=("expected", "value"),
             asked=("expected", "value"),
             optional=frozenset(("expected",)),
         ),
     },
     Model.LOG: {
-        "append": Shape(layout=("version", "value"), asked=("value",), answered=("version",)),
-        "read": Shape(
+        "append": OperationShape(
+            layout=("version", "value"), asked=("value",), answered=("version",)
+        ),
+        "read": OperationShape(
             layout=("version", "value"), asked=("version",), answered=("value",), optional=_ANY
         ),
     },
     Model.SET: {
-        "add": Shape(layout="value", asked=("value",)),
-        "read": Shape(layout="values", answered=("values",)),
+        "add": OperationShape(layout="value", asked=("value",)),
+        "read": OperationShape(layout="values", answered=("values",)),
     },
     Model.COUNTER: {
-        "add": Shape(layout="value", asked=("value",), numeric=True),
-        "read": Shape(layout="value", answered=("value",), numeric=True),
+        "add": OperationShape(layout="value", asked=("value",), numeric=True),
+        "read": OperationShape(layout="value", answered=("value",), numeric=True),
     },
 }
 """The shapes by model and `f`; transactions of list-append have steps instead."""
 
 
-def shape_of(model: Model, f: str) -> Shape:
+def shape_of(model: Model, f: str) -> OperationShape:
     """Return the shape of `f`; raise RefusedError for one that the model does not have."""
     shape = SHAPES[model].get(f)
     if shape is None:
-        raise RefusedError(f"expected f of a {model}: {', '.join(SHAPES[model])}; found {shown(f)}")
+        raise BadLineError(f"expected f of a {model}: {', '.join(SHAPES[model])}; found {shown(f)}")
     return shape
 
 
@@ -131,7 +137,7 @@ def answered_cells(model: Model, asked: Cells, value: Any) -> Cells:
     )
     for name in shape.asked:
         if getattr(cells, name) != getattr(asked, name):
-            raise RefusedError(
+            raise BadLineError(
                 f"expected an answer with the {name} of its invocation, "
                 f"{shown(getattr(asked, name))}; found {shown(getattr(cells, name))}"
             )
@@ -146,9 +152,9 @@ def check_cells(model: Model, cells: Cells, *, ok: bool) -> Cells:
         told = name in shape.asked or (ok and name in shape.answered)
         if found is None:
             if told and name not in shape.optional:
-                raise RefusedError(f"expected {_named(model, name)} of this {cells.f}; found none")
+                raise BadLineError(f"expected {_named(model, name)} of this {cells.f}; found none")
         elif not told:
-            raise RefusedError(
+            raise BadLineError(
                 f"expected no {_named(model, name)} of this {cells.f}; found {shown(found)}"
             )
         elif _is_number(model, shape, name):
@@ -172,7 +178,7 @@ def answer_value(model: Model, cells: Cells) -> Any:
 def steps_of(value: Any, *, ok: bool) -> tuple[Cells, ...]:
     """Return the steps of a transaction over lists."""
     if not isinstance(value, tuple):
-        raise RefusedError(f"expected the steps of a transaction; found {shown(value)}")
+        raise BadLineError(f"expected the steps of a transaction; found {shown(value)}")
     return tuple(_step(step, ok=ok) for step in value)
 
 
@@ -188,16 +194,16 @@ def steps_value(steps: tuple[Cells, ...], *, ok: bool) -> tuple[Any, ...]:
 
 def _step(step: Any, *, ok: bool) -> Cells:
     if not isinstance(step, tuple) or len(step) != 3:  # noqa: PLR2004  # f, key, value
-        raise RefusedError(
+        raise BadLineError(
             f"expected a step [:append key value] or [:r key values]; found {shown(step)}"
         )
     f = step[0].name if isinstance(step[0], Keyword) else step[0]
     if f not in _STEPS:
-        raise RefusedError(f"expected a step {' or '.join(_STEPS)}; found {shown(step[0])}")
+        raise BadLineError(f"expected a step {' or '.join(_STEPS)}; found {shown(step[0])}")
     key = key_text(step[1])
     if f == "append":
         if step[2] is None:
-            raise RefusedError(f"expected the value that is appended; found {shown(step)}")
+            raise BadLineError(f"expected the value that is appended; found {shown(step)}")
         return Cells(key=key, f="append", value=step[2])
     if not ok:
         return Cells(key=key, f="read")
@@ -211,7 +217,7 @@ def _leaves(layout: Layout, value: Any) -> dict[str, Any]:
     if isinstance(layout, str):
         return {layout: value}
     if not isinstance(value, tuple) or len(value) != len(layout):
-        raise RefusedError(f"expected a value {_drawn(layout)}; found {shown(value)}")
+        raise BadLineError(f"expected a value {_drawn(layout)}; found {shown(value)}")
     found: dict[str, Any] = {}
     for part, item in zip(layout, value, strict=True):
         found |= _leaves(part, item)
@@ -221,7 +227,7 @@ def _leaves(layout: Layout, value: Any) -> dict[str, Any]:
 def _elements(value: Any) -> tuple[Any, ...]:
     items = value.items if isinstance(value, EdnSet) else value
     if not isinstance(items, tuple):
-        raise RefusedError(f"expected elements; found {shown(value)}")
+        raise BadLineError(f"expected elements; found {shown(value)}")
     return items
 
 
@@ -243,14 +249,14 @@ def _cells(key: str, f: str, found: Mapping[str, Any], *, keep: tuple[str, ...])
     return Cells(key=key, f=f, **({name: found.get(name) for name in keep} | extra))
 
 
-def _is_number(model: Model, shape: Shape, name: str) -> bool:
+def _is_number(model: Model, shape: OperationShape, name: str) -> bool:
     versioned = name == "expected" and model is Model.VERSIONED_REGISTER
     return name in _NUMBERS or versioned or (shape.numeric and name == "value")
 
 
 def _refuse_no_number(model: Model, name: str, found: Any, *, least: int) -> None:
     if type(found) is not int or not least <= found <= _INT64_MAX:
-        raise RefusedError(f"expected {_named(model, name)}: an integer; found {shown(found)}")
+        raise BadLineError(f"expected {_named(model, name)}: an integer; found {shown(found)}")
 
 
 def _named(model: Model, name: str) -> str:

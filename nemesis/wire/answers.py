@@ -25,7 +25,7 @@ from kio.static.primitive import i16, i32
 
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type, is_version_0
+from nemesis.wire.decoding.entities import UnreadableFrame, entity_of, entity_type, is_version_0
 from nemesis.wire.decoding.reference import error_frame
 from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
@@ -113,7 +113,7 @@ def error_response(frame: Frame, error: str) -> bytes | None:
     try:
         request = entity_of(header, Direction.REQUEST, frame.data)
         kind = entity_type(header.api_key, header.api_version, Direction.RESPONSE)
-    except (Unreadable, UnknownAPIKey, UnknownEntity):
+    except (UnreadableFrame, UnknownAPIKey, UnknownEntity):
         return None
     body = io.BytesIO()
     header_type = kind.__header_schema__

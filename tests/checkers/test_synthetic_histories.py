@@ -4,12 +4,12 @@ import pytest
 from histories import History
 from judging import allowed, doubts, never, summary
 
-from generators.kafka import LIES, HistoryRecipe, Synthetic, synthetic_history
+from generators.kafka import LIES, HistoryRecipe, SyntheticRun, synthetic_history
 
 pytestmark = pytest.mark.slow
 
 
-def _past(made: Synthetic) -> History:
+def _past(made: SyntheticRun) -> History:
     return History(operations=made.operations, records=made.records)
 
 

@@ -15,13 +15,13 @@ from synthetic_run import SECOND, Fault
 
 from checkers.losses.forensics import (
     Acknowledgement,
-    Election,
     FaultAlive,
+    FinalReplica,
     Forensics,
     Join,
     Loss,
+    LossyElection,
     MetadataNote,
-    ReplicaState,
     Truncation,
     ValueFate,
 )
@@ -301,7 +301,7 @@ def story_forensics() -> Forensics:
         registered_epoch=33,
         registered_ns=round(13.518 * SECOND),
     )
-    election = Election(
+    election = LossyElection(
         leader=2,
         leader_epoch=3,
         metadata_offset=43,
@@ -382,8 +382,8 @@ def story_forensics() -> Forensics:
     return Forensics(run_id="a3f09c", counts={"lost-write": 1000}, losses=(loss,))
 
 
-def _replica(node: str, *, end: int, epochs: tuple[tuple[int, int], ...]) -> ReplicaState:
-    return ReplicaState(
+def _replica(node: str, *, end: int, epochs: tuple[tuple[int, int], ...]) -> FinalReplica:
+    return FinalReplica(
         node=node,
         log_start_offset=0,
         log_end_offset=end,

@@ -10,7 +10,7 @@ from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import TransactorConfig, read_as, write_as
 from workloads.transactions import TransactionsPlan
-from workloads.transactions_spec import Client, TransactionsSpec
+from workloads.transactions_spec import ClientLibrary, TransactionsSpec
 
 JAVA = JavaProgram(executable="java", class_path="a.jar")
 KEYS = ("t-0", "t-1", "t-2")
@@ -38,7 +38,7 @@ def common_of(config: Any) -> ClientConfig:
 
 def test_no_two_logical_clients_have_one_number_over_all_generations() -> None:
     spec = TransactionsSpec(
-        producers=3, consumers=2, readers=(Client.LIBRDKAFKA, Client.JAVA), takes=5
+        producers=3, consumers=2, readers=(ClientLibrary.LIBRDKAFKA, ClientLibrary.JAVA), takes=5
     )
     made = plan(spec, java=JAVA)
     intakes = [producer.intake for producer in made.producers()]
@@ -80,7 +80,7 @@ def test_every_reader_is_at_read_committed() -> None:
 
 
 def test_consumers_are_of_the_libraries_in_turn_and_each_in_its_own_words() -> None:
-    spec = TransactionsSpec(consumers=3, readers=(Client.LIBRDKAFKA, Client.JAVA))
+    spec = TransactionsSpec(consumers=3, readers=(ClientLibrary.LIBRDKAFKA, ClientLibrary.JAVA))
     one, two, three = plan(spec, java=JAVA).consumers()
     assert isinstance(one, ConsumerConfig)
     assert isinstance(two, JavaConsumerConfig)
@@ -94,7 +94,7 @@ def test_consumers_are_of_the_libraries_in_turn_and_each_in_its_own_words() -> N
 
 
 def test_a_java_consumer_reads_back_what_was_written_for_it(tmp_path: Path) -> None:
-    spec = TransactionsSpec(readers=(Client.JAVA,))
+    spec = TransactionsSpec(readers=(ClientLibrary.JAVA,))
     (config,) = plan(spec, java=JAVA).consumers()
     assert isinstance(config, JavaConsumerConfig)
     write_as(JavaConsumerConfig, tmp_path / "c.json", config)
@@ -115,7 +115,9 @@ def test_the_time_outs_stand_in_the_words_of_either_client() -> None:
         request_timeout_ms=3100, delivery_timeout_ms=4200, settings={"linger.ms": "9"}
     )
     ours = plan(spec).producers()[0].common.settings
-    theirs = plan(replace(spec, client=Client.JAVA), java=JAVA).producers()[0].common.settings
+    theirs = (
+        plan(replace(spec, client=ClientLibrary.JAVA), java=JAVA).producers()[0].common.settings
+    )
     assert (ours["socket.timeout.ms"], ours["message.timeout.ms"]) == ("3100", "4200")
     assert (theirs["request.timeout.ms"], theirs["delivery.timeout.ms"]) == ("3100", "4200")
     assert ours["linger.ms"] == theirs["linger.ms"] == "9"
@@ -123,7 +125,7 @@ def test_the_time_outs_stand_in_the_words_of_either_client() -> None:
 
 
 def test_a_producer_reads_back_what_was_written_for_it(tmp_path: Path) -> None:
-    spec = TransactionsSpec(transactions=3, client=Client.JAVA)
+    spec = TransactionsSpec(transactions=3, client=ClientLibrary.JAVA)
     config = plan(spec, java=JAVA).producers()[1]
     assert config.java == JAVA
     write_as(TransactorConfig, tmp_path / "p.json", config)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from workloads.transactions_spec import Client, Intent, TransactionsSpec
+from workloads.transactions_spec import ClientLibrary, Intent, TransactionsSpec
 
 SPEC = TypeAdapter(TransactionsSpec)
 
@@ -16,15 +16,15 @@ def spec(**fields: Any) -> TransactionsSpec:
 
 def test_words_of_a_scenario_become_what_they_mean() -> None:
     made = spec(client="java", client_release="3.9.2", pattern=["commit", "abort"])
-    assert (made.client, made.pattern) == (Client.JAVA, (Intent.COMMIT, Intent.ABORT))
+    assert (made.client, made.pattern) == (ClientLibrary.JAVA, (Intent.COMMIT, Intent.ABORT))
 
 
 def test_consumers_may_be_java_s_where_producers_are_not() -> None:
     made = spec(readers=["librdkafka", "java"], consumers=3, client_release="3.9.2")
     assert [made.reader(number) for number in range(3)] == [
-        Client.LIBRDKAFKA,
-        Client.JAVA,
-        Client.LIBRDKAFKA,
+        ClientLibrary.LIBRDKAFKA,
+        ClientLibrary.JAVA,
+        ClientLibrary.LIBRDKAFKA,
     ]
     assert made.needs_java
     assert not spec(consumers=3).needs_java

@@ -17,10 +17,10 @@ from history.operation import Outcome
 __all__ = [
     "FOREIGN_VALUE",
     "VALUE_BYTES_MIN",
-    "Ends",
     "KafkaErrorLike",
     "MessageLike",
     "Polled",
+    "SendEnds",
     "ends_of",
     "messages_of",
     "polled_of",
@@ -64,7 +64,7 @@ class MessageLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class SendEnds:
     """The ends of sends, one row a send: the columns of `SendRecorder.complete`."""
 
     values: NDArray[np.int64]
@@ -104,7 +104,7 @@ def values_of(payloads: Sequence[bytes | None]) -> NDArray[np.int64]:
     return np.frombuffer(joined, _VALUE).astype(np.int64, copy=False)
 
 
-def ends_of(reports: Sequence[MessageLike]) -> Ends:
+def ends_of(reports: Sequence[MessageLike]) -> SendEnds:
     """Return the ends of the sends that these delivery reports are about."""
     # An acknowledged send, too, has no offset where a broker answers that it has the record
     # already, or was not asked to answer (acks=0).
@@ -113,7 +113,7 @@ def ends_of(reports: Sequence[MessageLike]) -> Ends:
     outcomes = np.full(len(reports), _OK, dtype=np.uint8)
     if any(codes):
         outcomes[:] = [outcome_of(code, attempts_max=ATTEMPTS_UNBOUNDED).code for code in codes]
-    return Ends(
+    return SendEnds(
         values=values_of([report.value() for report in reports]),
         offsets=np.maximum(np.array(offsets, dtype=np.int64), -1),
         outcomes=outcomes,

@@ -32,9 +32,9 @@ from workloads.clients.columns import KafkaErrorLike, polled_of
 from workloads.clients.config import ConsumerConfig, read_config
 from workloads.clients.places import key_indices, places_of
 from workloads.clients.recording import RecordsPolls
-from workloads.clients.sessions import Sessions
+from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
-from workloads.generators.reassign import Reassign
+from workloads.generators.reassign import Rereads
 
 __all__ = ["GENERATIONS_MAX", "Poller", "consume", "main", "poll_outcome"]
 
@@ -71,8 +71,8 @@ class Poller:
         self._clock = common.clock
         self._places = places_of(common.keys)
         self._key_of = key_indices(common.keys)
-        self._sessions = Sessions(len(common.keys))
-        self._reassign = Reassign(
+        self._sessions = ConsumerSessions(len(common.keys))
+        self._reassign = Rereads(
             mean_s=config.reassign_s,
             key_count=len(common.keys),
             rng=np.random.default_rng([common.seed, common.process_of(generation)]),

@@ -28,7 +28,7 @@ from workloads.clients.recording import RecordsPolls
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.generators.agenda import Agenda
 
-__all__ = ["Reader", "main"]
+__all__ = ["FinalReader", "main"]
 
 _POLL_RECORDS_MAX: Final = 10_000
 _POLL_TIMEOUT_S: Final = 0.1
@@ -39,7 +39,7 @@ _EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001  # the constant's name
 _TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001  # the constant's name
 
 
-class Reader:
+class FinalReader:
     """One logical client, with one read open at a time."""
 
     def __init__(
@@ -152,7 +152,7 @@ def main(argv: Sequence[str]) -> int:
         process=config.common.process,
         keys=config.common.keys,
     )
-    Reader(config, recorder=recorder).run(agenda, stopped)
+    FinalReader(config, recorder=recorder).run(agenda, stopped)
     recorder.close()
     complete = [config.common.keys[key] for key in agenda.done]
     Path(config.result).write_text(json.dumps({"complete": complete}) + "\n")

@@ -23,7 +23,7 @@ from workloads.clients.columns import KafkaErrorLike, Polled, polled_of
 from workloads.clients.consumer import poll_outcome
 from workloads.clients.places import key_indices, places_of
 from workloads.clients.recording import RecordsEvents, RecordsPolls
-from workloads.clients.sessions import Sessions
+from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.transactional_client import Group
 from workloads.clients.transactional_config import IntakeConfig
 
@@ -66,7 +66,7 @@ class Intake:
         self._clock = clock
         self._places = places_of(keys)
         self._key_of = key_indices(keys)
-        self._sessions = Sessions(len(keys))
+        self._sessions = ConsumerSessions(len(keys))
         self._next: dict[int, int] = {}
         self._is_placed = False
         self._sending: int | None = None

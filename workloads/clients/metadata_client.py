@@ -39,7 +39,7 @@ from workloads.clients.metadata_config import MetadataConfig, read_metadata_conf
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.threads import await_due, run_threads, steady_pace
 from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
-from workloads.metadata_spec import Reader
+from workloads.metadata_spec import ReadingClient
 
 __all__ = ["main", "run_client"]
 
@@ -195,13 +195,13 @@ class _Reader:
         config, broker = self._config, self._broker
         timeout_s = config.spec.read_timeout_ms / 1000
         match config.spec.reader:
-            case Reader.OWN:
+            case ReadingClient.OWN:
                 with NodeConnection(config.brokers[broker], client_id=config.client) as connection:
                     yield [
                         partial(read, broker, connection, timeout_s=timeout_s)
                         for read in (self._recorder.topics, self._recorder.configs)
                     ]
-            case Reader.LIBRDKAFKA:
+            case ReadingClient.LIBRDKAFKA:
                 stock = LibrdkafkaReads(broker, brokers=config.brokers, client_id=config.client)
                 yield [
                     partial(self._record, partial(read, timeout_s=timeout_s))

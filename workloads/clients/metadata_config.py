@@ -8,7 +8,7 @@ from pathlib import Path
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from history.clock import Clock
-from workloads.metadata_spec import MetadataSpec, Reader
+from workloads.metadata_spec import MetadataSpec, ReadingClient
 
 __all__ = ["MetadataConfig", "read_metadata_config", "write_metadata_config"]
 
@@ -46,5 +46,5 @@ def read_metadata_config(path: Path) -> MetadataConfig:
     """Return a metadata client's configuration."""
     data = json.loads(path.read_text())
     brokers = {NodeName(name): (host, port) for name, (host, port) in data["brokers"].items()}
-    spec = MetadataSpec(**data["spec"] | {"reader": Reader(data["spec"]["reader"])})
+    spec = MetadataSpec(**data["spec"] | {"reader": ReadingClient(data["spec"]["reader"])})
     return MetadataConfig(**data | {"brokers": brokers, "spec": spec})

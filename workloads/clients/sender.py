@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from history.clock import Clock
 from history.operation import Outcome
-from workloads.clients.columns import Ends, ends_of, messages_of
+from workloads.clients.columns import SendEnds, ends_of, messages_of
 from workloads.clients.config import ProducerConfig
 from workloads.clients.places import places_of
 from workloads.clients.recording import RecordsSends
@@ -155,7 +155,7 @@ class Sender:
     def _refuse(self, values: NDArray[np.int64], errors: Sequence[int]) -> None:
         self._fatal |= KafkaError._FATAL in errors  # noqa: SLF001  # the constant's name
         self._complete(
-            Ends(
+            SendEnds(
                 values=values,
                 offsets=np.full(len(values), -1, dtype=np.int64),
                 outcomes=np.full(len(values), Outcome.FAIL.code, dtype=np.uint8),
@@ -179,7 +179,7 @@ class Sender:
         self._reports.clear()
         self._complete(ends)
 
-    def _complete(self, ends: Ends) -> None:
+    def _complete(self, ends: SendEnds) -> None:
         self._recorder.complete(
             ends.values,
             offsets=ends.offsets,

@@ -18,10 +18,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Sessions"]
+__all__ = ["ConsumerSessions"]
 
 
-class Sessions:
+class ConsumerSessions:
     """The sessions of one consumer; keys are indices below `key_count`."""
 
     def __init__(self, key_count: int) -> None:

@@ -17,7 +17,7 @@ from numpy.random import Generator
 
 from workloads.generators.keys import KeyCycle
 
-__all__ = ["Change", "Move", "Moves", "Replicas"]
+__all__ = ["Move", "Moves", "ReplicaChange", "Replicas"]
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ Replicas = tuple[int, ...]
 """Broker ids, the preferred leader first."""
 
 
-class Change(StrEnum):
+class ReplicaChange(StrEnum):
     """The effect of a move on the set of replicas."""
 
     ADD = "add"
@@ -37,7 +37,7 @@ class Change(StrEnum):
 class Move:
     """One reassignment to ask for."""
 
-    change: Change
+    change: ReplicaChange
     replicas: Replicas
     """The replicas after the move."""
     cancel_after_s: float | None
@@ -97,26 +97,26 @@ class Moves:
             change=change, replicas=self._changed(replicas, change), cancel_after_s=self._cancel()
         )
 
-    def _possible(self, replicas: Replicas) -> tuple[Change, ...]:
+    def _possible(self, replicas: Replicas) -> tuple[ReplicaChange, ...]:
         """Return the possible changes; outside the bounds, those that lead towards them."""
         count, spare = len(replicas), self._spare(replicas)
         if count > self._replicas_max:
-            return (Change.REMOVE,)
+            return (ReplicaChange.REMOVE,)
         if count < self._replicas_min:
-            return (Change.ADD,)
+            return (ReplicaChange.ADD,)
         possible = {
-            Change.ADD: bool(spare) and count < self._replicas_max,
-            Change.REMOVE: count > self._replicas_min,
-            Change.REPLACE: bool(spare),
+            ReplicaChange.ADD: bool(spare) and count < self._replicas_max,
+            ReplicaChange.REMOVE: count > self._replicas_min,
+            ReplicaChange.REPLACE: bool(spare),
         }
         return tuple(change for change, can in possible.items() if can)
 
-    def _changed(self, replicas: Replicas, change: Change) -> Replicas:
-        if change is Change.ADD:
+    def _changed(self, replicas: Replicas, change: ReplicaChange) -> Replicas:
+        if change is ReplicaChange.ADD:
             place = int(self._draw.integers(len(replicas) + 1))
             return (*replicas[:place], self._one_of(self._spare(replicas)), *replicas[place:])
         place = int(self._draw.integers(len(replicas)))
-        instead = (self._one_of(self._spare(replicas)),) if change is Change.REPLACE else ()
+        instead = (self._one_of(self._spare(replicas)),) if change is ReplicaChange.REPLACE else ()
         return (*replicas[:place], *instead, *replicas[place + 1 :])
 
     def _cancel(self) -> float | None:

@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Reassign"]
+__all__ = ["Rereads"]
 
 _LOOK_BACK_MAX: Final = 10_000
 """Records of all keys together. What is read twice is recorded twice: this bounds the price."""
 
 
-class Reassign:
+class Rereads:
     """Decides for one consumer; times in ns of any one clock."""
 
     def __init__(

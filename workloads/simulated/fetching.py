@@ -9,7 +9,7 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
 from workloads.simulated.routes import Correlations, Routes
 
-__all__ = ["Fetched", "Fetches"]
+__all__ = ["ClientFetches", "Fetched"]
 
 _MS: Final = 1_000_000
 _WAIT_NS: Final = 100 * _MS
@@ -30,7 +30,7 @@ class Fetched:
     out_of_range: bool = False
 
 
-class Fetches:
+class ClientFetches:
     """The fetches of one client."""
 
     __slots__ = ("_asked", "_by_leader", "_correlations", "_due_ns", "_routes")

@@ -27,7 +27,7 @@ from history.operation import Outcome
 from workloads.simulated.lanes import Lane, ProducerPlan
 from workloads.simulated.payload import Payload
 from workloads.simulated.routes import Correlations, Routes
-from workloads.simulated.sends import End, Sends
+from workloads.simulated.sends import BatchEnd, Sends
 
 __all__ = ["ProducerPlan", "SimulatedProducer"]
 
@@ -93,7 +93,7 @@ class SimulatedProducer:
         self._draw = Random(f"{plan.seed}/{plan.process}")  # noqa: S311  # to be repeated
         self._begin_ns: int | None = None
         self._taken = 0
-        self._ends: list[End] = []
+        self._ends: list[BatchEnd] = []
         self._stopping = False
         self.open_count = 0
         self.invoked_count = 0
@@ -316,7 +316,7 @@ class SimulatedProducer:
         for lane in self._lanes:
             while lane.queue and lane.queue[0][0] < before:
                 _, values = lane.queue.popleft()
-                self._note_end(End(values, -1, Outcome.INFO, _TIMED_OUT, now))
+                self._note_end(BatchEnd(values, -1, Outcome.INFO, _TIMED_OUT, now))
             if lane.sending is not None and lane.call_ns < before:
                 self._end(lane, now, base_offset=-1, outcome=Outcome.INFO, error=_TIMED_OUT)
                 self._forget_id(lane)
@@ -329,10 +329,10 @@ class SimulatedProducer:
             found = self._requests.get(lane.correlation)
             if found is not None:
                 found[1].remove(lane)
-        self._note_end(End(lane.values, base_offset, outcome, error, now))
+        self._note_end(BatchEnd(lane.values, base_offset, outcome, error, now))
         lane.sending, lane.correlation = None, 0
 
-    def _note_end(self, end: End) -> None:
+    def _note_end(self, end: BatchEnd) -> None:
         count = len(end.values)
         self.open_count -= count
         if end.outcome is Outcome.OK:

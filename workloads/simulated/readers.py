@@ -26,7 +26,7 @@ from clusters.reference.nodes.messages.data import (
 from clusters.simulation.world import WAKE
 from history.operation import F, Outcome
 from workloads.generators.agenda import Agenda
-from workloads.simulated.fetching import Fetched, Fetches
+from workloads.simulated.fetching import ClientFetches, Fetched
 from workloads.simulated.polls import Polls, Returned
 from workloads.simulated.routes import Correlations, Routes
 
@@ -68,7 +68,7 @@ class SimulatedConsumer:
         self._routes = Routes(
             plan.places, brokers=plan.brokers, correlations=correlations, first=plan.process
         )
-        self._fetches = Fetches(self._routes, correlations)
+        self._fetches = ClientFetches(self._routes, correlations)
         self._positions = dict.fromkeys(range(len(plan.places)), 0)
         self._furthest = dict(self._positions)
         self._session = 0
@@ -183,7 +183,7 @@ class SimulatedReader:
         self._routes = Routes(
             places, brokers=brokers, correlations=self._correlations, first=process
         )
-        self._fetches = Fetches(self._routes, self._correlations)
+        self._fetches = ClientFetches(self._routes, self._correlations)
         self._agenda = Agenda(range(len(places)), deadline_ns=deadline_ns)
         self._read: int | None = None
         """The number of the operation that is open."""

@@ -14,10 +14,10 @@ from history.segment_format import PROCESS_SHIFT
 from history.send_recorder import SendRecorder
 from workloads.simulated.runs import runs
 
-__all__ = ["CountedSends", "End", "RecordedSends", "Sends"]
+__all__ = ["BatchEnd", "CountedSends", "RecordedSends", "Sends"]
 
 
-class End(NamedTuple):
+class BatchEnd(NamedTuple):
     """The end of the sends of a batch, the same for all."""
 
     values: tuple[int, ...]
@@ -37,7 +37,7 @@ class Sends(Protocol):
         Returns the value of the first of them; the others follow it.
         """
 
-    def complete(self, ends: Sequence[End]) -> None:
+    def complete(self, ends: Sequence[BatchEnd]) -> None:
         """Record how sends ended."""
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class RecordedSends:
         self._calls.append((first_key, count, time_ns))
         return first
 
-    def complete(self, ends: Sequence[End]) -> None:
+    def complete(self, ends: Sequence[BatchEnd]) -> None:
         """Record the calls so far, then these ends."""
         self._record_calls()
         stated = [
@@ -113,7 +113,7 @@ class CountedSends:
         self._next += count
         return first
 
-    def complete(self, ends: Sequence[End]) -> None:
+    def complete(self, ends: Sequence[BatchEnd]) -> None:
         """Forget them."""
 
     def close(self) -> None:

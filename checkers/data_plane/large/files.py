@@ -16,7 +16,7 @@ from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.keys import LargeKey, large_key_rows, surveys_wanted
 from checkers.data_plane.large.survey import Grain
-from checkers.data_plane.large.tasks import Piece, SurveyPiece
+from checkers.data_plane.large.tasks import KeyPiece, SurveyPiece
 from checkers.finding_rows import findings_table
 from checkers.rows import COLUMNS
 from checkers.runner.table_pieces import Stretch, outline, some_keys_in, verify
@@ -128,10 +128,10 @@ def _by_key(stretches: Sequence[Stretch]) -> Mapping[str, tuple[Stretch, ...]]:
     return {key: tuple(mine) for key, mine in groupby(stretches, key=lambda stretch: stretch.key)}
 
 
-def _pieces(file: SealedFile, stretches: Sequence[Stretch]) -> tuple[Piece, ...]:
+def _pieces(file: SealedFile, stretches: Sequence[Stretch]) -> tuple[KeyPiece, ...]:
     first_rows = accumulate((stretch.count for stretch in stretches), initial=0)
     return tuple(
-        Piece(file=file, stretch=stretch, first_row=first)
+        KeyPiece(file=file, stretch=stretch, first_row=first)
         for stretch, first in zip(stretches, first_rows, strict=False)
     )
 

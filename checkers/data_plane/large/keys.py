@@ -30,7 +30,7 @@ from checkers.data_plane.large.tasks import (
     JudgeSegment,
     JudgeSegmentAgain,
     JudgeShared,
-    Piece,
+    KeyPiece,
     Positions,
     ReturnedValues,
     SegmentAnswer,
@@ -54,7 +54,7 @@ class LargeKey:
     """A key on its way to its answers."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[KeyPiece, ...]
     """The pieces in the order of its rows."""
     failure: str = ""
     """The reason why it cannot be judged; empty until a task reports one."""

@@ -18,7 +18,7 @@ from checkers.rows import UNKNOWN_OFFSET, Rows, joined
 
 __all__ = [
     "KeyPlan",
-    "Segment",
+    "KeySegment",
     "carried_into",
     "disorder_of",
     "happened_among",
@@ -30,7 +30,7 @@ _OFFSET_MAX = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class KeySegment:
     """The rows of a key whose homes lie in a range of offsets."""
 
     start: int
@@ -49,7 +49,7 @@ class KeyPlan:
     around: KeyContext
     carried: tuple[Carried, ...]
     """Into each piece."""
-    segments: tuple[Segment, ...]
+    segments: tuple[KeySegment, ...]
 
 
 def disorder_of(surveys: Sequence[PieceSurvey]) -> str:
@@ -161,7 +161,7 @@ def _surroundings(
 
 def _segments(
     blocks: Sequence[Blocks], *, decided: NDArray[np.int64], grain: Grain
-) -> tuple[Segment, ...]:
+) -> tuple[KeySegment, ...]:
     number, of_block = np.unique(
         np.concatenate([piece.number for piece in blocks]), return_inverse=True
     )
@@ -178,7 +178,7 @@ def _segments(
     ]
     ends = np.append(starts[1:], _OFFSET_MAX)
     return tuple(
-        Segment(
+        KeySegment(
             start=int(starts[segment]),
             end=int(ends[segment]),
             last_before=int(before[segment]),

@@ -28,7 +28,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.data_plane.key_log import KeyLog, log_of_rows
-from checkers.data_plane.large.plan import Segment
+from checkers.data_plane.large.plan import KeySegment
 from checkers.data_plane.large.survey import read_homes, send_homes
 from checkers.data_plane.log import Log
 from checkers.data_plane.steps import (
@@ -84,7 +84,7 @@ class SegmentRows:
     """The counts of the steps to its rows."""
 
 
-def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting) -> SegmentRows:
+def segment_rows(pieces: Iterator[PieceRows], segment: KeySegment, setting: Setting) -> SegmentRows:
     """Return the rows of a segment in these pieces; one piece is in memory at a time."""
     parts = [_part(piece, segment, setting) for piece in pieces]
     return SegmentRows(
@@ -99,7 +99,7 @@ def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting
 
 
 def segment_log(
-    key: str, setting: Setting, rows: SegmentRows, *, segment: Segment, around: KeyContext
+    key: str, setting: Setting, rows: SegmentRows, *, segment: KeySegment, around: KeyContext
 ) -> KeyLog:
     """Return the key log of a segment. A delta that only other segments know has the size `FAR`."""
     log = log_of_rows(
@@ -189,7 +189,7 @@ def log_of_shared(
     )
 
 
-def _part(piece: PieceRows, segment: Segment, setting: Setting) -> SegmentRows:
+def _part(piece: PieceRows, segment: KeySegment, setting: Setting) -> SegmentRows:
     sends, reads, final = split(piece.records, first_row=piece.first_row)
     here = (segment.start, segment.end)
     steps = read_steps(
@@ -216,7 +216,7 @@ def _part(piece: PieceRows, segment: Segment, setting: Setting) -> SegmentRows:
     )
 
 
-def _within(home: NDArray[np.int64], segment: Segment) -> NDArray[np.int64]:
+def _within(home: NDArray[np.int64], segment: KeySegment) -> NDArray[np.int64]:
     return np.flatnonzero((home >= segment.start) & (home < segment.end))
 
 
@@ -227,7 +227,7 @@ def _joined_pairs(parts: Sequence[Pairs]) -> Pairs:
     )
 
 
-def _delta(log: Log, pairs: Pairs, segment: Segment) -> NDArray[np.int64]:
+def _delta(log: Log, pairs: Pairs, segment: KeySegment) -> NDArray[np.int64]:
     """Return the difference of the positions, as far as segment and surroundings know it."""
     before, after = pairs.before.offset, pairs.after.offset
     delta = np.where(before < after, FAR, -FAR)

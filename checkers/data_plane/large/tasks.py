@@ -16,7 +16,7 @@ from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.large.jobs import Dealt
-from checkers.data_plane.large.plan import Segment
+from checkers.data_plane.large.plan import KeySegment
 from checkers.data_plane.large.segment import (
     PieceRows,
     SegmentRows,
@@ -40,7 +40,7 @@ __all__ = [
     "JudgeSegment",
     "JudgeSegmentAgain",
     "JudgeShared",
-    "Piece",
+    "KeyPiece",
     "Positions",
     "ReturnedValues",
     "SegmentAnswer",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class KeyPiece:
     """Rows of a large key: where they are."""
 
     file: SealedFile
@@ -80,7 +80,7 @@ class SegmentAnswer:
 class SurveyPiece:
     """A first look at a piece."""
 
-    piece: Piece
+    piece: KeyPiece
     info_polls: Mapping[int, NDArray[np.int64]]
     grain: Grain
 
@@ -98,7 +98,7 @@ class SurveyPiece:
 class ReturnedValues:
     """The task that finds which of some values the ok reads of a piece returned."""
 
-    piece: Piece
+    piece: KeyPiece
     values: NDArray[np.int64]
 
     def __call__(self) -> NDArray[np.int64]:
@@ -114,8 +114,8 @@ class SegmentSource:
     key: str
     setting: Setting
     around: KeyContext
-    segment: Segment
-    pieces: tuple[Piece, ...]
+    segment: KeySegment
+    pieces: tuple[KeyPiece, ...]
     carried: tuple[Carried, ...]
     """Into each of the pieces."""
 

@@ -2,25 +2,25 @@
 
 from typing import Any
 
-from clusters.protocol.message_definitions import Field, Message, Versions
+from clusters.protocol.message_definitions import Field, Message, VersionRange
 
 __all__ = ["always", "field", "message", "since"]
 
 _FOREVER = 32767
-_NEVER = Versions(first=0, last=-1)
-always = Versions(first=0, last=_FOREVER)
+_NEVER = VersionRange(first=0, last=-1)
+always = VersionRange(first=0, last=_FOREVER)
 
 
-def since(version: int) -> Versions:
+def since(version: int) -> VersionRange:
     """Return the versions from this one on."""
-    return Versions(first=version, last=_FOREVER)
+    return VersionRange(first=version, last=_FOREVER)
 
 
 def field(
     name: str,
     kind: str,
     *fields: Field,
-    versions: Versions = always,
+    versions: VersionRange = always,
     tag: int | None = None,
     nullable: bool = False,
     default: Any = None,
@@ -45,7 +45,7 @@ def field(
 
 
 def message(
-    name: str, kind: str, *fields: Field, key: int | None = None, versions: Versions = always
+    name: str, kind: str, *fields: Field, key: int | None = None, versions: VersionRange = always
 ) -> Message:
     """A message in flexible versions alone; `kind` is "metadata", "data" or "request"."""
     return Message(

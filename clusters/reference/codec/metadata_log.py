@@ -13,7 +13,7 @@ from clusters.protocol.message_decoder import DecodeError
 from clusters.protocol.message_encoder import encoder_of
 from clusters.protocol.record_batches import (
     Batch,
-    Scan,
+    BatchScan,
     scan_batches,
 )
 from clusters.reference.codec.metadata_records import (
@@ -66,7 +66,7 @@ def batches_in(data: bytes) -> tuple[MetadataBatch, ...]:
     return tuple(batch for batch, _ in scanned(data, scan))
 
 
-def scanned(data: bytes, scan: Scan) -> Iterator[tuple[MetadataBatch, int]]:
+def scanned(data: bytes, scan: BatchScan) -> Iterator[tuple[MetadataBatch, int]]:
     """Yield (batch, where it ends) for each batch that a scan found. Raises DecodeError."""
     for batch in scan.batches:
         records = tuple(_records(data, batch))

@@ -32,7 +32,7 @@ from clusters.node_port.storage import (
     Snapshot,
 )
 from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.record_batches import Scan
+from clusters.protocol.record_batches import BatchScan
 from clusters.reference.codec.batches import encoded, placed
 from clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
 from clusters.reference.codec.metadata_log import (
@@ -298,7 +298,7 @@ def _found(directory: Path, reader: Any) -> tuple[LogFile, list[Any]]:
         raise HarnessError(f"{directory}: {error}") from error
 
 
-def _scanned_data(data: bytes, scan: Scan) -> Iterator[tuple[Batch, int]]:
+def _scanned_data(data: bytes, scan: BatchScan) -> Iterator[tuple[Batch, int]]:
     for header in scan.batches:
         yield placed(header, data), header.position + header.size_bytes
 

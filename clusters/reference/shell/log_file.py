@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.protocol.record_batches import Scan, scan_batches
+from clusters.protocol.record_batches import BatchScan, scan_batches
 from clusters.reference.shell.small_files import LEADER_EPOCHS_NAME, leader_epochs_text
 
 __all__ = ["LogFile"]
 
-Scanned = Callable[[bytes, Scan], Iterable[tuple[Any, int]]]
+Scanned = Callable[[bytes, BatchScan], Iterable[tuple[Any, int]]]
 """(data, its scan) to (batch, where it ends) of each."""
 
 _SUFFIX: Final = ".log"

@@ -20,7 +20,7 @@ from clusters.protocol.decompression import decompressed
 from clusters.protocol.jute import JuteError, JuteReader
 from clusters.protocol.zookeeper_transactions import read_acls
 from clusters.zookeeper.stored.logs import StoredError, zxid_of
-from clusters.zookeeper.stored.tree import OPEN, ROOT, StoredZnode, Tree
+from clusters.zookeeper.stored.tree import OPEN, ROOT, StoredTree, StoredZnode
 
 __all__ = ["NEVER", "newest_tree", "read_snapshot"]
 
@@ -35,7 +35,7 @@ _STAT: Final = struct.Struct(">qqqqiiiqq")
 _SEAL: Final = struct.Struct(">qi1s")
 
 
-def newest_tree(home: Path, *, before: int = NEVER) -> Tree | None:
+def newest_tree(home: Path, *, before: int = NEVER) -> StoredTree | None:
     """Return the tree of the newest whole snapshot in a `version-2` directory, or None.
 
     `before`: of a lower zxid than this one. Raises OSError if one cannot be read.
@@ -49,7 +49,7 @@ def newest_tree(home: Path, *, before: int = NEVER) -> Tree | None:
     return None
 
 
-def read_snapshot(path: Path) -> Tree:
+def read_snapshot(path: Path) -> StoredTree:
     """Return the tree and the sessions of a snapshot.
 
     Raises StoredError, naming the file, if it is not whole; OSError if it cannot be read.
@@ -61,7 +61,7 @@ def read_snapshot(path: Path) -> Tree:
         raise StoredError(f"{path.name}: {error}") from error
 
 
-def _tree(content: bytes, zxid: int) -> Tree:
+def _tree(content: bytes, zxid: int) -> StoredTree:
     jute = JuteReader(content)
     jute.skip(_HEADER.size)
     if _HEADER.unpack_from(content)[0] != _MAGIC:
@@ -88,7 +88,7 @@ def _tree(content: bytes, zxid: int) -> Tree:
             pzxid=pzxid,
         )
     _check_seal(content, jute.at)
-    return Tree(znodes=znodes, sessions=sessions, zxid=zxid)
+    return StoredTree(znodes=znodes, sessions=sessions, zxid=zxid)
 
 
 def _check_seal(content: bytes, at: int) -> None:

@@ -25,7 +25,7 @@ from clusters.protocol.zookeeper_transactions import (
     Transaction,
 )
 
-__all__ = ["OPEN", "ROOT", "StoredZnode", "Tree", "parent_of"]
+__all__ = ["OPEN", "ROOT", "StoredTree", "StoredZnode", "parent_of"]
 
 ROOT: Final = "/"
 OPEN: Final = (Acl(permissions=31, scheme="world", id="anyone"),)
@@ -63,7 +63,7 @@ def _new_tree() -> dict[str, StoredZnode]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tree:
+class StoredTree:
     """The znodes by path, and the open sessions, as of a zxid."""
 
     znodes: dict[str, StoredZnode] = field(default_factory=_new_tree)

@@ -36,7 +36,7 @@ from nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
 
 __all__ = [
     "Decoded",
-    "Unreadable",
+    "UnreadableFrame",
     "decoded",
     "entity_of",
     "entity_type",
@@ -65,7 +65,7 @@ class Decoded:
         return tuple({**self.columns, **item} for item in self.items or ({},))
 
 
-class Unreadable(Exception):  # noqa: N818 -- an outcome with a name, not a failure
+class UnreadableFrame(Exception):  # noqa: N818 -- an outcome with a name, not a failure
     """The frame cannot be decoded; the message says why."""
 
 
@@ -102,7 +102,7 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
     try:
         entity = entity_of(header, direction, data)
         columns, items = extract(entity)
-    except Unreadable as error:
+    except UnreadableFrame as error:
         return Decoded({"detail": f"not decoded: {error}"})
     return Decoded(columns, tuple(items), entity)
 
@@ -130,10 +130,10 @@ def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
         _, size = read_header(data, _LENGTH_BYTES)
         entity, _ = read(data, _LENGTH_BYTES + size)
     except (UnknownAPIKey, UnknownEntity) as error:
-        raise Unreadable(str(error)) from error
+        raise UnreadableFrame(str(error)) from error
     # kio raises what its readers happen to run into: SerialError, ValueError, OverflowError, …
     except Exception as error:
-        raise Unreadable(f"{type(error).__name__}: {error}") from error
+        raise UnreadableFrame(f"{type(error).__name__}: {error}") from error
     return entity
 
 

@@ -12,14 +12,19 @@ from checkers.cycles.levels import is_forbidden
 from checkers.proof import Proof
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity, Verdict
-from generators.list_append import LIES, ListAppendRecipe, Synthetic, write_synthetic_transactions
+from generators.list_append import (
+    LIES,
+    ListAppendRecipe,
+    SyntheticLists,
+    write_synthetic_transactions,
+)
 from history.models import Isolation
 from history.run_directory import RunDirectory
 
 
 def judged(
     tmp_path: Path, spark: TaskSession, recipe: ListAppendRecipe
-) -> tuple[Verdict, Synthetic]:
+) -> tuple[Verdict, SyntheticLists]:
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_transactions(run, recipe)
     return check_run(run, session=spark), made

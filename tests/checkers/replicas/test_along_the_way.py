@@ -13,7 +13,7 @@ from replica_disks import disks, faults, sends
 
 from checkers.facts import Facts
 from checkers.proof import Proof
-from checkers.replicas.commitments import Sends
+from checkers.replicas.commitments import AcknowledgedSends
 from checkers.replicas.log_ends import highest_before
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
@@ -234,7 +234,7 @@ def test_the_highest_offset_before_a_moment_is_that_of_a_slow_search(
     offset, return_ns = (
         np.array([one[place] for one in acknowledged], dtype=np.int64) for place in (0, 1)
     )
-    of_key = Sends(
+    of_key = AcknowledgedSends(
         offset=offset, value=offset, operation=offset, call_ns=return_ns, return_ns=return_ns
     )
     places = highest_before(of_key, np.array(moments, dtype=np.int64)).tolist()

@@ -26,7 +26,7 @@ from clusters.protocol.metadata_records import Definitions, MetadataRecord
 from clusters.witness.definitions import definitions_of
 from clusters.witness.live import log_end_offset, topic_names
 from clusters.witness.metadata_log import METADATA_DIRECTORY, decoded
-from clusters.witness.segments import Piece, read_batches_file
+from clusters.witness.segments import BatchRun, read_batches_file
 from clusters.witness.witness import WitnessReport, write_witness
 
 pytestmark = pytest.mark.kafka
@@ -151,7 +151,7 @@ def producer_of(cluster: KafkaCluster, **options: Any) -> Producer:
     )
 
 
-def pieces_of(file: Path) -> list[Piece]:
+def pieces_of(file: Path) -> list[BatchRun]:
     pieces = list(read_batches_file(file, piece_bytes=4096))
     assert [piece.damage for piece in pieces if piece.damage is not None] == []
     return pieces

@@ -18,7 +18,7 @@ from clusters.protocol.zookeeper_transactions import (
     Transaction,
 )
 from clusters.witness.witness import WitnessReport
-from clusters.zookeeper.stored.tree import Tree
+from clusters.zookeeper.stored.tree import StoredTree
 from history.cluster_schema import METADATA_LOG
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -218,7 +218,7 @@ def test_what_was_refused_or_is_no_metadata_changes_nothing() -> None:
     assert of_types(odd) == [("TopicRecord", 7)]
 
 
-def write_disk(data: Path, *transactions: Transaction, snapshot: Tree | None = None) -> None:
+def write_disk(data: Path, *transactions: Transaction, snapshot: StoredTree | None = None) -> None:
     write_log(data, *transactions)
     if snapshot is not None:
         write_snapshot(data, snapshot)
@@ -248,7 +248,7 @@ def told(data: Path) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
 def test_a_log_from_the_beginning_is_the_whole_story(tmp_path: Path) -> None:
     log = whole_log()
     write_disk(tmp_path, *log[:4])
-    write_disk(tmp_path, *log[4:], snapshot=Tree())
+    write_disk(tmp_path, *log[4:], snapshot=StoredTree())
     assert told(tmp_path) == (
         [
             ("TopicRecord", False, EPOCH + 3),
@@ -261,7 +261,7 @@ def test_a_log_from_the_beginning_is_the_whole_story(tmp_path: Path) -> None:
 
 
 def test_behind_a_gap_the_story_begins_with_the_snapshot_that_filled_it(tmp_path: Path) -> None:
-    log, tree = whole_log(), Tree()
+    log, tree = whole_log(), StoredTree()
     for one in log[:6]:
         tree.apply(one)
     write_disk(tmp_path, *log[:3])

@@ -13,7 +13,7 @@ from kio.records.readers import read_batch
 from clusters.protocol.compression import Compression, RecordError, compression_of
 from clusters.protocol.record_batches import (
     Batch,
-    Scan,
+    BatchScan,
     Stop,
     batch_at,
     encoded_batch_header,
@@ -209,7 +209,7 @@ def test_what_is_no_batch_is_named(change: dict[int, bytes], reason: str) -> Non
 def test_zeros_at_the_end_of_a_file_are_no_batch() -> None:
     scan = scan_batches(LEADER_CHANGE + bytes(100))
     assert len(scan.batches) == 1
-    assert scan == Scan(
+    assert scan == BatchScan(
         batches=scan.batches,
         end=len(LEADER_CHANGE),
         stop=Stop(reason="a batch of format 0, expected 2", torn=False),

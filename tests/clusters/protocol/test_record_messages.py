@@ -14,7 +14,7 @@ from clusters.protocol.message_definitions import (
     DefinitionError,
     Field,
     Message,
-    Versions,
+    VersionRange,
     parsed_message,
 )
 from clusters.protocol.varints import encoded_unsigned
@@ -289,7 +289,7 @@ def definition(fields: list[dict[str, str]]) -> dict[str, Any]:
     [("3", [3], [2, 4]), ("0-2", [0, 1, 2], [3]), ("1+", [1, 32767], [0]), ("none", [], [0, 1])],
 )
 def test_versions_are_ranges(text: str, inside: list[int], outside: list[int]) -> None:
-    versions = Versions.parsed(text)
+    versions = VersionRange.parsed(text)
     assert all(version in versions for version in inside)
     assert not any(version in versions for version in outside)
 

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from disks import batch, ours, segment
 
-from clusters.witness.segments import Piece, read_batches_file, read_log, segments_of
+from clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
 
 
 def three(base_offset: int) -> bytes:
     return batch([ours(base_offset + delta) for delta in range(3)], base_offset=base_offset)
 
 
-def offsets_of(pieces: list[Piece]) -> list[int]:
+def offsets_of(pieces: list[BatchRun]) -> list[int]:
     return [offset for piece in pieces for offset in piece.records.offsets.tolist()]
 
 
-def damages_of(pieces: list[Piece]) -> list[str]:
+def damages_of(pieces: list[BatchRun]) -> list[str]:
     return [piece.damage for piece in pieces if piece.damage is not None]
 
 

@@ -14,7 +14,13 @@ from checkers.verdict import Verdict
 from harness.scenario.expectation import parse_expectations, tried_releases
 from harness.series.rate import Rate
 from harness.series.reproduce import Subject, planned, reproduce, result_of
-from harness.series.reproduction import Expected, Reproduction, RunResult, SeriesState, Standing
+from harness.series.reproduction import (
+    Expected,
+    Reproduction,
+    RunResult,
+    SeriesStanding,
+    SeriesState,
+)
 from harness.series.reproduction_file import (
     new_reproduction_path,
     read_reproduction,
@@ -96,23 +102,27 @@ def test_a_hit_has_every_anomaly_and_an_open_question_is_no_miss(
 @pytest.mark.parametrize(
     ("release", "answers", "standing"),
     [
-        ("3.4.1", [HIT, HIT, SOUND], Standing.AS_EXPECTED),
-        ("3.4.1", [HIT, OPEN, HarnessError("no port")], Standing.AS_EXPECTED),
-        ("3.4.1", [SOUND, SOUND, verdict("duplicate")], Standing.NOT_AS_EXPECTED),
-        ("3.4.1", [SOUND, SOUND, OPEN], Standing.INCONCLUSIVE),
-        ("4.3.1", [SOUND, SOUND, SOUND], Standing.AS_EXPECTED),
-        ("4.3.1", [SOUND, OPEN, HIT], Standing.NOT_AS_EXPECTED),
-        ("4.3.1", [SOUND, SOUND, verdict("duplicate")], Standing.NOT_AS_EXPECTED),
-        ("4.3.1", [SOUND, SOUND, OPEN], Standing.INCONCLUSIVE),
-        ("4.3.1", [SOUND, SOUND, HarnessError("no port")], Standing.INCONCLUSIVE),
+        ("3.4.1", [HIT, HIT, SOUND], SeriesStanding.AS_EXPECTED),
+        ("3.4.1", [HIT, OPEN, HarnessError("no port")], SeriesStanding.AS_EXPECTED),
+        ("3.4.1", [SOUND, SOUND, verdict("duplicate")], SeriesStanding.NOT_AS_EXPECTED),
+        ("3.4.1", [SOUND, SOUND, OPEN], SeriesStanding.INCONCLUSIVE),
+        ("4.3.1", [SOUND, SOUND, SOUND], SeriesStanding.AS_EXPECTED),
+        ("4.3.1", [SOUND, OPEN, HIT], SeriesStanding.NOT_AS_EXPECTED),
+        ("4.3.1", [SOUND, SOUND, verdict("duplicate")], SeriesStanding.NOT_AS_EXPECTED),
+        ("4.3.1", [SOUND, SOUND, OPEN], SeriesStanding.INCONCLUSIVE),
+        ("4.3.1", [SOUND, SOUND, HarnessError("no port")], SeriesStanding.INCONCLUSIVE),
     ],
 )
 def test_one_hit_shows_a_bug_and_every_run_has_to_be_sound_to_show_none(
-    tmp_path: Path, release: str, answers: list[Verdict | BaseException], standing: Standing
+    tmp_path: Path, release: str, answers: list[Verdict | BaseException], standing: SeriesStanding
 ) -> None:
     done = series_of(tmp_path, [subject(tmp_path, release, runs=3)], *answers)
     assert done.series[0].standing is standing
-    codes = {Standing.AS_EXPECTED: 0, Standing.NOT_AS_EXPECTED: 1, Standing.INCONCLUSIVE: 2}
+    codes = {
+        SeriesStanding.AS_EXPECTED: 0,
+        SeriesStanding.NOT_AS_EXPECTED: 1,
+        SeriesStanding.INCONCLUSIVE: 2,
+    }
     assert done.exit_code == codes[standing]
 
 
@@ -137,7 +147,7 @@ def test_hits_on_a_fixed_release_are_counted_against_the_bug(tmp_path: Path) -> 
 def test_with_a_metadata_version_of_the_users_the_scenario_says_nothing(tmp_path: Path) -> None:
     chosen = subject(tmp_path, "4.3.1", runs=1, metadata_version="3.3")
     done = series_of(tmp_path, [chosen], HIT)
-    assert done.series[0].standing is Standing.UNSTATED
+    assert done.series[0].standing is SeriesStanding.UNSTATED
     assert done.exit_code == 0
     assert done.sentence() == "trial: 1/1 on 4.3.1 at metadata.version 3.3"
 

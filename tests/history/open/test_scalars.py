@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.open.edn import Keyword
-from history.open.refusal import RefusedError
+from history.open.refusal import BadLineError
 from history.open.scalars import Numbering, Originals, Scalar, key_of, key_text
 
 KEYWORDS = st.from_regex(r"[a-z][a-z0-9-]{0,5}", fullmatch=True).map(Keyword)
@@ -52,11 +52,11 @@ def test_values_that_are_no_integers_are_numbered_key_by_key() -> None:
 def test_negative_integers_and_numbered_values_do_not_mix(order: tuple[Scalar, Scalar]) -> None:
     numbering = Numbering()
     numbering.number("a", order[0])
-    with pytest.raises(RefusedError, match="of key a either no negative integers"):
+    with pytest.raises(BadLineError, match="of key a either no negative integers"):
         numbering.number("a", order[1])
 
 
 @pytest.mark.parametrize("value", [None, (1, 2), {}, float("nan"), 1 << 63])
 def test_what_cannot_be_a_value_is_refused(value: object) -> None:
-    with pytest.raises(RefusedError, match="expected"):
+    with pytest.raises(BadLineError, match="expected"):
         Numbering().number("a", value)

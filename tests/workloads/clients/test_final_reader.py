@@ -8,7 +8,7 @@ from kafka_doubles import PollNote, PollNotes, ScriptedConsumer, message
 
 from history.operation import F, Outcome
 from workloads.clients.config import ClientConfig, FinalReaderConfig
-from workloads.clients.final_reader import Reader
+from workloads.clients.final_reader import FinalReader
 from workloads.generators.agenda import Agenda
 
 EOF = KafkaError._PARTITION_EOF
@@ -44,7 +44,7 @@ def read(
         result="",
     )
     agenda = Agenda(config.share, deadline_ns=config.deadline_ns)
-    Reader(config, recorder=notes, connect=connect).run(agenda, lambda: False)
+    FinalReader(config, recorder=notes, connect=connect).run(agenda, lambda: False)
     return notes.polls, agenda, made[0]
 
 

@@ -7,12 +7,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.clients.sessions import Sessions
+from workloads.clients.sessions import ConsumerSessions
 
 KEY_COUNT = 3
 
 
-def sessions_of(sessions: Sessions, *keys: int, offsets: Sequence[int] | None = None) -> list[int]:
+def sessions_of(
+    sessions: ConsumerSessions, *keys: int, offsets: Sequence[int] | None = None
+) -> list[int]:
     """The sessions of a poll's records; unless told otherwise, no two have consecutive offsets."""
     apart = range(0, 10 * len(keys), 10) if offsets is None else offsets
     found: list[int] = sessions.end_poll(
@@ -22,7 +24,7 @@ def sessions_of(sessions: Sessions, *keys: int, offsets: Sequence[int] | None = 
 
 
 def test_a_key_that_is_owned_throughout_stays_in_one_session() -> None:
-    sessions = Sessions(2)
+    sessions = ConsumerSessions(2)
     sessions.gain([0, 1])
     for _ in range(3):
         sessions.begin_poll()
@@ -30,7 +32,7 @@ def test_a_key_that_is_owned_throughout_stays_in_one_session() -> None:
 
 
 def test_a_key_lost_and_regained_starts_a_new_session() -> None:
-    sessions = Sessions(2)
+    sessions = ConsumerSessions(2)
     sessions.gain([0, 1])
     sessions.begin_poll()
     sessions.lose([0])
@@ -42,7 +44,7 @@ def test_a_key_lost_and_regained_starts_a_new_session() -> None:
 
 
 def test_a_new_assign_starts_a_new_session_of_every_key() -> None:
-    sessions = Sessions(2)
+    sessions = ConsumerSessions(2)
     sessions.gain([0, 1])
     sessions.gain([0, 1])
     sessions.begin_poll()
@@ -50,7 +52,7 @@ def test_a_new_assign_starts_a_new_session_of_every_key() -> None:
 
 
 def test_no_order_is_claimed_of_a_key_that_was_lost_and_regained_within_one_poll() -> None:
-    sessions = Sessions(2)
+    sessions = ConsumerSessions(2)
     sessions.gain([0, 1])
     sessions.begin_poll()
     sessions.lose([0, 1])
@@ -64,7 +66,7 @@ def test_no_order_is_claimed_of_a_key_that_was_lost_and_regained_within_one_poll
 
 
 def test_after_a_poll_that_ended_badly_order_starts_anew() -> None:
-    sessions = Sessions(1)
+    sessions = ConsumerSessions(1)
     sessions.gain([0])
     sessions.begin_poll()
     bad = sessions_of(sessions, 0, 0)
@@ -74,7 +76,7 @@ def test_after_a_poll_that_ended_badly_order_starts_anew() -> None:
 
 
 def test_of_such_a_key_consecutive_records_share_a_session_all_the_same() -> None:
-    sessions = Sessions(1)
+    sessions = ConsumerSessions(1)
     sessions.gain([0])
     sessions.begin_poll()
     sessions.lose([0])
@@ -114,7 +116,7 @@ POLLS = st.lists(
 def test_two_records_share_a_session_only_if_they_surely_share_an_ownership(
     polls: Sequence[tuple[list[tuple[str, int]], list[int]]],
 ) -> None:
-    sessions = Sessions(KEY_COUNT)
+    sessions = ConsumerSessions(KEY_COUNT)
     model = [Ownership() for _ in range(KEY_COUNT)]
     ownership_of: dict[tuple[int, int], set[int]] = {}
     last_session = [-1] * KEY_COUNT

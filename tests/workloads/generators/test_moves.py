@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.generators.moves import Change, Move, Moves, Replicas
+from workloads.generators.moves import Move, Moves, ReplicaChange, Replicas
 
 BROKERS = (1, 2, 3, 4, 5)
 
@@ -61,7 +61,7 @@ def test_a_move_is_one_change_towards_or_within_the_bounds(
     assert len(set(after)) == len(after)
     assert set(after) <= set(BROKERS)
     gone, come = set(before) - set(after), set(after) - set(before)
-    sizes = {Change.ADD: (0, 1), Change.REMOVE: (1, 0), Change.REPLACE: (1, 1)}
+    sizes = {ReplicaChange.ADD: (0, 1), ReplicaChange.REMOVE: (1, 0), ReplicaChange.REPLACE: (1, 1)}
     assert (len(gone), len(come)) == sizes[move.change]
     stayed = [one for one in before if one in after]
     assert [one for one in after if one in before] == stayed
@@ -75,7 +75,7 @@ def test_a_move_is_one_change_towards_or_within_the_bounds(
 def test_every_change_every_broker_and_every_preferred_leader_comes_up() -> None:
     done = simulated(moves_of(), 300)
     changes = Counter(move.change for _, _, move in done)
-    assert min(changes[change] for change in Change) > 30
+    assert min(changes[change] for change in ReplicaChange) > 30
     assert {move.replicas[0] for _, _, move in done} == set(BROKERS)
     assert {len(move.replicas) for _, _, move in done} == {2, 3, 4}
 

@@ -1,15 +1,15 @@
 import numpy as np
 
-from workloads.generators.reassign import Reassign
+from workloads.generators.reassign import Rereads
 
 SECOND_NS = 1_000_000_000
 
 
-def reassign(mean_s: float, seed: int = 1) -> Reassign:
-    return Reassign(mean_s=mean_s, key_count=3, rng=np.random.default_rng(seed), now_ns=0)
+def reassign(mean_s: float, seed: int = 1) -> Rereads:
+    return Rereads(mean_s=mean_s, key_count=3, rng=np.random.default_rng(seed), now_ns=0)
 
 
-def read(decider: Reassign, *, key: int, up_to: int) -> None:
+def read(decider: Rereads, *, key: int, up_to: int) -> None:
     decider.read(np.full(up_to, key, dtype=np.int32), np.arange(up_to, dtype=np.int64))
 
 

@@ -13,7 +13,7 @@ from history.operation import F, Outcome
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.simulated.polls import Returned
 from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll
-from workloads.simulated.sends import End
+from workloads.simulated.sends import BatchEnd
 
 TOPICS = (TopicSpec(name="t", partitions=3, settings={"min.insync.replicas": "2"}),)
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
@@ -33,7 +33,7 @@ class NotedSends:
         self.next += count
         return first
 
-    def complete(self, ends: Sequence[End]) -> None:
+    def complete(self, ends: Sequence[BatchEnd]) -> None:
         for end in ends:
             for place, value in enumerate(end.values):
                 assert value not in self.ends, "a send ends once"

@@ -14,7 +14,7 @@ from history.raw import read_raw
 from history.segment_format import SLOT
 from history.send_recorder import SendRecorder
 from workloads.simulated.polls import RecordedPolls, Returned
-from workloads.simulated.sends import End, RecordedSends
+from workloads.simulated.sends import BatchEnd, RecordedSends
 
 KEYS = ("t-0", "t-1", "t-2")
 OUTCOMES = st.sampled_from(Outcome)
@@ -118,12 +118,14 @@ def _poll_one_by_one(recorder: PollRecorder, polls: list[Poll], open_ns: int | N
 
 def _send_at_once(recorder: SendRecorder, sends: list[Send], every: int) -> None:
     recorded = RecordedSends(recorder, key_count=len(KEYS))
-    ends: list[End] = []
+    ends: list[BatchEnd] = []
     now = 0
     for wait_ns, key, count, outcome in sends:
         now += wait_ns
         first = recorded.invoke(key, count, time_ns=now)
-        ends.append(End(tuple(range(first, first + count)), _base(outcome), outcome, 3, now + 1))
+        ends.append(
+            BatchEnd(tuple(range(first, first + count)), _base(outcome), outcome, 3, now + 1)
+        )
         if len(ends) == every:
             recorded.complete(ends)
             ends = []

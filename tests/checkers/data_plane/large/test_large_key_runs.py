@@ -19,14 +19,14 @@ from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import TaskSession
-from generators.kafka import LIES, HistoryRecipe, Synthetic, synthetic_history
+from generators.kafka import LIES, HistoryRecipe, SyntheticRun, synthetic_history
 
 pytestmark = pytest.mark.spark
 
 _LIMITS = Limits(key_rows=1000, grain=Grain(block_offsets=16, segment_rows=1000))
 
 
-def _files(made: Synthetic, directory: Path) -> list[SealedFile]:
+def _files(made: SyntheticRun, directory: Path) -> list[SealedFile]:
     """All keys in one file, and one file without rows."""
     files = []
     for name, table in (("full", made.records), ("empty", made.records.slice(0, 0))):
@@ -39,7 +39,7 @@ def _files(made: Synthetic, directory: Path) -> list[SealedFile]:
 
 def _passed(
     spark: TaskSession,
-    made: Synthetic,
+    made: SyntheticRun,
     files: list[SealedFile],
     limits: Limits,
     **options: Any,
@@ -56,7 +56,7 @@ def _rows(found: RecordsPass) -> list[dict[str, Any]]:
     ).to_pylist()
 
 
-def _unequal(seed: int) -> Synthetic:
+def _unequal(seed: int) -> SyntheticRun:
     """A history of a large key and of small ones, with every lie that leaves keys comparable."""
     lies = tuple(name for name in LIES if name in KEY_CHECKS)
     return synthetic_history(

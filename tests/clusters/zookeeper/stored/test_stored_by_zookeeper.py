@@ -24,7 +24,7 @@ from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.logs import log_files, transactions_in, zxid_of
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
 from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.stored.tree import Tree
+from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.system import ZooKeeperSpec
 from history.clock import Clock
 
@@ -180,7 +180,7 @@ def test_each_tree_has_the_digest_that_the_server_wrote_beside_the_transaction(d
     }
 
 
-def _digest(tree: Tree) -> int:
+def _digest(tree: StoredTree) -> int:
     """The sum of the checksums of all znodes but ZooKeeper's own (`server.DigestCalculator`)."""
     total = 0
     for path, one in tree.znodes.items():
@@ -206,7 +206,7 @@ def test_its_snapshots_hold_what_the_formatter_says(disk: Disk) -> None:
     assert list(tree.sessions) == [tree.znodes["/kept"].session]
 
 
-def _told(tree: Tree) -> Mapping[str, Mapping[str, object]]:
+def _told(tree: StoredTree) -> Mapping[str, Mapping[str, object]]:
     return {
         path: {
             **{theirs: getattr(one, ours) for theirs, ours in _STAT.items()},

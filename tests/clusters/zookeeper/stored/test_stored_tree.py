@@ -25,7 +25,7 @@ from clusters.protocol.zookeeper_transactions import (
 )
 from clusters.zookeeper.stored.logs import StoredError
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
-from clusters.zookeeper.stored.tree import StoredZnode, Tree
+from clusters.zookeeper.stored.tree import StoredTree, StoredZnode
 
 STEPS = st.lists(
     st.tuples(
@@ -40,7 +40,7 @@ STEPS = st.lists(
 
 def history(steps: list[tuple[str, str, int]]) -> list[Transaction]:
     """The transactions of what can be done of these steps, each a zxid."""
-    tree, done = Tree(), []
+    tree, done = StoredTree(), []
     for zxid, (step, path, session) in enumerate(steps, 1):
         change = possible(tree, step, path, session)
         if change is not None:
@@ -49,7 +49,7 @@ def history(steps: list[tuple[str, str, int]]) -> list[Transaction]:
     return done
 
 
-def possible(tree: Tree, step: str, path: str, session: int) -> tuple[str, Change] | None:
+def possible(tree: StoredTree, step: str, path: str, session: int) -> tuple[str, Change] | None:
     """The change that a leader would propose for a step; None: it would refuse it."""
     parent = tree.znodes.get(path.rpartition("/")[0] or "/")
     there = tree.znodes.get(path)
@@ -74,8 +74,8 @@ def possible(tree: Tree, step: str, path: str, session: int) -> tuple[str, Chang
     return None
 
 
-def tree_of(*transactions: Transaction) -> Tree:
-    tree = Tree()
+def tree_of(*transactions: Transaction) -> StoredTree:
+    tree = StoredTree()
     for one in transactions:
         tree.apply(one)
     return tree
@@ -98,7 +98,7 @@ def test_a_snapshot_that_was_taken_meanwhile_leads_to_the_same_tree(
         at = data.draw(st.integers(at, len(states) - 1))
         if (znode := states[at].znodes.get(path)) is not None:
             fuzzy.znodes[path] = deepcopy(znode)
-    restored = Tree(znodes=fuzzy.znodes, sessions=dict(fuzzy.sessions), zxid=states[0].zxid)
+    restored = StoredTree(znodes=fuzzy.znodes, sessions=dict(fuzzy.sessions), zxid=states[0].zxid)
     for one in done[begin:]:
         restored.apply(one)
     whole = tree_of(*done)
