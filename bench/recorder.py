@@ -159,7 +159,7 @@ class _Counted:
             values, offsets=offsets, outcomes=outcomes, errors=errors, time_ns=time_ns
         )
         if self.first_ns is None:
-            # What came first was waited for by metadata and a producer id: the clock starts here.
+            # The first end waited for metadata and a producer id: the clock starts here.
             self.first_ns = time_ns
             return
         self.ok_count += int(np.count_nonzero(outcomes == Outcome.OK.code))

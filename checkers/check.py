@@ -2,13 +2,13 @@
 
 Two passes. The operations are summed up first: they say whether the history is what the checks take
 it for, whether there are grounds, which final reads are complete and which polls crashed. Then one
-pass over the records runs every check on every key. What the run recorded of the cluster itself is
-judged by groups of checks afterwards.
+pass over the records runs every check on every key. Afterwards groups of checks judge the tables of
+the cluster itself.
 
-Whatever goes wrong costs an answer its validity and no other its own. A kernel that crashes is
-unknown for its key. A task that dies (killed for its memory, say) ends the whole pass, so every
-check is then run in a pass of its own, and those that die again are unknown. What stops the run of
-the checks altogether (no manifest, no history, a full disk) is a HarnessError.
+A failure costs one answer its validity, and no other. A kernel that crashes is unknown for its key.
+A task that dies (killed for its memory, say) ends the whole pass, so every check is then run in a
+pass of its own, and those that die again are unknown. Without a manifest or a history, or on a full
+disk, no check can be run: HarnessError.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Faults of a node's disk: which change what lies on it, and which it may only die of.
 
-What is missing after a change from outside no replica has cut off.
+After a change from outside a record may be missing that no replica has cut off.
 """
 
 from typing import Final

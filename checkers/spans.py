@@ -1,6 +1,6 @@
 """Spans of time, and what several lists of them have in common.
 
-Who says that something was so *all through* a span rounds it inwards: from the latest moment at
+A claim that something was so *all through* a span rounds it inwards: from the latest moment at
 which it can have begun, until the earliest at which it can have ended.
 """
 

@@ -29,7 +29,7 @@ def whole_operations(
 ) -> CheckResult:
     """Return whether the indices of all files are dense from 0; `unreadable`: why others are not.
 
-    What is not whole is unknown.
+    An operation that is not whole is unknown.
     """
     count = sum(one.row_count for one in files)
     first = min((one.first_index for one in files if one.first_index is not None), default=0)

@@ -1,7 +1,7 @@
 """The abilities that some clusters have and others lack, each a small Protocol of its own.
 
 Asked for with `isinstance`, so that a play that needs an ability which a cluster lacks is refused
-before anything starts. What every cluster can do is `clusters.port.Cluster`.
+before anything starts. The abilities of every cluster are in `clusters.port.Cluster`.
 """
 
 from collections.abc import Callable, Collection, Sequence

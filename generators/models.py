@@ -2,8 +2,8 @@
 
 Operation *s* of all is of key s mod K and client s mod C. It takes effect at one moment between its
 call and its return, which reaches at most to the client's next call; some calls are at one time.
-What crashes is open for ever, of a process of its own, and half of it took effect; what fails with
-an error did not; a cas is refused now and then.
+Operations that crash are open for ever, of processes of their own, and half of them took effect;
+what fails with an error did not; a cas is refused now and then.
 
 A key is made in pieces, each from a random stream of its own, so that memory holds a piece however
 long the history. Between pieces there is a pause in which nothing goes on. In that in the middle

@@ -91,8 +91,8 @@ WIRE: Final = pa.schema(
         # As Kafka's tools write it: 22 characters of URL-safe base 64.
         pa.field("topic_id", pa.string()),
         pa.field("partition", pa.int32()),
-        # Whom the frame speaks of: the broker of a heartbeat, a registration, an AlterPartition;
-        # the replica of a Fetch; the voter of a Vote.
+        # The node that the frame is about: the broker of a heartbeat, a registration, an
+        # AlterPartition; the replica of a Fetch; the voter of a Vote.
         pa.field("broker_id", pa.int32()),
         # Its epoch as the frame states it; -1 is Kafka's "unknown".
         pa.field("broker_epoch", pa.int64()),
@@ -276,7 +276,7 @@ REPLICAS: Final = pa.schema(
             nullable=False,
         ),
         pa.field("record_count", pa.int64(), nullable=False),
-        # Why the end of its log could not be read, if it could not.
+        # The reason why the end of its log could not be read, if it could not.
         pa.field("damage", pa.string()),
     ]
 )
@@ -308,8 +308,8 @@ REPLICA_RECORDS: Final = pa.schema(
 
 NODE_SETTINGS: Final = pa.schema(
     [
-        # One row a setting that a node was started with, as its configuration file says it. What is
-        # not there has the release's default.
+        # One row a setting that a node was started with, as its configuration file says it. A
+        # setting that is not there has the release's default.
         pa.field("node", pa.string(), nullable=False),
         pa.field("name", pa.string(), nullable=False),
         pa.field("value", pa.string(), nullable=False),

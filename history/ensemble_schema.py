@@ -11,8 +11,8 @@ __all__ = ["ENSEMBLE", "SERVER_DISKS", "TRANSACTION_LOG", "ZNODES"]
 
 ENSEMBLE: Final = pa.schema(
     [
-        # One row for each answer of a server of ZooKeeper to the harness, several a second. Who has
-        # no row for a while did not answer.
+        # One row for each answer of a server of ZooKeeper to the harness, several a second. A
+        # server without a row for a while did not answer.
         pa.field("asked_ns", pa.int64(), nullable=False),
         # The time when the answers of this look were there.
         pa.field("time_ns", pa.int64(), nullable=False),
@@ -47,7 +47,7 @@ SERVER_DISKS: Final = pa.schema(
 TRANSACTION_LOG: Final = pa.schema(
     [
         # One row a change and server, from the server's own transaction logs, in their order: by
-        # node, zxid, item. What lies before the oldest log is in the snapshots alone.
+        # node, zxid, item. Everything before the oldest log is in the snapshots alone.
         pa.field("node", pa.string(), nullable=False),
         pa.field("zxid", pa.int64(), nullable=False),
         # 0-based place in the transaction: a change of a multi, a znode that went with a session.

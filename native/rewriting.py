@@ -2,8 +2,8 @@
 
 mypyc leaves the constructors of dataclasses to the interpreter, and a class with `slots=True` is
 not native at all. So a compiled build writes out what the decorator would have made: constructor,
-comparison, hash, and what pickle asks for. `clusters.compiled.adopt` adds the rest as the module
-is imported. What it does not know it refuses, rather than to leave something out.
+comparison, hash, and what pickle asks for. `clusters.compiled.adopt` adds the rest as the module is
+imported. It refuses options that it does not know, rather than to leave something out.
 
 Only a copy of the sources is rewritten.
 """

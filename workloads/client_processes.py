@@ -86,7 +86,7 @@ class ClientProcesses:
     def crash(self, name: str) -> str:
         """Kill -9, and start a new process that records as another client; return the evidence.
 
-        What was open stays open in the record: it may have happened.
+        Operations that were open stay open in the record: it may have happened.
         """
         pid = self._running(name)  # a JVM that it started ends with it
         counts = self._counts_of(name)

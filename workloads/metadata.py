@@ -1,7 +1,7 @@
 """The metadata workload, the harness's side of it.
 
-One client process writes metadata through every broker and reads it back from every broker. What it
-did is in its journals, never in here; there is nothing to read back in the end.
+One client process writes metadata through every broker and reads it back from every broker. Its
+deeds are in its journals, never in here; there is nothing to read back in the end.
 """
 
 from typing import Final

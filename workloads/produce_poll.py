@@ -2,7 +2,7 @@
 
 Producers write unique values to every key, consumers read them, and in the end every key is read
 back whole. Here their configurations are written, and they are started, watched and ended through
-the warden. What they did is in their segments, never in here.
+the warden. Their operations are in their segments, never in here.
 """
 
 import json

@@ -57,7 +57,7 @@ class TransactionsSpec:
     """
     stop_on_failure: bool = False
     """A producer whose transaction did not end as it set out to sends nothing any more, like an
-    application that would rather stop than go on. What its transaction left behind stays so."""
+    application that would rather stop than go on. The rest of its transaction stays so."""
     records_per_transaction: Annotated[int, Field(ge=1, le=10_000)] = 4
     """The first half, rounded up, before the transaction is left open, the rest afterwards. Of each
     transaction every key gets a record before one gets two."""

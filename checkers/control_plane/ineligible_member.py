@@ -50,7 +50,7 @@ class _Grace:
 
     facts: Facts
     acting: Sequence[Span] | None
-    """When it could act. None: whatever ends a broker's session is its own act."""
+    """The spans in which it could act. None: whatever ends a broker's session is its own act."""
 
     def is_over(self, from_ms: int, until_ms: int) -> bool:
         """Return whether it passed between these timestamps."""

@@ -7,7 +7,8 @@ off with records that only it and its followers had. So a difference is accused 
    leader, and a leader writes an offset once: no election explains that;
 2. a broker had applied an offset (its heartbeat says so, and a broker applies committed records
    alone), and the record that the quorum has there was appended later than that heartbeat arrived,
-   or the quorum's log ends below it though it goes on to a later time. What was applied is gone;
+   or the quorum's log ends below it though it goes on to a later time. The applied records are
+   gone;
 3. a broker had applied an offset, and its own copy holds another record there than the quorum's. A
    copy may be of a later life of the broker: only heartbeats since its last registration count, and
    a record younger than the heartbeat proves nothing;

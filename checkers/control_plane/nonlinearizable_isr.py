@@ -14,8 +14,8 @@ log of record. The register's operations (`control_plane.versioned_register`):
   its version existed when it returned. (How far behind is a matter of visibility.)
 
 The values are compared, too: a change that was acknowledged stands in the log with the ISR that the
-answer told; one version is made once; a describe shows what some version was. What the log does not
-cover (it may end before the answer) is not compared.
+answer told; one version is made once; a describe shows what some version was. Answers that the log
+does not cover (it may end before them) are not compared.
 
 A version in which a replica joins under an unchanged leader was made by a request: the controller
 adds no replica on its own.
@@ -200,7 +200,7 @@ def _operation(
     if rpc.ok and epoch in places:
         changes = made(rpc) is not None and not is_repeated
         kind = OperationKind.SWAP if changes else OperationKind.READ
-        # What the leader was never told is no read of its.
+        # A state that the leader was never told is no read of its.
         if kind is OperationKind.READ and returned is None:
             return None
         return RegisterOperation(kind=kind, version=places[epoch], call=rpc.asked_ns, end=end)

@@ -57,7 +57,7 @@ def _deposed_count(claims: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
-    # When each epoch was first claimed, and by whom.
+    # Of each epoch, the time of its first claim, and who made it.
     first: dict[int, tuple[int, str]] = {}
     # Of each controller, since when it was heard of without a silence, and when last.
     heard: dict[str, tuple[int, int]] = {}

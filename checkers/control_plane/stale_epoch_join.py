@@ -16,8 +16,8 @@ The second is sound because all times are of one clock, and each errs on the sid
 the request was sent earlier than it arrived at the proxy, and the broker saw the answer later than
 it arrived there. Without the answer on the tape, the time at which the controller appended the
 registration stands for it, which is earlier still. The leader heard a fetch after it was passed on.
-Fetches are judged where the link is on the tape. What it cannot see is a leader that takes the
-right epoch from elsewhere than from a fetch: that is unfetched-epoch's.
+Fetches are judged where the link is on the tape. It cannot see a leader that takes the right epoch
+from elsewhere than from a fetch: that is unfetched-epoch's.
 
 A registration that the same incarnation repeats takes nothing from its disk: below version 3 the
 first registration of an incarnation counts. Where ZooKeeper has the metadata, a broker registers

@@ -35,7 +35,7 @@ EDGE: Final = np.dtype(
         ("source", "<i8"),
         ("target", "<i8"),
         ("kind", "<i4"),
-        # Why it holds: the key, by its place in the row group, the last element before it and the
+        # Its reason: the key, by its place in the row group, the last element before it and the
         # element that it is about; `steps.NONE` without one.
         ("key", "<i4"),
         ("before", "<i8"),

@@ -1,6 +1,6 @@
 """Kafka's transactions: what must not be circular, and what may be.
 
-What Kafka promises its producers and its readers at read_committed (KIP-98): the records of a
+Kafka's promises to its producers and its readers at read_committed (KIP-98): the records of a
 transaction become readable when it is committed and not before; each append takes effect at one
 moment between the begin of its transaction and the call of its commit; a partition's log holds the
 records in the order of these moments. It does not isolate writers: transactions that are open at

@@ -121,4 +121,4 @@ CHECKS: Final = (
 )
 
 KEY_ASSUMPTIONS: Final[Mapping[str, KeyCheck]] = {check.entry.name: check for check in CHECKS}
-"""Run first, on the same rows. What a check rests on, its entry says (`rests_on`)."""
+"""Run first, on the same rows. The entry of a check says on which it rests (`rests_on`)."""

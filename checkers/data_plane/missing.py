@@ -1,6 +1,6 @@
 """Sends that must have happened but that no ok read returned, and the reads that should have.
 
-What a value's absence proves depends on whether a client looked where it stands:
+The absence of a value proves something only if a client looked where it stands:
 
 - a reader that was returned records on both sides of it, in one unbroken session, went over it;
 - so did a process that assigned itself the key and was returned a record behind it: its first

@@ -6,8 +6,8 @@ given twice, so two values at one offset mean that a client was shown, or promis
 another log replaced. A value at two offsets was appended twice: a producer without idempotence may
 do that by retrying, and it is then reported as allowed. So may an idempotent one that gave up on a
 send: whether it was appended is unknown, so the client begins a new epoch, in which the broker
-cannot tell what is sent again from what is new. What a process sent is judged only if it gave up on
-nothing.
+cannot tell what is sent again from what is new. The sends of a process are judged only if it gave
+up on nothing.
 
 Sound because every entry comes from a record that a client was given or from an acknowledgement
 with its offset; a send that may not have happened adds nothing.

@@ -3,10 +3,10 @@
 A controller refuses a registration (DUPLICATE_BROKER_REGISTRATION) as long as the session of an
 unfenced broker of that id lasts, unless it is leaving. So where the log of record has a
 registration of another incarnation, and the same controller, in the same term, had accepted a
-heartbeat of the one before less than the session time-out ago, an id was taken from the living.
-The times are bounds that speak for the controller, as in C8 (`checkers.metadata.sessions`): the
-latest that the registration can have been decided, the earliest that the heartbeat can have been
-taken. What the one before does with its heartbeats afterwards is C6's.
+heartbeat of the one before less than the session time-out ago, an id was taken from the living. The
+times are bounds that speak for the controller, as in C8 (`checkers.metadata.sessions`): the latest
+that the registration can have been decided, the earliest that the heartbeat can have been taken. C6
+judges the heartbeats of the one before.
 
 Source: KIP-631; `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.hasValidSession`.
 """

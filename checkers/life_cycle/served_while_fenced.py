@@ -2,8 +2,8 @@
 
 A registration is a lease, and a broker that keeps to it counts the lease from when it *sent* the
 heartbeat or registration that was answered. When it is over, or when the controller has told the
-broker that it is fenced, it answers no client. What clients were answered is known of reads of
-metadata (`describes`), which name the broker. A read is accused only if this is certain:
+broker that it is fenced, it answers no client. Answers to clients are known of reads of metadata
+(`describes`), which name the broker. A read is accused only if this is certain:
 
 - Over: whatever heartbeat or registration of that broker had been answered to it before the read
   returned had arrived at the proxy, so had been sent, more than the lease before the read was

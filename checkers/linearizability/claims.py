@@ -4,7 +4,7 @@ A *version* counts the changes of an object, and version k appears at the moment
 there from the beginning. Of a register it is the version that clients see; the append that gets
 offset k of a log makes version k + 1. (`versioned` says what the claims mean, and decides.)
 
-An ok `cas` that does not say what it made, made what it expected and one more. What cannot be
+An ok `cas` that does not say what it made, made what it expected and one more. A row that cannot be
 understood at all (an ok write without its version, a return before its call) is left out and makes
 the key doubtful.
 """

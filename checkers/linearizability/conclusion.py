@@ -1,10 +1,10 @@
 """Slabs of one key put together: the faults that no single slab can see.
 
 Between two slabs, a bound of the one contradicts a bound of the other exactly if the latest lower
-bound of all earlier versions is after the earliest upper bound of the later ones. What refusals
-carry over the border, slabs are asked again about (`entries`). Who made the versions that no ok
-operation made is decided at last, in the light of all of them: memory is that of these versions
-(runs of which count as one) and of the crashed writes of the key, not of its operations.
+bound of all earlier versions is after the earliest upper bound of the later ones. Slabs are asked
+again about what refusals carry over the border (`entries`). The makers of the versions that no ok
+operation made are found last, in the light of all of them: memory is that of these versions (runs
+of which count as one) and of the crashed writes of the key, not of its operations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def entries(runs: Sequence[SlabRun]) -> Mapping[int, EntryBound]:
     asked: dict[int, EntryBound] = {}
     for place in range(1, len(runs)):
         entry, run = runs[place - 1].summary.exit, runs[place]
-        # What began as nothing, or changed nothing, is as good as an entry that never was.
+        # An entry that began as nothing, or changed nothing, is as good as none.
         same = entry.latest == run.entry.latest
         if same or min(entry.latest, run.entry.latest) >= run.steady_from:
             continue

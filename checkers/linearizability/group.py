@@ -219,7 +219,7 @@ class Sweep:
             Search(file=slabs[0].file, key=slabs[0].key, group=group, witnesses=witnesses)
             for group in groups
         ]
-        # What could not be read again is missing from the proofs; the verdict does not rest on it.
+        # Rows that could not be read again are missing from the proofs, not from the verdict.
         found = [one for one in self._answers(searches) if not one.failure]
         return merged(part for answer in found for part in answer.result)
 

@@ -23,7 +23,7 @@ __all__ = ["KERNELS", "KeyKernel"]
 
 KeyKernel = Callable[[str, pa.Table, Budget], Found]
 """A key, its rows of `history.schema.MODEL_OPERATIONS` by index, what it may cost; what was found
-of the check `nonlinearizable`. Whatever could not be decided within the budget is a doubt.
+of the check `nonlinearizable`. A question that was not decided within the budget is a doubt.
 
 Raises ValueError, naming the operation, if the rows are no history of the model.
 """

@@ -1,8 +1,8 @@
 """The reader of open histories for the kernels: which row groups hold which keys, and their rows.
 
 A large key has row groups of its own and is read by many tasks; its file is verified by one of
-them, and the others are not to be believed before it is. What the driver looks at is Parquet's
-statistics, not the rows.
+them, and the others are not to be believed before it is. The driver looks at Parquet's statistics,
+not at the rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -116,7 +116,7 @@ class _Group:
             group=self.number,
             row_count=self.parquet.metadata.row_group(self.number).num_rows,
             low=min(known, default=_WIDEST),
-            # What expects a version may make the next; so does an append at an offset.
+            # An operation that expects a version may make the next, as does an append at an offset.
             high=max(known, default=-_WIDEST) + 1,
         )
 

@@ -69,7 +69,7 @@ def cuts(
         owned = [group for group in groups if group in left]
         left.difference_update(owned)
         found.append((first, end, groups, owned))
-    # What is about no version of any slab: the first one counts it.
+    # Operations on no version of any slab are counted by the first one.
     stray = sorted(left)
     return tuple(
         SlabCut(

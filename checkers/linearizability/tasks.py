@@ -2,8 +2,8 @@
 
 A piece is a file to verify, keys to judge whole, a slab of a large key to sum up, or row groups to
 look through for witnesses. Memory holds one key where a kernel wants its rows together; else a row
-group, and what a slab keeps of its versions. Whatever goes wrong with one key is an answer about
-that key: what it raises is caught here, and what ends the worker is found out by `group`.
+group, and what a slab keeps of its versions. A failure with one key is an answer about that key:
+what it raises is caught here, and what ends the worker is found out by `group`.
 """
 
 from collections.abc import Iterator, Mapping

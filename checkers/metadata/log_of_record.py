@@ -1,9 +1,9 @@
 """The metadata log of record: the one log that the quorum decided on, out of every node's copy.
 
 Every node keeps a copy, and a copy may end too early (its node was down) or end in records that
-were never committed (its node led alone for a while, or fetched from one that did). What is
-committed lies on a majority of the voters, and by Raft's election rule each later leader has it:
-so among any majority of logs the most up-to-date one, by (epoch of its last record, last offset),
+were never committed (its node led alone for a while, or fetched from one that did). A committed
+record lies on a majority of the voters, and by Raft's election rule each later leader has it: so
+among any majority of logs the most up-to-date one, by (epoch of its last record, last offset),
 holds everything committed. That log is taken, cut to what a majority of the voters holds record by
 record; beyond that nothing is sure to have been decided. With one controller this is its whole log.
 
@@ -121,7 +121,7 @@ class _Copy:
             & (self.epoch[place] == other.epoch)
             & (self.digest[place] == other.digest)
         )
-        # What lies below its first record it has in sum, in the snapshot it begins with.
+        # The log below its first record is summed up in the snapshot that it begins with.
         return same | (other.offset < self.first_offset) if self.has_snapshot else same
 
     @property

@@ -2,9 +2,8 @@
 
 A request and its response have a connection and a correlation id in common, and their items are
 matched by topic and partition. A node of a simulated cluster may use a number again on the same
-connection: then an answer belongs to the last request before it. What the proxy answered in a
-node's place, and what it never passed on, was no doing of the cluster: `reached` and `answered`
-tell.
+connection: then an answer belongs to the last request before it. Frames that the proxy answered in
+a node's place, or never passed on, were no doing of the cluster: `reached` and `answered` tell.
 """
 
 from bisect import bisect_right

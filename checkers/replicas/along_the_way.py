@@ -14,7 +14,7 @@ against each other, and against where logs were seen to end in between (`replica
   (`replicas.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
   taken off the partition: a version is without it, or has it being added.
 
-What cannot be judged so: whether two replicas held different records at one offset (D16), since
+It cannot be judged so whether two replicas held different records at one offset (D16), since
 nothing but a disk tells what a follower's log holds; a replica that lacked a record while it
 neither began to fetch nor led; and anything without acks=all.
 

@@ -1,8 +1,8 @@
 """A sealed run that lies elsewhere, brought to where its verdict is written.
 
-What the driver and the report read of a run, they read from a directory. So a run that is named by
-a URI is copied into the results, its sealed history and what says how it came about, file by file;
-no file is held in memory. There its verdict and its report are written: nothing is written back.
+The driver and the report read a run from a directory. So a run that is named by a URI is copied
+into the results, its sealed history and what says how it came about, file by file; no file is held
+in memory. There its verdict and its report are written: nothing is written back.
 
 Tasks on this machine read the copy. Tasks on others do not see it and read the run itself, by its
 URI (`checkers.runner.storage`), which takes a file system that pyarrow knows. To copy, what Spark

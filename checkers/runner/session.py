@@ -2,7 +2,7 @@
 
 Spark plans, distributes and collects here; the records themselves are read by pyarrow inside Python
 tasks. So the JVM is kept small and quick to start. A local session talks to itself over loopback
-only, shows no UI, and leaves no file where it was called. What its JVM says goes to a file of its
+only, shows no UI, and leaves no file where it was called. Its JVM's output goes to a file of its
 own, which is named when the start fails.
 
 The master is any that Spark knows. A local one imports the code from where it lies. Executors of
@@ -60,7 +60,7 @@ _ANYWHERE: Final[Mapping[str, str]] = {
     # The JVM handles a row a file: to compile code for these takes longer than to interpret them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What is shuffled or collected are findings, never records.
+    # Findings are shuffled and collected, never records.
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.maxResultSize": "0",
 }

@@ -5,7 +5,7 @@ S3, GCS, Azure, and HDFS where libhdfs is installed). These open a file at any p
 reads the row groups that it judges and no others. `s3a://`, as Spark says it, is S3; credentials
 are found as the cloud's own tools find them.
 
-What pyarrow has no file system for, Spark's may have: `checkers.runner.mirror` asks that one, from
+Where pyarrow has no file system, Spark may have one: `checkers.runner.mirror` asks that one, from
 the driver.
 """
 

@@ -5,7 +5,7 @@ between processes is written and read by one version of one program, and never s
 shared by the tasks that one worker does one after the other, so what it keeps (tables that it has
 read) is read once a worker.
 
-Whatever a task raises is the failure of that task alone. A task that ends its worker (killed for
+An exception of a task is the failure of that task alone. A task that ends its worker (killed for
 its memory, say) takes the whole job along; the tasks are then halved and each half has a job of its
 own, down to the one that dies again.
 

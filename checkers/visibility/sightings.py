@@ -11,8 +11,8 @@ what it shows can have been made:
 - absence: the latest end of a deletion that was called before the read returned, info ones without
   an end; without such a deletion, a time before everything.
 
-What no recorded write can have made (an id that an info creation gave, another's setting) has no
-rank, and neither proves nor is proven anything. A failed write made nothing.
+A sighting that no recorded write can have made (an id that an info creation gave, another's
+setting) has no rank, and neither proves nor is proven anything. A failed write made nothing.
 """
 
 from collections.abc import Iterator, Mapping

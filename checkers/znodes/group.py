@@ -1,7 +1,7 @@
 """The checks of znodes, as a group of the checker.
 
-The unit is a znode: its operations are in one file, and a task holds one file. What a kernel cannot
-understand costs its znode the answer, and no other.
+The unit is a znode: its operations are in one file, and a task holds one file. Rows that a kernel
+cannot understand cost their znode the answer, and no other.
 """
 
 from collections import Counter
@@ -279,9 +279,9 @@ class _FileWork:
     """The work."""
 
     broken: Sequence[Disturbance]
-    """When something was broken, from the begin of each fault on."""
+    """The spans in which something was broken, from the begin of each fault on."""
     windows: Sequence[FaultWindow]
-    """When faults were in effect."""
+    """The spans in which faults were in effect."""
 
     def __call__(self, file: SealedFile) -> _FileFindings:
         """Judge the znodes of a file. Raises HarnessError, naming it, if it cannot be read."""

@@ -53,7 +53,7 @@ def measured_rate(namespace: Path, address: str, *, bits_per_s: int) -> float:
     with socket.create_server((address, 0)) as server, socket_in(namespace) as sender:
         server.settimeout(_TIMEOUT_S)
         sender.settimeout(_TIMEOUT_S)
-        # What is sent must not wait in a large buffer, or all of it would leave before the end.
+        # Bytes must not wait in a large buffer, or all of them would leave before the end.
         thread = threading.Thread(
             target=_send, args=(sender, server.getsockname(), skipped + wanted), daemon=True
         )

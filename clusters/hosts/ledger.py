@@ -1,6 +1,6 @@
 """The ledger of a run: how to undo what it does to the machine, written before it is done.
 
-Whatever ends the run, someone undoes it, the last deed first: the run itself; if the harness was
+However the run ends, someone undoes it, the last deed first: the run itself; if the harness was
 killed, the warden, whose will is `python -m clusters.hosts.ledger FILE`; if that died as well,
 `fencepost clean`. An undo that fails stays in the file, and `fencepost doctor` says so.
 

@@ -1,9 +1,9 @@
 """The places where nodes run: a host gives each node its place, and a place is all a node needs.
 
 A place has an address of its own or shares this machine's, a directory as the node itself sees it,
-and a process that is started there again and again. What a cluster does to a node's files and
-process it does through its place, so that the same cluster runs on this machine, in namespaces, in
-containers or elsewhere.
+and a process that is started there again and again. A cluster reaches a node's files and process
+through its place alone, so that the same cluster runs on this machine, in namespaces, in containers
+or elsewhere.
 
 Names of files are relative to the place's directory, with slashes: "disk/data". `<node>/disk` may
 be a file system of its own, so a node's data and what replaces it are to be on it together.

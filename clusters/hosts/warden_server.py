@@ -161,7 +161,7 @@ class _Warden:
             time.sleep(0.002)
 
     def _carry_out_will(self) -> None:
-        """Run the will to its end, with a bound. What it cannot do stays for others to do."""
+        """Run the will to its end, with a bound. Entries that it cannot undo stay for others."""
         if self._will is None:
             return
         # A group of its own: what ended the harness's does not end this.

@@ -1,8 +1,8 @@
 """A cluster whose nodes are processes, each in a place of its own: what all such clusters can do.
 
 Each node lives in `directory/<node>/`: its configuration, `disk/data/`, `snapshots/`, and
-`server.log`, to which every start appends. What the nodes run, how they are configured and what
-they say to each other is a subclass's.
+`server.log`, to which every start appends. A subclass says what the nodes run, how they are
+configured and what they say to each other.
 """
 
 import time

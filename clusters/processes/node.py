@@ -1,7 +1,7 @@
 """One node of a cluster of processes: its files, its process, and what can be done to either.
 
-What it runs is its software's, where it runs is its place's. Every method returns when its effect
-was seen on the host, or raises HarnessError.
+Its software says what it runs, its place says where. Every method returns when its effect was seen
+on the host, or raises HarnessError.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Kafka's own definitions of its messages: the JSON files that lie in every release's jars.
 
-The same files from which Kafka generates its serializers. What is read with them is read as the
-release that wrote it does, and a new release, or a build of one's own, needs no upkeep here.
+The same files from which Kafka generates its serializers. Messages are read with them as the
+release that wrote them does, and a new release, or a build of one's own, needs no upkeep here.
 
 Format: https://github.com/apache/kafka/blob/trunk/clients/src/main/resources/common/message/README.md
 """

@@ -134,7 +134,7 @@ def _ask(executable: Path, *, source: str) -> Java | str:
         own = home / "bin" / "java"
         return Java(
             home=home,
-            # What is on PATH may be a link, or a script that chooses among several.
+            # The one on PATH may be a link, or a script that chooses among several.
             executable=own if own.is_file() else executable,
             version=properties["java.version"],
             build=f"{properties['java.runtime.version']} {properties['java.vm.vendor']}",

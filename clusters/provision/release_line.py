@@ -27,7 +27,7 @@ class ReleaseLine:
     """Those that were run. Any other since the oldest may be asked for."""
     oldest: tuple[int, ...]
     too_old: str
-    """Why none before the oldest will do: "to run without ZooKeeper"."""
+    """The reason why none before the oldest will do: "to run without ZooKeeper"."""
     server: Callable[[str], Coordinates]
     """The coordinates of the release of this name."""
     beside: Callable[[str], tuple[Coordinates, ...]]
@@ -35,7 +35,7 @@ class ReleaseLine:
     end: tuple[int, ...] = ()
     """The first release that will not do any more; none: there is no such."""
     too_new: str = ""
-    """Why it will not do: "to run with ZooKeeper"."""
+    """The reason why it will not do: "to run with ZooKeeper"."""
     other_way: str = ""
     """A thing that may be named instead of a release: "path:DIR for a build"."""
 

@@ -1,7 +1,7 @@
 """The properties of each node of a reference cluster: a pure function of its spec.
 
-A scenario is written for Kafka. What it sets by Kafka's names and a node here has a use for is
-handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
+A scenario is written for Kafka. Settings by Kafka's names that a node here has a use for are handed
+on; what means nothing here (the JVM, sockets, the cleaner) is left out.
 """
 
 from collections.abc import Mapping, Sequence

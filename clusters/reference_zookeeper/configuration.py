@@ -1,6 +1,6 @@
 """The properties of each broker of such a cluster: a pure function of its spec.
 
-What a scenario sets by Kafka's names and a broker here has a use for is handed on.
+Settings by Kafka's names that a broker here has a use for are handed on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

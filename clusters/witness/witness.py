@@ -5,7 +5,7 @@ every record in them.
 
 It reads and never writes there, needs no process of Kafka's, and takes disks as they are: of a
 stopped cluster, of one whose nodes were killed, of a running one (whose last batch may be half
-written), or with nodes wiped. Whatever cannot be read is a damage in the report; only a raw
+written), or with nodes wiped. A file that cannot be read is a damage in the report; only a raw
 directory that cannot be written is an error.
 """
 

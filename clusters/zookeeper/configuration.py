@@ -66,7 +66,7 @@ class EnsembleServer:
 def configuration(
     spec: ZooKeeperSpec, server: EnsembleServer, *, servers: tuple[EnsembleServer, ...], data: str
 ) -> dict[str, str]:
-    """The server's zoo.cfg. What the spec sets wins over the defaults."""
+    """The server's zoo.cfg. Settings of the spec win over the defaults."""
     return {
         **_defaults(spec),
         **spec.settings,

@@ -1,6 +1,6 @@
 """The windows of a run, as they are opened and struck: the rows of `windows`.
 
-A window is open from its first message until its rule is lifted. Whatever strikes a node meanwhile
+A window is open from its first message until its rule is lifted. Every strike of a node meanwhile
 counts, of whichever episode it is.
 """
 
@@ -64,7 +64,7 @@ class WindowBook:
             case OnNodes() if is_fault(step):
                 self._strike(_strike_of(step, scene))
             case _:
-                pass  # Whatever else a mix does strikes no window: heals, waits, rules of the wire.
+                pass  # Heals, waits and rules of the wire strike no window.
 
     def close(self) -> None:
         """Note the end of all windows: the rules are lifted."""

@@ -1,7 +1,7 @@
 """A run before anything of it starts: its scenario as cluster and host will perform it.
 
-Whatever can be refused is refused here, without a host, a Java or a directory: a run carries out
-the plan that `--dry-run` shows, so that the two cannot differ.
+All refusals come from here, without a host, a Java or a directory: a run carries out the plan that
+`--dry-run` shows, so that the two cannot differ.
 """
 
 import os

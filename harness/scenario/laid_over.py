@@ -18,7 +18,7 @@ SYSTEM_KEY: Final = ("cluster", "system")
 def laid_over(document: Document, name: str, flag: str) -> Document:
     """Return the document with a cluster of this system, of the release that the system starts on.
 
-    Roles are renamed to those that stand for them. Whatever else the system does not have is
+    Roles are renamed to those that stand for them. Other words that the system does not have are
     refused when the document is read.
     """
     system, found = SYSTEMS[name], document

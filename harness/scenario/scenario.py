@@ -303,7 +303,7 @@ def _stage(
         broker_ids=cluster.member_ids,
         spares=cluster.spares,
         fixed=cluster.fixed,
-        # What a release can follow is known of Kafka's; no node of another system changes it.
+        # Only Kafka's releases are known to follow each other; other nodes keep theirs.
         release=cluster.release if isinstance(cluster, KafkaSpec) else "",
         metadata_version=cluster.protocol_level or "",
     )

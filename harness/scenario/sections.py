@@ -261,8 +261,8 @@ def narrowed(
     """
     there = {"faults": asked, "served": asked, "windows": windows}
     if _is_shortened(document):
-        # What a shorter mix draws in its time is not known beforehand, nor what there will be to
-        # judge. That some fault takes effect is demanded of every run.
+        # It is not known beforehand which faults a shorter mix draws, nor what there will be to
+        # judge. Every run has to have some fault that takes effect.
         return Requirement()
     if not _is_laid_over(document):
         _refuse_unasked(requirement, there)

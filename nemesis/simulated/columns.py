@@ -99,13 +99,13 @@ def frame_of(
         names=names,
     )
     (columns, items), entity = parts_of(message)
-    # What a frame says is decoded when it is asked for; here it is known already.
+    # A frame is decoded when its content is asked for; here that is known already.
     frame.__dict__["decoded"] = Decoded(columns, tuple(items), entity)
     return frame
 
 
 def direction_of(link: Channel) -> Direction:
-    """Whether requests or answers go over the link."""
+    """Return the direction of the link: requests or answers go over it."""
     return Direction.REQUEST if link.answers is None else Direction.RESPONSE
 
 

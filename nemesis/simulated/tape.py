@@ -1,8 +1,8 @@
 """The journal of a simulated wire: as `history.journal.TapeJournal`, but written at the end.
 
-What a process that may be killed has to write down at once, a simulated one may keep: from its seed
-it does it all again. So lines are written by the thousand; but each is made when its frame is at
-hand, since what has left the processor's cache costs half as much again.
+A process that may be killed has to write frames down at once; a simulated one may keep them: from
+its seed it does it all again. So lines are written by the thousand; but each is made when its frame
+is at hand, since what has left the processor's cache costs half as much again.
 """
 
 from collections.abc import Mapping, Sequence

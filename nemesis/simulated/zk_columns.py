@@ -164,4 +164,4 @@ ZK_READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     zk.IsrChangeRequest.kind: _isr_change,
     zk.IsrChangeResponse.kind: _isr_change_answer,
 }
-"""What reads the messages."""
+"""The readers of messages, by kind."""

@@ -5,8 +5,8 @@ correlation id and the client id; of a response the correlation id alone. Going 
 what costs a proxy its speed, so a chunk is passed on whole: only the headers in it are read (well
 under a microsecond each), and only wanted frames are taken out and collected.
 
-A header that is cut by the end of a chunk waits for the rest. What cannot be Kafka's protocol is a
-`FrameError`; nothing here trusts a length.
+A header that is cut by the end of a chunk waits for the rest. Bytes that cannot be Kafka's protocol
+are a `FrameError`; nothing here trusts a length.
 """
 
 import struct

@@ -48,7 +48,7 @@ def serve(config: Mapping[str, Any]) -> None:
             orders = _Orders(proxy, control)
             proxy.watch(control.fileno(), select.EPOLLIN, lambda _: orders.read())
             _say(control, {"answer": None})
-            # What is there by now stays to the end: the collector need not look at it again.
+            # Objects that exist by now stay to the end: the collector need not look at them again.
             gc.collect()
             gc.freeze()
             while orders.connected:

@@ -331,7 +331,7 @@ class _EventLoop:
             for descriptor, mask in self._epoll.poll(self._patience_s(timeout_s))
         ]
         for descriptor, mask, handler in ready:
-            # What came before it may have closed it, or even given its number to another.
+            # A handler before it may have closed it, or even given its number to another.
             if self._handlers.get(descriptor) is handler:
                 handler(mask)
         happened = bool(ready)

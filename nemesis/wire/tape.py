@@ -1,6 +1,6 @@
 """The tape: each control-plane frame as a row of the table `wire`, with what was done to it.
 
-What a frame says is decoded here at the latest. A frame that cannot be decoded has its header.
+A frame is decoded here at the latest. A frame that cannot be decoded has its header.
 """
 
 from collections.abc import Mapping, Sequence

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 def run_client(config: MembershipConfig, stopped: Callable[[], bool]) -> bool:
     """Run until told to stop, or until a mover fails: then return False."""
     beginning = threading.Lock()
-    # What is under way: a write, then its cancellation and the looks after it.
+    # The time of a write, then of its cancellation and of the looks after it.
     end_s_max = 2 * config.spec.write_timeout_ms / 1000 + 2 * _LOOK_TIMEOUT_S + _END_SLACK_S
     with EventJournal(Path(config.raw), "partition_writes", writer=config.client) as journal:
         runs = [

@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     """Produce as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_config(Path(argv[1]), ProducerConfig)
     stopped = stop_on_sigterm()
-    # What exists by now lives as long as the process: the collector need not look at it.
+    # Objects that exist by now live as long as the process: no collector needs to see them.
     gc.freeze()
     if produce(config, stopped):
         return 0

@@ -130,7 +130,7 @@ class Sender:
     def _queue(self, key: int, values: NDArray[np.int64]) -> None:
         """Hand the records of one key to librdkafka, in their order; wait while its queue is full.
 
-        What is refused for another reason was never queued and surely did not happen.
+        A record that is refused for another reason was never queued and surely did not happen.
         """
         # `produce_batch` ignores a partition that stands in a message: one call a key.
         topic, partition = self._places[key]

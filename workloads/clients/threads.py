@@ -23,7 +23,7 @@ _LOOK_S: Final = 0.1
 def run_threads(runs: Iterable[Run], *, stopped: Callable[[], bool], end_s_max: float) -> bool:
     """Run these until told to stop, or until one of them fails: then return False.
 
-    What has not ended `end_s_max` after that is left behind; it ends with the process.
+    A thread that has not ended `end_s_max` after that is left behind; it ends with the process.
     """
     ending, failed = threading.Event(), threading.Event()
     threads = [_thread(run, ending, failed) for run in runs]

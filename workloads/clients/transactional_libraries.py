@@ -115,7 +115,7 @@ class LibrdkafkaTransactions:
             raise _error(exception.args[0]) from exception
 
     def send(self, topic: str, partition: int, payload: bytes, *, value: int) -> None:
-        """Queue a record. What is refused leaves an abort, or its error says that it does not."""
+        """Queue a record. A refusal leaves an abort, or its error says not."""
 
         def deliver(error: KafkaError | None, message: Message) -> None:
             self._in_flight -= 1

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 __all__ = ["Rereads"]
 
 _LOOK_BACK_MAX: Final = 10_000
-"""Records of all keys together. What is read twice is recorded twice: this bounds the price."""
+"""Records of all keys together. Records that are read twice are recorded twice: this bounds the
+price."""
 
 
 class Rereads:

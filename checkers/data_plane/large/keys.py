@@ -5,8 +5,8 @@ and every segment judged (`data_plane.large.segment`). In nearly every history t
 values are shared between segments, these are judged again without them, and the shared values
 separately. Where a proof tells of a step between segments, their positions are asked for.
 
-What comes to the driver are summaries: a few rows a piece and process, a count a block of offsets,
-some thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
+Only summaries come to the driver: a few rows a piece and process, a count a block of offsets, some
+thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

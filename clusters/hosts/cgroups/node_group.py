@@ -1,7 +1,7 @@
 """The control groups of a node: made for it before it starts, so that all its use is charged there.
 
-A bound holds for the node, not for its process: a node that is started again comes under it. What
-counts as effect is what the kernel has counted in the group.
+A bound holds for the node, not for its process: a node that is started again comes under it. An
+effect is one that the kernel has counted in the group.
 """
 
 import os

@@ -8,7 +8,7 @@ after an error, has to be mounted anew, during which no process may use it.
 - *read-only*: the file system is told that it has an error, and does what it was mounted to do then
   (`errors=remount-ro`): writes get EROFS, reads go on. Its journal is given up, so what was not
   synced is lost with the next mount, as on a disk that really fails.
-- *failed*: everything gets EIO. What was not synced is lost.
+- *failed*: everything gets EIO. Unsynced writes are lost.
 - *stalled*: it is frozen. Writers wait, readers go on, no process gets an error.
 - *slow*: it is stalled for a while again and again.
 """

@@ -201,7 +201,7 @@ class ContainerProcess:
         """Take hold of what was started; if it has ended already, of how."""
         held, now = self._look()
         deadline = time.monotonic() + _EFFECT_TIMEOUT_S
-        # What ends at once is gone from the machine before the daemon has heard of it.
+        # A process that ends at once is gone before the daemon has heard of it.
         while now.running and held is None:
             if time.monotonic() > deadline:
                 raise HarnessError(

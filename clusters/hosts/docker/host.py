@@ -5,7 +5,7 @@ very same paths as here, so that a command line, a class-data archive and a file
 both. Each has its address for as long as the run lasts, also when it is started again. The network
 is internal; the machine reaches the nodes over its bridge, and so do clients.
 
-What is made is in the ledger before it is made: containers belong to the daemon and not to the
+Each thing is in the ledger before it is made: containers belong to the daemon and not to the
 warden, and would outlive both.
 """
 

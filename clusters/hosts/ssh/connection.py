@@ -121,7 +121,7 @@ class SshConnection:
     def put(self, source: Path, target: PurePosixPath) -> None:
         """A copy of a directory becomes `target`, in one step, whatever was there before.
 
-        What a link leads to is copied in its place.
+        A link is replaced by a copy of what it leads to.
         """
         draft = target.with_name(f".{target.name}.new")
         words = (

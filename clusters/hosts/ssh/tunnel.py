@@ -2,8 +2,8 @@
 
 The proxy listens for each link on an address of this machine's loopback, which no other machine can
 reach. So a port is open to them, and the first line of a connection says the run's token and which
-link it is of: `token address port`. Whoever does not know the token, or names anything but a link,
-is hung up on. The configuration, a file of JSON: `{"listeners": [[address, port]], "token",
+link it is of: `token address port`. A caller that does not know the token, or names anything but a
+link, is hung up on. The configuration, a file of JSON: `{"listeners": [[address, port]], "token",
 "links": [[address, port]]}`.
 """
 

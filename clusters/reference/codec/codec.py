@@ -1,7 +1,7 @@
 """Frames and messages: every request and response of a node, both ways. Sans-IO.
 
-A `Codec` belongs to one node. What comes in at a door becomes a message and what is needed to
-answer it; what a node asks becomes a frame, and its answer is read with the request at hand.
+A `Codec` belongs to one node. A frame that comes in at a door becomes a message and what is needed
+to answer it; what a node asks becomes a frame, and its answer is read with the request at hand.
 """
 
 import struct

@@ -5,7 +5,7 @@ states of a broker as numbers, and a lease in the answers. From LEVEL_VISIBILITY
 Kafka's own, key 63, in a version 1 with the lowest acknowledged offset.
 
 Between Kafka's nodes 57 and 58 are other messages; these keys are spoken between the nodes of this
-cluster alone. What the proposals' messages lack and the core needs is tagged.
+cluster alone. Fields that the core needs and the proposals' messages lack are tagged.
 """
 
 from collections.abc import Callable, Mapping

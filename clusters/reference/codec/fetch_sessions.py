@@ -23,7 +23,7 @@ _NO_SESSION: Final = 0
 _FIRST: Final = 0
 """The session epoch of a whole fetch that may begin a session."""
 _LAST: Final = -1
-"""That of a whole fetch without one."""
+"""The session epoch of a whole fetch without one."""
 _MAX: Final = (1 << 31) - 1
 _IDLE_NS: Final = 120_000_000_000
 """A session that was not used for so long gives way to another one."""

@@ -1,6 +1,6 @@
 """The metadata log and its snapshots as bytes: what lies on a node's disk, and what Fetch carries.
 
-What was decided together is one record batch, so that it is there as a whole or not at all. A
+Records that were decided together are one batch, so that they are there as a whole or not at all. A
 leader change is a control batch of its own. A snapshot (KIP-630) is a file of batches: a header,
 the records, a footer; without the footer it is not whole.
 """

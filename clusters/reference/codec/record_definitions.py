@@ -1,7 +1,7 @@
 """The records of the metadata log as this cluster writes them: Kafka's types, fields and numbers.
 
-Versions are the ones that Kafka 3.4 writes, so that its tools read them. What the core has beyond
-Kafka's fields is tagged from 100 on: others skip it.
+Versions are the ones that Kafka 3.4 writes, so that its tools read them. The core's fields beyond
+Kafka's are tagged from 100 on: others skip it.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What brokers of the ZooKeeper generation ask their controller, and all that such a broker takes.
+"""The requests of brokers of the ZooKeeper generation to their controller, and all they take.
 
 ControlledShutdown is Kafka's in its last version, 3; MetadataHeartbeat and IsrChange are laid out
 as the draft "Controller heartbeats" says.

@@ -1,4 +1,4 @@
-"""What a controller of the ZooKeeper generation tells brokers, in Kafka's last versions.
+"""The requests of a controller of the ZooKeeper generation to brokers, in Kafka's last versions.
 
 LeaderAndIsr 7, StopReplica 4, UpdateMetadata 8. `LiveLeaders` is left empty: a broker finds another
 one by UpdateMetadata, or by its registration.

@@ -51,7 +51,7 @@ WATCHED: Final = -1
 """The xid of a watch that fires."""
 PINGED: Final = -2
 SESSION_PASSWORD: Final = bytes(16)
-"""That of a session which is not opened yet."""
+"""The password of a session which is not opened yet."""
 _WATCHES_SET: Final = -8
 
 _CREATE: Final = 15

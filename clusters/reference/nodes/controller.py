@@ -61,7 +61,7 @@ class ControllerNode:
             return
         if kind == TICK:
             self.alarm.reset()
-        # What waited while it stood still finds no leader that has lost its majority meanwhile.
+        # Messages that waited while it stood still find no leader that lost its majority meanwhile.
         self._voter.look(now, effects)
         if kind in REQUESTS:
             self._active.handle(now, source, message, effects)
@@ -75,7 +75,7 @@ class ControllerNode:
             if kind == TICK:
                 self._active.tick(now, effects)
         elif kind % 2 == 0:
-            # What only brokers are asked.
+            # A request that only brokers are asked.
             effects.append((CLOSE, source))
         self._settle(now, effects)
 

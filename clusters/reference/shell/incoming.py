@@ -1,8 +1,8 @@
 """The connections by which others ask a node: their requests, and the answers in order.
 
 Clients take the answers of a connection to be in the order of its requests, whatever their
-correlation ids: an answer waits for those before it. What is asked meanwhile is handed on at once,
-within a bound.
+correlation ids: an answer waits for those before it. Requests that come meanwhile are handed on at
+once, within a bound.
 """
 
 import asyncio

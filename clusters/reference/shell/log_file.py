@@ -36,7 +36,7 @@ class LogFile:
 
     @classmethod
     def found(cls, directory: Path, scanned: Scanned) -> tuple["LogFile", list[Any]]:
-        """Return (the log in this directory, its batches). What is torn at its end is cut off."""
+        """Return (the log in this directory, its batches). A torn batch at its end is cut off."""
         starts = [int(path.stem) for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal()]
         log = cls(directory, start=max(starts, default=0))
         for start in starts:

@@ -2,8 +2,8 @@
 
 As Kafka's brokers do it: the metadata log is fetched on one connection, registration and heartbeats
 go over another, AlterPartition has one alone, and each leader that is fetched from has one. So each
-can be held up without the others. What a controller of the ZooKeeper generation tells a broker goes
-over one connection, in its order.
+can be held up without the others. Requests of a controller of the ZooKeeper generation go to a
+broker over one connection, in order.
 
 A connection for AlterPartition begins with ApiVersions, and what is proposed over it is in a
 version that the controller offers (KIP-903). So does one by which a leader is fetched from; it ends

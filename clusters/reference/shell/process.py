@@ -136,7 +136,7 @@ class _Process:
         try:
             self._step(_SELF, START, self._contents)
             del self._contents
-            # What a start leaves behind lives as long as the process: no collector needs to see it.
+            # Objects of the start live as long as the process: no collector needs to see them.
             gc.freeze()
             for server in servers:
                 await server.start_serving()

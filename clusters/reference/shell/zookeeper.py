@@ -170,7 +170,7 @@ class _Session(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        """Hand whole messages on. What cannot be read ends the connection."""
+        """Hand whole messages on. An answer that cannot be read ends the connection."""
         self._heard_s = time.monotonic()
         self._incoming.feed(data)
         try:

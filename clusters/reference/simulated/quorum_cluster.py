@@ -63,7 +63,7 @@ class SimulatedQuorumCluster(SimulatedCluster):
 
     @property
     def configurations(self) -> Mapping[NodeName, Configuration]:
-        """What each node is told."""
+        """The configuration of each node."""
         return self._configurations
 
     @property

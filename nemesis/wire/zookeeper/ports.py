@@ -287,6 +287,6 @@ def _int(chunk: memoryview, at: int) -> int | None:
 
 
 def _packet_header(key: int, zxid: int) -> Header:
-    # What is said of one transaction has one number: its proposal, its acknowledgement, its commit.
+    # The proposal, acknowledgement and commit of a transaction have one number.
     number = zxid & _CORRELATION_MASK
     return Header(key, -1, number, None, answered=False, spoken=(type_of(key), -1))

@@ -71,7 +71,8 @@ def _late(
     """Return an error unless the sender speaks of the partition as it is."""
     rules = view.rules
     if item.leader_epoch < old.leader_epoch:
-        # Rule leader_epoch_compared. Who takes the word of a deposed leader cannot compare more.
+        # Rule leader_epoch_compared. A controller that takes the word of a deposed leader cannot
+        # compare more.
         return Error.FENCED_LEADER_EPOCH if rules.leader_epoch_compared else Error.NONE
     # Rule partition_epoch_compared.
     version = item.partition_epoch if rules.partition_epoch_compared else old.partition_epoch

@@ -2,9 +2,9 @@
 
 Brokers acknowledge by the offsets of their heartbeats. These are not in the log, so a new active
 controller tells none (-1) until every unfenced broker has acknowledged what was committed when it
-became active: no controller before it can have told more, while a heartbeat that comes late may
-say less than was told. Meanwhile brokers keep what they knew. Who is unfenced has caught up first
-(`caught_up_at`), so that the offset never goes back.
+became active: no controller before it can have told more, while a heartbeat that comes late may say
+less than was told. Meanwhile brokers keep what they knew. A broker has caught up before it is
+unfenced (`caught_up_at`), so that the offset never goes back.
 
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
 visibility".

@@ -2,9 +2,9 @@
 
 What is fetched has to fit: a batch that does not begin where the log ends is not taken. A leader
 that finds the logs apart says up to where it has the fetcher's last epoch, and the fetcher cuts its
-log to what both can share; round by round they meet (KIP-595). What the leader has dropped comes as
-a snapshot (KIP-630), which is durable before the log begins at it. It comes in pieces: one that was
-lost is asked for again, and what another leader sends begins with the first one.
+log to what both can share; round by round they meet (KIP-595). Records that the leader has dropped
+come as a snapshot (KIP-630), which is durable before the log begins at it. It comes in pieces: one
+that was lost is asked for again, and what another leader sends begins with the first one.
 """
 
 from clusters.node_port.alarm import Alarm

@@ -24,7 +24,7 @@ __all__ = ["Leadership", "Progress"]
 _NONE: Final = 0
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _OBSERVERS_MAX: Final = 1_000
-"""Whoever was silent the longest is forgotten first."""
+"""Beyond it, the observer that was silent the longest is forgotten."""
 _OBSERVER_SESSION_NS: Final = 300 * S
 """An observer that was silent for so long is gone, as Kafka has it."""
 

@@ -1,6 +1,6 @@
 """A voter's seat in the quorum: the state it is in, and what every transition does (KIP-595).
 
-Whatever moves a seat goes through `_turn`, which looks the transition up, writes the quorum state,
+Every move of a seat goes through `_turn`, which looks the transition up, writes the quorum state,
 and ends a leadership. Votes are durable before any node hears of them, a candidate's own as well;
 records are durable before they count, a follower's before it fetches again.
 """

@@ -46,7 +46,7 @@ class Remote:
     def fetch(self, now: int, offset: int, broker_epoch: int, end: int) -> None:
         """It asks for `offset` on; `end` is the leader's log end offset.
 
-        Whoever asks for what was the end at its fetch before was caught up then.
+        A follower that asks for the end as of its fetch before was caught up then.
         """
         if offset >= end:
             self.caught_up_ns = now

@@ -148,7 +148,7 @@ class Server:
             self._answer(source, request, effects)
         if level != before:
             self._situation.fetch_level = max(self._situation.fetch_level, level)
-            # Who asked for this level, among others, has the controller's word on the way.
+            # The client that asked for this level has the controller's word on the way.
             waiting = self._forwarding.finish()
             self._close_own(effects)
             self.clients.close(effects, but=waiting)
