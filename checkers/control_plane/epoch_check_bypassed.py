@@ -30,7 +30,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
-    PartitionRequests,
+    Requests,
     isr_changes,
     made,
     requests_by_partition,
@@ -78,9 +78,7 @@ def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
     return by_partition(NAME, seen, judged)
 
 
-def _judged(
-    history: PartitionHistory, requests: PartitionRequests, seen: View
-) -> Iterator[Proof | None]:
+def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof | None]:
     places = history.by_epoch()
     for request in requests:
         place = places.get(made(request) or 0, 0)
@@ -92,7 +90,7 @@ def _judged(
 
 
 def _changes_judged(
-    history: PartitionHistory, changes: PartitionRequests, seen: View
+    history: PartitionHistory, changes: Requests, seen: View
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
         asked = isr_changes(version, changes, seen.facts)

@@ -9,7 +9,7 @@ ISR that it asked for.
 
 from collections.abc import Iterator
 
-from checkers.metadata.isr_changes import PartitionRequests
+from checkers.metadata.isr_changes import Requests
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View
@@ -20,7 +20,7 @@ __all__ = ["granted_changes"]
 
 
 def granted_changes(
-    history: PartitionHistory, requests: PartitionRequests, seen: View, *, until_ns: int
+    history: PartitionHistory, requests: Requests, seen: View, *, until_ns: int
 ) -> Iterator[Proof | None]:
     """Yield, of each change that was granted before `until_ns`, the proof that it was not made."""
     for rpc in requests:

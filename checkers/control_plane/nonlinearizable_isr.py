@@ -50,7 +50,7 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
-    PartitionRequests,
+    Requests,
     Wish,
     made,
     proposals,
@@ -98,7 +98,7 @@ def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
         yield history.key, spelled(NAME, history.key, proofs, cases=cases)
 
 
-def _judged_count(history: PartitionHistory, requests: PartitionRequests, *, until_ns: int) -> int:
+def _judged_count(history: PartitionHistory, requests: Requests, *, until_ns: int) -> int:
     """Return how many requests say anything that another one, or the log, could contradict."""
     places = history.by_epoch()
     return sum(
@@ -110,7 +110,7 @@ def _judged_count(history: PartitionHistory, requests: PartitionRequests, *, unt
 
 def _proofs(
     history: PartitionHistory,
-    requests: PartitionRequests,
+    requests: Requests,
     reads: Sequence[_Row],
     seen: View,
 ) -> Iterator[Proof]:
@@ -157,11 +157,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
 
 
 def _asked(
-    history: PartitionHistory,
-    requests: PartitionRequests,
-    repeated: frozenset[Wish],
-    *,
-    until_ns: int,
+    history: PartitionHistory, requests: Requests, repeated: frozenset[Wish], *, until_ns: int
 ) -> Iterator[_Told]:
     places = history.by_epoch()
     for rpc in requests:
@@ -216,7 +212,7 @@ def _operation(
     return None
 
 
-def _called(history: PartitionHistory, requests: PartitionRequests) -> frozenset[int]:
+def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
     """Return the versions that some request made, even if its answer may not have been seen."""
     if any(rpc.of("action") == "duplicated" for rpc in requests):
         return frozenset()
@@ -279,7 +275,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
 
 
 def _made_twice(
-    history: PartitionHistory, requests: PartitionRequests, repeated: frozenset[Wish]
+    history: PartitionHistory, requests: Requests, repeated: frozenset[Wish]
 ) -> Iterator[Proof]:
     """Find two compare-and-sets that say they made the same version."""
     by_epoch: dict[int, list[Rpc]] = {}
@@ -301,9 +297,7 @@ def _made_twice(
             )
 
 
-def _not_in_the_log(
-    history: PartitionHistory, requests: PartitionRequests, seen: View
-) -> Iterator[Proof]:
+def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
     """Find acknowledged changes that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
     places = history.by_epoch()

@@ -29,7 +29,7 @@ from typing import Final
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.follower_fetches import FollowerFetches, PassedFetch, follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, PartitionRequests, requests_by_partition
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, by_partition
@@ -80,7 +80,7 @@ def unfetched_epochs(tables: Tables, seen: View) -> Judged:
 
 
 def proposed_joins(
-    history: PartitionHistory, requests: PartitionRequests, fetches: FollowerFetches, seen: View
+    history: PartitionHistory, requests: Requests, fetches: FollowerFetches, seen: View
 ) -> Iterator[ProposedJoin]:
     """Yield each join of this partition that can be judged, in the order of the requests."""
     nodes = seen.facts.nodes()
@@ -99,9 +99,7 @@ def proposed_joins(
         )
 
 
-def _named(
-    history: PartitionHistory, requests: PartitionRequests
-) -> Iterator[tuple[Rpc, int, int]]:
+def _named(history: PartitionHistory, requests: Requests) -> Iterator[tuple[Rpc, int, int]]:
     """Yield each follower that would join and the epoch named for it; each proposal once."""
     places = history.by_epoch()
     known: set[tuple[object, ...]] = set()

@@ -21,7 +21,7 @@ from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
 from checkers.facts import Tables
 from checkers.losses.forensics import ValueFate
 from checkers.metadata.follower_fetches import follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, PartitionRequests, requests_by_partition
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
 from checkers.metadata.view import View
 from checkers.replicas.replica_logs import ReplicaLog, replica_logs
@@ -54,7 +54,7 @@ class Case:
     logs: Sequence[ReplicaLog]
     history: PartitionHistory | None
     """The history of the last topic of that name; None if the metadata log has no such topic."""
-    requests: PartitionRequests
+    requests: Requests
     """The AlterPartition requests about it."""
     stale: Sequence[StaleJoin]
     """The stale joins of its ISR."""

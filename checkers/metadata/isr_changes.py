@@ -23,7 +23,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 __all__ = [
     "ISR_CHANGE",
     "NO_REQUESTS",
-    "PartitionRequests",
+    "Requests",
     "VersionProposals",
     "Wish",
     "isr_changes",
@@ -69,7 +69,7 @@ class VersionProposals:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRequests:
+class Requests:
     """The AlterPartition items about one partition, in the order of arrival."""
 
     all: tuple[Rpc, ...]
@@ -80,7 +80,7 @@ class PartitionRequests:
         return iter(self.all)
 
 
-NO_REQUESTS: Final = PartitionRequests((), {})
+NO_REQUESTS: Final = Requests((), {})
 
 
 def requests_by_partition(
@@ -88,7 +88,7 @@ def requests_by_partition(
     histories: Mapping[tuple[str, int], PartitionHistory],
     *,
     api: str = "AlterPartition",
-) -> Mapping[tuple[str, int], PartitionRequests]:
+) -> Mapping[tuple[str, int], Requests]:
     """Return the items of requests to change ISRs by (topic id, partition), by arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
@@ -107,16 +107,16 @@ def requests_by_partition(
     return {place: _indexed(requests) for place, requests in found.items()}
 
 
-def _indexed(requests: Sequence[Rpc]) -> PartitionRequests:
+def _indexed(requests: Sequence[Rpc]) -> Requests:
     expecting: dict[int, list[Rpc]] = {}
     for rpc in requests:
         expecting.setdefault(rpc.of("partition_epoch"), []).append(rpc)
-    return PartitionRequests(
+    return Requests(
         tuple(requests), {epoch: tuple(several) for epoch, several in expecting.items()}
     )
 
 
-def proposals(version: PartitionVersion, requests: PartitionRequests) -> VersionProposals:
+def proposals(version: PartitionVersion, requests: Requests) -> VersionProposals:
     """Return the requests that made this version or may have."""
     expecting = [
         rpc
@@ -135,9 +135,7 @@ def proposals(version: PartitionVersion, requests: PartitionRequests) -> Version
     return VersionProposals(sure=tuple(sure), possible=tuple(possible))
 
 
-def isr_changes(
-    version: PartitionVersion, requests: PartitionRequests, facts: Facts
-) -> VersionProposals:
+def isr_changes(version: PartitionVersion, requests: Requests, facts: Facts) -> VersionProposals:
     """Return the IsrChanges that made this version or may have, by the time of its decision."""
     earliest_ns = facts.earliest_ns(version.timestamp_ms)
     latest_ns = facts.latest_ns(version.timestamp_ms)
@@ -175,7 +173,7 @@ def wish(rpc: Rpc) -> Wish:
     )
 
 
-def repeated_wishes(requests: PartitionRequests, facts: Facts) -> frozenset[Wish]:
+def repeated_wishes(requests: Requests, facts: Facts) -> frozenset[Wish]:
     """Return the wishes that were granted though they may have been fulfilled already.
 
     They were granted more than once, or by a later epoch than the one after the expected one.

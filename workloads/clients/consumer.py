@@ -34,7 +34,7 @@ from workloads.clients.places import key_indices, places_of
 from workloads.clients.recording import RecordsPolls
 from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
-from workloads.generators.reassign import Rereads
+from workloads.generators.rereads import Rereads
 
 __all__ = ["GENERATIONS_MAX", "Poller", "consume", "main", "poll_outcome"]
 
