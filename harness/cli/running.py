@@ -35,7 +35,7 @@ def run(
     loaded = load_scenario(find_scenario(scenario), _overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
-    from harness.prepare.default_cluster import default_cluster
+    from harness.prepare.releases import default_cluster
 
     first = seed if seed is not None else new_seed()
 

@@ -1,14 +1,29 @@
-"""The releases that a run uses: those that do not exist are refused at once."""
+"""The releases of a run: its cluster's, and those that its play starts nodes with.
 
+Those that do not exist are refused at once. A user who names no kind of cluster gets Kafka, or the
+available one without it: a release of Kafka is fetched once. Where that cannot be, a scenario that
+nodes of our own can perform runs on these, and that is said in one line; what only Kafka can do is
+left to fail.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from clusters.system import Make
-from clusters.systems import KAFKA
-from harness.prepare.upgrades import wanted_by
+from clusters.hosts.warden import Warden
+from clusters.kafka.releases import fetch_release, is_here
+from clusters.provision.java import find_java
+from clusters.provision.releases import UnfetchedError
+from clusters.system import Make, Wanted
+from clusters.systems import KAFKA, REFERENCE, SIMULATED, system_of
+from harness.prepare.reference import refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from history.failure import Mistakes, SpecError, UsageError
+from nemesis.steps import Play, flat
+from nemesis.verbs.finalise import Finalise
+from nemesis.verbs.start import StartsAnew
+from nemesis.verbs.step import Step
 
-__all__ = ["IN_IMAGE", "refuse_missing_releases"]
+__all__ = ["IN_IMAGE", "default_cluster", "refuse_missing_releases", "wanted_by"]
 
 IN_IMAGE: Final = "image:"
 """The prefix of the name of a directory inside the containers' image."""
@@ -35,3 +50,51 @@ def refuse_missing_releases(scenario: Scenario, make: Make, *, image: str | None
         mistakes.refuse()
     except SpecError as error:
         raise scenario.document.error(error) from None
+
+
+def wanted_by(play: Play | None, *, portable: bool = False) -> Wanted:
+    """Return every release and metadata.version that the play names."""
+    releases, levels = [], []
+    for index, step in _steps(play or ()):
+        if isinstance(step, StartsAnew) and step.release is not None:
+            releases.append((index, step.release))
+        if isinstance(step, Finalise):
+            levels.append((index, step.version))
+    return Wanted(releases=releases, levels=levels, portable=portable)
+
+
+def _steps(play: Play) -> Iterator[tuple[int, Step]]:
+    """Yield each step with the place of the one in the file that it is part of."""
+    for index, top in enumerate(play):
+        for step in flat((top,)):
+            yield index, step
+
+
+def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True) -> Make:
+    """Return the first make of its system; of Kafka, REFERENCE where its release cannot be had.
+
+    A trial is SIMULATED. Without `fetch` no release is fetched; `say` is told what a run would do.
+    """
+    first = system_of(scenario.cluster).makes[0]
+    if first is not KAFKA:
+        return first
+    if scenario.trial is not None:
+        return SIMULATED
+    try:
+        refuse_what_is_kafkas(scenario)
+    except UsageError:
+        return KAFKA
+    release = scenario.cluster.release
+    if is_here(release):
+        return KAFKA
+    if not fetch:
+        say(f"Kafka {release} is to be fetched first; if it cannot be: --cluster reference")
+        return KAFKA
+    try:
+        # Nothing of a fetch may outlive the harness either.
+        with Warden(run_id="fetch") as warden:
+            fetch_release(release, java=find_java(), warden=warden, progress=say)
+    except UnfetchedError as error:
+        say(f"{error}: the run is on the reference cluster instead, as with --cluster reference")
+        return REFERENCE
+    return KAFKA

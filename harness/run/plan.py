@@ -1,7 +1,9 @@
 """A run before anything of it starts: its scenario as cluster and host will perform it.
 
 All refusals come from here, without a host, a Java or a directory: a run carries out the plan that
-`--dry-run` shows, so that the two cannot differ.
+`--dry-run` shows, so that the two cannot differ. A host has to be possible here. Disks of the nodes
+are their own, or followed if they cannot be; and nodes start with their own clocks and control
+groups where a fault needs these.
 """
 
 import os
@@ -11,10 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from clusters.hosts.cgroups.hierarchy import parents
+from clusters.hosts.clocks.library import clock_library
+from clusters.hosts.disks.image import missing
+from clusters.hosts.power.library import follow_library
 from clusters.kafka_port import of_kafka
+from clusters.port import Disks
 from clusters.systems import KAFKA, system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.placement import refuse_unplaceable, with_disks, with_hardships
+from harness.prepare.inventory_file import load_inventory
 from harness.prepare.reference import (
     fitted_to_reference,
     level_of,
@@ -26,14 +33,17 @@ from harness.prepare.reference import (
 )
 from harness.prepare.releases import refuse_missing_releases
 from harness.scenario.expectation import Expectation, expectation_for
-from harness.scenario.options import RunOptions
+from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, UsageError
+from nemesis.verbs.registry import kinds_taking
+from nemesis.verbs.takes import Takes
 
 __all__ = ["RunPlan", "planned"]
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
+_OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +87,12 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     """
     _refuse_full_disk(options.results)
     _refuse_make(scenario, options)
-    refuse_unplaceable(options)
+    _refuse_unplaceable(options)
     # Before the cluster's class is imported, which says what can be done to it.
     plan = RunPlan(scenario=_fitted(scenario, options, say), options=options)
     refuse_missing_abilities(plan.scenario, plan.there)
-    scenario = with_disks(plan.scenario, options, say)
-    return replace(plan, scenario=with_hardships(scenario, options))
+    scenario = _with_disks(plan.scenario, options, say)
+    return replace(plan, scenario=_with_hardships(scenario, options))
 
 
 def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
@@ -137,3 +147,107 @@ def _refuse_full_disk(results: Path) -> None:
             f"{results}: {free_bytes / 2**20:,.0f} MiB free, a run needs "
             f"{_FREE_BYTES_MIN / 2**20:,.0f}; make room or pass --results DIR on another disk"
         )
+
+
+def _refuse_unplaceable(options: RunOptions) -> None:
+    """Raise UsageError if the run cannot be placed on this host."""
+    if options.cluster.in_virtual_time and options.host is not HostKind.LOCAL:
+        raise UsageError(
+            f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
+        )
+    if options.image is not None and options.host is not HostKind.DOCKER:
+        raise UsageError(f"--image is for containers, and --host {options.host} has none")
+    if options.inventory is not None and options.host is not HostKind.SSH:
+        raise UsageError(f"--inventory is for --host ssh, and this is --host {options.host}")
+    if (why := _why_not(options.host)) is not None:
+        raise UsageError(f"--host {options.host} is not possible here: {why}")
+    if options.host is HostKind.SSH:
+        if options.inventory is None:
+            raise UsageError("--host ssh needs to know the machines: --inventory FILE")
+        load_inventory(options.inventory)
+
+
+def _with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
+    """Return the scenario, its nodes on disks of their own if a step acts on these.
+
+    Where there can be none, and the only fault is a loss of power, what the nodes sync is followed.
+    Raise UsageError if this machine can do neither. Nodes in virtual time always have disks.
+    """
+    if options.cluster.in_virtual_time:
+        return scenario
+    asked = scenario.cluster.disks
+    if not _OF_DISKS & scenario.takes and asked is Disks.SHARED:
+        return scenario
+    disks = asked if asked is not Disks.SHARED else _best(scenario, options)
+    if disks is Disks.IMAGE and (why := _why_no_images(options)):
+        raise UsageError(f"{scenario.name} needs a disk of its own for each node: {why}")
+    if disks is Disks.FOLLOWED:
+        _refuse_unfollowable(scenario)
+        if asked is Disks.SHARED:
+            say(
+                f"no disks of the nodes' own ({_why_no_images(options)}): a library that they "
+                "preload notes what they sync, and what they did not is lost with their power"
+            )
+    return replace(scenario, cluster=replace(scenario.cluster, disks=disks))
+
+
+def _with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
+    """Return the scenario, its nodes with their own clocks and control groups where it needs them.
+
+    Raise UsageError if this machine can have none. Nodes in virtual time have neither.
+    """
+    if options.cluster.in_virtual_time:
+        return scenario
+    cluster = replace(
+        scenario.cluster,
+        own_clocks=scenario.cluster.own_clocks or Takes.CLOCKS in scenario.takes,
+        own_groups=scenario.cluster.own_groups or Takes.GROUPS in scenario.takes,
+    )
+    try:
+        if cluster.own_clocks:
+            clock_library()
+        if cluster.own_groups:
+            parents()
+    except HarnessError as error:
+        raise UsageError(f"{scenario.name} cannot be run on this machine: {error}") from error
+    return replace(scenario, cluster=cluster)
+
+
+def _why_not(host: HostKind) -> str | None:
+    # The modules that each needs are imported when it is asked for.
+    match host:
+        case HostKind.NETNS:
+            from clusters.hosts.namespaces import why_no_namespaces  # noqa: PLC0415
+
+            return why_no_namespaces()
+        case HostKind.DOCKER:
+            from clusters.hosts.docker.host import why_no_containers  # noqa: PLC0415
+
+            return why_no_containers()
+        case _:
+            return None
+
+
+def _best(scenario: Scenario, options: RunOptions) -> Disks:
+    """Return the best kind of disks.
+
+    A real file system decides what is lost, where there can be one.
+    """
+    if _why_no_images(options) is None or Takes.DISK_IMAGES in scenario.takes:
+        return Disks.IMAGE
+    return Disks.FOLLOWED
+
+
+def _why_no_images(options: RunOptions) -> str | None:
+    if options.host is HostKind.SSH:
+        return "they are for nodes on this machine, not for --host ssh"
+    return missing()
+
+
+def _refuse_unfollowable(scenario: Scenario) -> None:
+    if troubles := sorted(kinds_taking(Takes.DISK_IMAGES) & set(scenario.asked_faults)):
+        raise UsageError(f"{scenario.name}: {troubles[0]} needs disks: image, not followed")
+    try:
+        follow_library()
+    except HarnessError as error:
+        raise UsageError(f"{scenario.name} cannot follow what nodes sync: {error}") from error

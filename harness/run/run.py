@@ -29,7 +29,7 @@ from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
 from harness.prepare.reference import rules_of, rules_without
-from harness.prepare.upgrades import wanted_by
+from harness.prepare.releases import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
 from harness.run.outcome import RunOutcome

@@ -12,7 +12,7 @@ from clusters.system import Make
 from clusters.systems import MAKES, SYSTEMS
 from harness.cli.main import main
 from harness.cli.plan import plan_data
-from harness.prepare import default_cluster as default_cluster_module
+from harness.prepare import releases as releases_module
 from harness.run import run as run_module
 from harness.run.plan import planned
 from harness.scenario.laid_over import SYSTEM_KEY
@@ -25,7 +25,7 @@ from history.failure import UsageError
 @pytest.fixture(autouse=True)
 def _all_releases_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """No repository is asked."""
-    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: True)
+    monkeypatch.setattr(releases_module, "is_here", lambda _: True)
     for module in ("kafka", "kafka_zookeeper"):
         monkeypatch.setattr(f"clusters.{module}.releases.is_here", lambda _: True)
 

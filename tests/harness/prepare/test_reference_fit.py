@@ -10,14 +10,14 @@ from clusters.provision.releases import UnfetchedError
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.specs import release_like
 from clusters.systems import KAFKA, REFERENCE
-from harness.prepare import default_cluster as default_cluster_module
-from harness.prepare.default_cluster import default_cluster
+from harness.prepare import releases as releases_module
 from harness.prepare.reference import (
     fitted_to_reference,
     refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     rules_without,
 )
+from harness.prepare.releases import default_cluster
 from harness.progress import Status
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
@@ -98,11 +98,11 @@ def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
 ) -> None:
     said: list[str] = []
     smoke = load_scenario(find_scenario("smoke"), [])
-    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
-    monkeypatch.setattr(default_cluster_module, "fetch_release", lambda *_, **__: None)
+    monkeypatch.setattr(releases_module, "is_here", lambda _: False)
+    monkeypatch.setattr(releases_module, "fetch_release", lambda *_, **__: None)
     assert default_cluster(smoke, said.append) is KAFKA
     assert said == []
-    monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
+    monkeypatch.setattr(releases_module, "fetch_release", _unfetched)
     assert default_cluster(smoke, said.append) is REFERENCE
     (line,) = said
     assert "there is no network: the run is on the reference cluster instead" in line
@@ -113,8 +113,8 @@ def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
 ) -> None:
     said: list[str] = []
     smoke = load_scenario(find_scenario("smoke"), [])
-    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
-    monkeypatch.delattr(default_cluster_module, "fetch_release")
+    monkeypatch.setattr(releases_module, "is_here", lambda _: False)
+    monkeypatch.delattr(releases_module, "fetch_release")
     assert default_cluster(smoke, said.append, fetch=False) is KAFKA
     assert said == ["Kafka 4.3.1 is to be fetched first; if it cannot be: --cluster reference"]
 
@@ -132,7 +132,7 @@ def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
 def test_what_the_reference_cluster_cannot_do_stays_kafkas(
     scenario: str, overrides: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
+    monkeypatch.setattr(releases_module, "fetch_release", _unfetched)
     loaded = load_scenario(find_scenario(scenario), overrides)
     assert default_cluster(loaded, pytest.fail) is KAFKA
 
