@@ -54,6 +54,8 @@ __all__ = ["Transactor", "main", "transact"]
 _GENERATIONS_MAX: Final = 200
 """Logical clients of one process: a fault that ends each at once goes on for half a minute."""
 _GENERATION_GAP_S: Final = 0.5
+_SLOTS: Final = 1 << 14
+"""1 MB a segment: transactions are slow, and logical clients may be many."""
 _INTAKE: Final = "-intake"
 
 Connect = Callable[[dict[str, str]], Transacts]
@@ -180,14 +182,6 @@ def _intake(
     )
     stack.enter_context(closing(intake))
     return intake
-
-
-_SLOTS: Final = 1 << 14
-"""1 MB a segment: transactions are slow, and logical clients may be many."""
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))
 
 
 @dataclass(slots=True)
@@ -367,3 +361,7 @@ class Transactor:
     def _records(self, transaction: _Open) -> dict[str, object]:
         keys = [self._config.common.keys[key] for key in transaction.keys]
         return {"keys": keys, "values": transaction.values}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -23,81 +23,6 @@ _STATES: Final = {int(state): state.name for state in ControlledState}
 _FENCED: Final = frozenset((ControlledState.INITIAL, ControlledState.INACTIVE))
 
 
-def _leader_and_isr_request(request: Any) -> Parts:
-    items = [
-        where | _partition_state(partition) | {"detail": _replicas(partition)}
-        for where, partition in _states(request)
-    ]
-    return _epochs(request), items
-
-
-def _update_metadata_request(request: Any) -> Parts:
-    brokers = [int(one.id) for one in request.live_brokers]
-    columns = _epochs(request) | {"detail": f"live brokers {brokers}"}
-    return columns, [where | _partition_state(partition) for where, partition in _states(request)]
-
-
-def _stop_replica_request(request: Any) -> Parts:
-    every = getattr(request, "delete_partitions", False)
-    if hasattr(request, "topic_states"):
-        items = [
-            where | {"leader_epoch": one.leader_epoch, "delete": one.delete_partition}
-            for where, one in partition_items(request.topic_states, field="partition_states")
-        ]
-    elif hasattr(request, "topics"):
-        found = partition_items(request.topics, field="partition_indexes")
-        items = [where | {"delete": every} for where, _ in found]
-    else:
-        found = _flat(request.ungrouped_partitions)
-        items = [where | {"delete": every} for where, _ in found]
-    return _epochs(request), items
-
-
-def _partition_errors(response: Any) -> Parts:
-    if hasattr(response, "topics"):
-        found = partition_items(response.topics, field="partition_errors")
-    else:
-        found = _flat(response.partition_errors)
-    return failed(response), [where | failed(one) for where, one in found]
-
-
-def _shutdown_request(request: Any) -> Parts:
-    columns = {"broker_id": request.broker_id}
-    return columns | {"broker_epoch": getattr(request, "broker_epoch", -1)}, ()
-
-
-def _shutdown_response(response: Any) -> Parts:
-    return failed(response), [where for where, _ in _flat(response.remaining_partitions)]
-
-
-def _metadata_heartbeat_request(request: Any) -> Parts:
-    return {**_sender(request), **_state(request.target_state)}, ()
-
-
-def _metadata_heartbeat_response(response: Any) -> Parts:
-    error = _failed_with(response.error_code, response.error_string)
-    return {**_state(response.current_state), **error}, ()
-
-
-def _isr_change_request(request: Any) -> Parts:
-    items = [
-        {
-            **where,
-            "leader_epoch": partition.leader_epoch,
-            "isr": list(partition.isr_nodes),
-            **_incarnations(partition),
-        }
-        for where, partition in partition_items(request.topics)
-    ]
-    return _sender(request), items
-
-
-def _isr_change_response(response: Any) -> Parts:
-    """The partitions stand in the request alone, in the same order."""
-    items = [_failed_with(one.error_code, one.error_message) for one in response.results]
-    return _failed_with(response.top_level_error_code, response.top_level_error_message), items
-
-
 def _alter_partition_request(request: Any) -> Parts:
     columns = {"broker_id": request.broker_id, "broker_epoch": request.broker_epoch}
     items = [
@@ -231,6 +156,81 @@ def _features(features: Any) -> str:
     return ", ".join(
         f"{one.name} {one.min_supported_version}-{one.max_supported_version}" for one in features
     )
+
+
+def _leader_and_isr_request(request: Any) -> Parts:
+    items = [
+        where | _partition_state(partition) | {"detail": _replicas(partition)}
+        for where, partition in _states(request)
+    ]
+    return _epochs(request), items
+
+
+def _update_metadata_request(request: Any) -> Parts:
+    brokers = [int(one.id) for one in request.live_brokers]
+    columns = _epochs(request) | {"detail": f"live brokers {brokers}"}
+    return columns, [where | _partition_state(partition) for where, partition in _states(request)]
+
+
+def _stop_replica_request(request: Any) -> Parts:
+    every = getattr(request, "delete_partitions", False)
+    if hasattr(request, "topic_states"):
+        items = [
+            where | {"leader_epoch": one.leader_epoch, "delete": one.delete_partition}
+            for where, one in partition_items(request.topic_states, field="partition_states")
+        ]
+    elif hasattr(request, "topics"):
+        found = partition_items(request.topics, field="partition_indexes")
+        items = [where | {"delete": every} for where, _ in found]
+    else:
+        found = _flat(request.ungrouped_partitions)
+        items = [where | {"delete": every} for where, _ in found]
+    return _epochs(request), items
+
+
+def _partition_errors(response: Any) -> Parts:
+    if hasattr(response, "topics"):
+        found = partition_items(response.topics, field="partition_errors")
+    else:
+        found = _flat(response.partition_errors)
+    return failed(response), [where | failed(one) for where, one in found]
+
+
+def _shutdown_request(request: Any) -> Parts:
+    columns = {"broker_id": request.broker_id}
+    return columns | {"broker_epoch": getattr(request, "broker_epoch", -1)}, ()
+
+
+def _shutdown_response(response: Any) -> Parts:
+    return failed(response), [where for where, _ in _flat(response.remaining_partitions)]
+
+
+def _metadata_heartbeat_request(request: Any) -> Parts:
+    return {**_sender(request), **_state(request.target_state)}, ()
+
+
+def _metadata_heartbeat_response(response: Any) -> Parts:
+    error = _failed_with(response.error_code, response.error_string)
+    return {**_state(response.current_state), **error}, ()
+
+
+def _isr_change_request(request: Any) -> Parts:
+    items = [
+        {
+            **where,
+            "leader_epoch": partition.leader_epoch,
+            "isr": list(partition.isr_nodes),
+            **_incarnations(partition),
+        }
+        for where, partition in partition_items(request.topics)
+    ]
+    return _sender(request), items
+
+
+def _isr_change_response(response: Any) -> Parts:
+    """The partitions stand in the request alone, in the same order."""
+    items = [_failed_with(one.error_code, one.error_message) for one in response.results]
+    return _failed_with(response.top_level_error_code, response.top_level_error_message), items
 
 
 def _sender(request: Any) -> dict[str, Any]:
