@@ -9,8 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from clusters.hosts.disks.image import ImageDisk, missing
-from clusters.hosts.disks.tearing import tear
+from clusters.hosts.disks.image import ImageDisk, missing, tear
 from clusters.hosts.disks.troubles import TroubledDisk
 from clusters.hosts.place import DATA, Host
 from clusters.hosts.power.follower import DirectoryFollower

@@ -26,10 +26,9 @@ from clusters.port import role_name
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH
-from nemesis.wire.decoding.fetch_bytes import said_by
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side
 from nemesis.wire.exchanges import Exchanges
-from nemesis.wire.fetches import Fetches
+from nemesis.wire.fetches import Fetches, said_by
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import (
     BYTES,

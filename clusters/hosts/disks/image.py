@@ -4,28 +4,36 @@ That makes a power cut exact: what a process wrote lies in the page cache of *th
 shutting it down drops precisely that. The file system's own journal then decides what the next
 mount finds. (Why not cut files at Kafka's recovery point, or shadow them: decision 18.)
 
+The kernel writes back in any order and at any time, so a power cut may leave a log that ends in
+the middle of a batch. Before one, a drawn part of a drawn file is written by the kernel's own means
+(`sync_file_range`), and nothing that it could not have written on its own: the result is legal. The
+parts are whole pages, or what the file system keeps together.
+
 The loop device is marked to go with the last mount, so a mount is all that there is to undo. The
 image stays where it is: `mount -o loop,ro disk.img DIR` shows it later.
 """
 
 import os
+import random
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.disks.calls import shut_down, sync_all
+from clusters.hosts.disks.calls import shut_down, sync_all, sync_head
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.tools import tool, tool_missing
 from clusters.hosts.undo import Unmount
 from history.failure import HarnessError
 
-__all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing", "why_no_disks"]
+__all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing", "tear", "why_no_disks"]
 
 SIZE_BYTES: Final = 4 << 30
 """The size of an image: more than a run writes. It is sparse, and takes what is written to it."""
 _OPTIONS: Final = "noatime,errors=remount-ro"
 """An error of the file system makes it read-only, which is how disks become that."""
 _TRIAL_BYTES: Final = 16 << 20
+_WITNESS: Final = "written-back"
+_TORN_MAX: Final = 3
 
 
 class ImageDisk:
@@ -125,3 +133,31 @@ def _attached(image: Path) -> str:
         return tool("losetup", "--find", "--show", "--direct-io=on", str(image)).strip()
     except HarnessError:
         return tool("losetup", "--find", "--show", str(image)).strip()
+
+
+def tear(mount_point: Path, *, seed: str) -> str:
+    """Write a part of up to three logs, each drawn from the seed; which, in words.
+
+    The process that writes them must be stopped. Raises OSError as the kernel does.
+    """
+    draw = random.Random(seed)  # noqa: S311 -- a choice, no secret
+    logs = sorted(
+        path for path in mount_point.rglob("*.log") if path.is_file() and path.stat().st_size
+    )
+    chosen = draw.sample(logs, min(len(logs), draw.randint(1, _TORN_MAX)))
+    parts = [(path, draw.randint(1, path.stat().st_size)) for path in chosen]
+    for path, size_bytes in parts:
+        sync_head(path, size_bytes)
+    _commit(mount_point)
+    names = (f"{size_bytes} bytes of {path.relative_to(mount_point)}" for path, size_bytes in parts)
+    return f"written back before: {', '.join(names) or 'nothing'}"
+
+
+def _commit(mount_point: Path) -> None:
+    """Have the file system's journal written: sizes and names as they are, data left alone."""
+    descriptor = os.open(mount_point / _WITNESS, os.O_CREAT | os.O_WRONLY, 0o600)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    (mount_point / _WITNESS).unlink()

@@ -16,9 +16,8 @@ from wire_doubles import BROKER, Notes
 from clusters.port import NodeName
 from clusters.protocol.framing import request_frame
 from nemesis.wire.apis import FETCH
-from nemesis.wire.decoding.fetch_bytes import said_by
 from nemesis.wire.effects import Effect, Send, Side
-from nemesis.wire.fetches import Fetches
+from nemesis.wire.fetches import Fetches, said_by
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.frames import Header, read_request_header
 from nemesis.wire.pipe import Waiting

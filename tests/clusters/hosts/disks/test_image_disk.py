@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.disks.image import ImageDisk, missing
-from clusters.hosts.disks.tearing import tear
+from clusters.hosts.disks.image import ImageDisk, missing, tear
 from clusters.hosts.disks.troubles import TroubledDisk
 from clusters.hosts.ledger import Ledger
 from clusters.port import DiskTrouble
