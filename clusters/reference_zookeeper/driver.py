@@ -1,21 +1,97 @@
-"""Prepares and builds reference clusters of the ZooKeeper generation."""
+"""Reference clusters of the ZooKeeper generation, as processes: an ensemble, and our brokers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
+from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import refuse_reserved
+from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, refuse_reserved
+from clusters.kafka.software import KafkaFiles
+from clusters.kafka_port import Role
+from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
+from clusters.port import NodeName
+from clusters.processes.node import ProcessNode, Software
 from clusters.reference.driver import portable_nodes
-from clusters.reference_zookeeper.cluster import ReferenceZooKeeperCluster
+from clusters.reference_zookeeper.configuration import properties
 from clusters.reference_zookeeper.prepared import ReferenceZooKeeperPrepared
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER as ENSEMBLES
 from history.clock import Clock
 
-__all__ = ["DRIVER", "ReferenceZooKeeperDriver"]
+__all__ = ["DRIVER", "ReferenceZooKeeperCluster", "ReferenceZooKeeperDriver"]
+
+
+class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
+    """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
+
+    `rules_off`: the rules that its brokers do not keep.
+    """
+
+    _spec: ReferenceZooKeeperSpec
+
+    def __init__(
+        self,
+        spec: ReferenceZooKeeperSpec,
+        *,
+        prepared: ReferenceZooKeeperPrepared,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        rules_off: Sequence[str] = (),
+        port_base: int | None = None,
+        route: Route = direct,
+    ) -> None:
+        self._prepared = prepared
+        self._rules_off = tuple(rules_off)
+        super().__init__(
+            spec,
+            prepared=prepared.ensemble,
+            version=prepared.version,
+            host=host,
+            directory=directory,
+            clock=clock,
+            port_base=port_base,
+            route=route,
+        )
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions under test."""
+        zookeeper, java = self._prepared.ensemble.release, self._prepared.java
+        found = {
+            "cluster": "reference-zookeeper",
+            "inter_broker_protocol": self._spec.protocol_level,
+            "zookeeper": zookeeper.version,
+            "zookeeper_jars_sha256": zookeeper.digest,
+            "java": java.version,
+            "java_build": java.build,
+            "java_source": java.source,
+        }
+        return found | ({"rules_off": ", ".join(self._rules_off)} if self._rules_off else {})
+
+    def _await_role(self, role: str, members: Sequence[NodeName]) -> None:
+        """A broker waits for its servers on its own: it starts while they do."""
+        if role == Role.BROKER:
+            super()._await_role(Role.ZOOKEEPER, self._names(Role.ZOOKEEPER))
+            super()._await_role(role, members)
+
+    def _equip(self, nodes: tuple[KafkaNode, ...]) -> Mapping[NodeName, Software]:
+        software = _BrokerSoftware(program=self._prepared.command)
+        return {node.name: software for node in nodes}
+
+    def _properties(self, node: ProcessNode, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:  # noqa: ARG002 -- brokers find each other by their znodes
+        return properties(
+            self._spec,
+            self._listed[node.name],
+            servers=self._ensemble.servers.values(),
+            data=node.data,
+            hosts=node.place.directory / HOSTS,
+            rules_off=self._rules_off,
+            route=self._route,
+        )
 
 
 class ReferenceZooKeeperDriver:
@@ -61,3 +137,29 @@ class ReferenceZooKeeperDriver:
 
 
 DRIVER: Final = ReferenceZooKeeperDriver()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BrokerSoftware(KafkaFiles):
+    """`clusters.processes.node.Software` of one broker."""
+
+    program: Sequence[str]
+    """The command of a broker, but for its arguments."""
+
+    first_directory_id = None
+
+    def command(self, directory: Path) -> list[str]:
+        """The interpreter's command line; its properties name the hosts file."""
+        return [*self.program, "--config", str(directory / PROPERTIES)]
+
+    def format(self, data: Path, *, directory_id: str | None) -> None:  # noqa: ARG002 -- the port's
+        """Make an empty directory; the broker notes there which id it has."""
+        data.mkdir(parents=True)
+
+    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
+        """Return None: this generation formats nothing."""
+        return None
+
+    def directory_id(self, data: Path) -> str | None:  # noqa: ARG002 -- the port's
+        """Return None: a directory has no id of its own."""
+        return None

@@ -13,8 +13,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import Administers, BrokerCluster, Registers, TopicSpec
 from clusters.port import NodeName
-from clusters.reference_zookeeper.cluster import ReferenceZooKeeperCluster
-from clusters.reference_zookeeper.driver import DRIVER
+from clusters.reference_zookeeper.driver import DRIVER, ReferenceZooKeeperCluster
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 from history.clock import Clock
