@@ -22,7 +22,7 @@ __all__ = [
     "Arrival",
     "ColumnPlaces",
     "Event",
-    "Layout",
+    "SceneLayout",
     "SceneRow",
     "layout_of",
 ]
@@ -89,7 +89,7 @@ class ColumnPlaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class SceneLayout:
     """The picture's measures."""
 
     columns: ColumnPlaces
@@ -116,14 +116,14 @@ class Layout:
         return above.y + share * (below.y - above.y)
 
 
-def layout_of(scene: SequenceScene) -> Layout:
+def layout_of(scene: SequenceScene) -> SceneLayout:
     """Return the layout of the scene, every event on a row."""
     columns = _columns(scene)
     rows = _Rows()
     for event in sorted(_events(scene), key=_order):
         rows.add(event)
     placed = rows.done()
-    return Layout(
+    return SceneLayout(
         columns=columns, rows=placed, names_at=tuple(rows.names_at), height=rows.y + 2 * HEAD
     )
 

@@ -27,7 +27,7 @@ from report.sequence_layout import (
     TIME_RIGHT,
     Arrival,
     Event,
-    Layout,
+    SceneLayout,
     SceneRow,
     layout_of,
 )
@@ -56,12 +56,12 @@ _BEYOND: Final = 24.0
 class _ArrowPainter:
     """Draws the arrows of one picture."""
 
-    layout: Layout
+    layout: SceneLayout
     posts: Mapping[int, float]
     """The x at which each waiting frame is drawn, by its number."""
 
     @staticmethod
-    def of(arrows: Sequence[Arrow], layout: Layout) -> "_ArrowPainter":
+    def of(arrows: Sequence[Arrow], layout: SceneLayout) -> "_ArrowPainter":
         """Return a painter, its posts beside one another where several frames wait for one node."""
         lines = layout.columns.lines
         posts: dict[int, float] = {}
@@ -200,7 +200,7 @@ def draw_scene(
     ).format(w=layout.columns.width, h=layout.height, parts=Markup("\n").join(parts))
 
 
-def _event(event: Event, y: float, layout: Layout, painter: _ArrowPainter) -> Markup:
+def _event(event: Event, y: float, layout: SceneLayout, painter: _ArrowPainter) -> Markup:
     match event:
         case Arrow():
             return painter.sent(event, y)
@@ -212,7 +212,7 @@ def _event(event: Event, y: float, layout: Layout, painter: _ArrowPainter) -> Ma
             return _step(event, y, layout)
 
 
-def _names(layout: Layout) -> Iterator[Markup]:
+def _names(layout: SceneLayout) -> Iterator[Markup]:
     for y in (HEAD - 22, *layout.names_at, layout.height - 22):
         for node, x in layout.columns.lines.items():
             width = len(node) * 7.0 + 18
@@ -227,14 +227,14 @@ def _names(layout: Layout) -> Iterator[Markup]:
             )
 
 
-def _lines(layout: Layout) -> Iterator[Markup]:
+def _lines(layout: SceneLayout) -> Iterator[Markup]:
     for x in layout.columns.lines.values():
         yield line("life", x1=x, y1=HEAD - 11, x2=x, y2=layout.height - 33)
 
 
 def _bars(
     scene: SequenceScene,
-    layout: Layout,
+    layout: SceneLayout,
     fault_colours: Mapping[str, str],
     looks: Mapping[str, FaultLook],
 ) -> Iterator[Markup]:
@@ -246,7 +246,7 @@ def _bars(
             yield _bar(lane, layout, word, end_ns=scene.window.to_ns, tone=tone)
 
 
-def _bar(lane: FaultLane, layout: Layout, word: str, *, end_ns: int, tone: str) -> Markup:
+def _bar(lane: FaultLane, layout: SceneLayout, word: str, *, end_ns: int, tone: str) -> Markup:
     """Draw a fault on its node's line, from its effect to its heal; overlapping ones abreast."""
     span = lane.span
     top = layout.y(span.begin_ns if span.effect_ns is None else span.effect_ns)
@@ -283,7 +283,7 @@ def _clock(row: SceneRow) -> Iterator[Markup]:
         yield text("pause", words, x=TIME_RIGHT, y=row.pause_y + 4, anchor="end")
 
 
-def _note(note: DecisionNote, y: float, layout: Layout) -> Markup:
+def _note(note: DecisionNote, y: float, layout: SceneLayout) -> Markup:
     lines, left = layout.columns.lines, layout.columns.notes
     x = lines.get(note.by or "", next(iter(lines.values()), left + NOTES_WIDTH))
     words = shortened(note.text, length_max=int(NOTES_WIDTH / CHARACTER))
@@ -304,7 +304,7 @@ def _note(note: DecisionNote, y: float, layout: Layout) -> Markup:
     )
 
 
-def _step(step: PerformedStep, y: float, layout: Layout) -> Markup:
+def _step(step: PerformedStep, y: float, layout: SceneLayout) -> Markup:
     x = layout.columns.steps
     words = shortened(step.text, length_max=int((layout.columns.width - x - 12) / BOLD_CHARACTER))
     body = Markup('<path class="tick" d="M{x:.1f} {y:.1f}l7 -4v8z"/>').format(x=x, y=y)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.linearizability.slabs import Part
+from checkers.linearizability.slabs import KeyRowGroup
 from checkers.runner.tables import SealedFile, opened, stretches_of
 from history.failure import HarnessError
 
@@ -27,7 +27,7 @@ class KeyGroups:
 
     key: str | None
     """None: several."""
-    parts: tuple[Part, ...]
+    parts: tuple[KeyRowGroup, ...]
 
     @property
     def row_count(self) -> int:
@@ -109,10 +109,10 @@ class _Group:
         first, last = self.bounds("key")
         return first if first == last else None
 
-    def part(self) -> Part:
+    def part(self) -> KeyRowGroup:
         versions = [one for name in ("expected", "version") for one in self.bounds(name)]
         known = [one for one in versions if one is not None]
-        return Part(
+        return KeyRowGroup(
             group=self.number,
             row_count=self.parquet.metadata.row_group(self.number).num_rows,
             low=min(known, default=_WIDEST),

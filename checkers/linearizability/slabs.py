@@ -16,7 +16,7 @@ import numpy as np
 
 from checkers.linearizability.versioned import extent
 
-__all__ = ["SLAB_ROWS", "SLAB_VERSIONS", "Part", "SlabCut", "cuts", "end_of"]
+__all__ = ["SLAB_ROWS", "SLAB_VERSIONS", "KeyRowGroup", "SlabCut", "cuts", "end_of"]
 
 SLAB_ROWS: Final = 1 << 22
 """Operations of a slab, about: what one task works on."""
@@ -25,7 +25,7 @@ SLAB_VERSIONS: Final = 1 << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class KeyRowGroup:
     """A row group with rows of one key only."""
 
     group: int
@@ -51,14 +51,14 @@ class SlabCut:
     """Row groups to read, those included."""
 
 
-def end_of(parts: Sequence[Part]) -> int:
+def end_of(parts: Sequence[KeyRowGroup]) -> int:
     """Return the `versioned.extent` of a key."""
     highest = max((part.high for part in parts), default=0)
     return extent(highest, sum(part.row_count for part in parts))
 
 
 def cuts(
-    parts: Sequence[Part], *, rows: int = SLAB_ROWS, versions: int = SLAB_VERSIONS
+    parts: Sequence[KeyRowGroup], *, rows: int = SLAB_ROWS, versions: int = SLAB_VERSIONS
 ) -> tuple[SlabCut, ...]:
     """Return the slabs of a key, by version: all versions that can matter, each in one slab."""
     limit = sum(part.row_count for part in parts)
@@ -83,7 +83,7 @@ def cuts(
     )
 
 
-def _bounds(parts: Sequence[Part], *, rows: int, versions: int) -> list[int]:
+def _bounds(parts: Sequence[KeyRowGroup], *, rows: int, versions: int) -> list[int]:
     end = end_of(parts)
     # A row group whose operations are about no version says nothing of where to cut.
     high = np.minimum([max(part.low, part.high) for part in parts], end - 1)

@@ -18,7 +18,7 @@ from clusters.protocol.compression import Compression, compression_of
 
 __all__ = [
     "HEADER_BYTES",
-    "Batch",
+    "BatchHeader",
     "BatchScan",
     "Stop",
     "batch_at",
@@ -41,7 +41,7 @@ _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 
 
-class Batch(NamedTuple):
+class BatchHeader(NamedTuple):
     """The header of a batch, and where it begins in the bytes that were scanned.
 
     A named tuple, since a log of single records has one for each of them: made in a fifth of the
@@ -114,19 +114,19 @@ class Stop:
 class BatchScan:
     """The batches that were found, in their order."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[BatchHeader, ...]
     end: int
     """The position at which the last of them ends."""
     stop: Stop | None
     """None: they filled all bytes."""
 
 
-def batch_at(data: bytes | memoryview, position: int) -> Batch | Stop:
+def batch_at(data: bytes | memoryview, position: int) -> BatchHeader | Stop:
     """The header at this position; of the batch's records nothing is looked at."""
     if len(data) - position < HEADER_BYTES:
         missing = HEADER_BYTES - (len(data) - position)
         return Stop(reason="ends within the header of a batch", torn=True, missing_bytes=missing)
-    batch = Batch._make((*_HEADER.unpack_from(data, position), position))
+    batch = BatchHeader._make((*_HEADER.unpack_from(data, position), position))
     # Magic comes first: it has its place also in formats 0 and 1, the other fields have not.
     if batch.magic != _MAGIC:
         return Stop(reason=f"a batch of format {batch.magic}, expected {_MAGIC}", torn=False)
@@ -145,7 +145,7 @@ def scan_batches(data: bytes) -> BatchScan:
     """Scan all whole batches from the first byte on, each with its checksum verified."""
     view = memoryview(data)
     size = len(data)
-    batches: list[Batch] = []
+    batches: list[BatchHeader] = []
     position = 0
     stop: Stop | None = None
     while position < size:
@@ -158,7 +158,7 @@ def scan_batches(data: bytes) -> BatchScan:
     return BatchScan(batches=tuple(batches), end=position, stop=stop)
 
 
-def encoded_batch_header(batch: Batch, body: bytes) -> bytes:
+def encoded_batch_header(batch: BatchHeader, body: bytes) -> bytes:
     """The header as it lies before `body`, its length and checksum set to fit; position unused."""
     length = HEADER_BYTES - _LOG_OVERHEAD_BYTES + len(body)
     fields = batch._replace(length=length, crc=0, magic=_MAGIC)[:-1]
@@ -166,7 +166,7 @@ def encoded_batch_header(batch: Batch, body: bytes) -> bytes:
     return _HEADER.pack(*fields[:4], crc32c(checked), *fields[5:])
 
 
-def _whole_batch_at(view: memoryview, position: int) -> Batch | Stop:
+def _whole_batch_at(view: memoryview, position: int) -> BatchHeader | Stop:
     batch = batch_at(view, position)
     if isinstance(batch, Stop):
         return batch

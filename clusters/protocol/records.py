@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from clusters.protocol.compression import RecordError
 from clusters.protocol.decompression import decompressed
-from clusters.protocol.record_batches import HEADER_BYTES, Batch
+from clusters.protocol.record_batches import HEADER_BYTES, BatchHeader
 from clusters.protocol.record_encoding import Header, encoded_record
 from clusters.protocol.varints import CONTINUED, VarintError, read_signed
 
@@ -35,7 +35,7 @@ _BYTES_MAX: Final = 10
 class Records:
     """The records of some batches, in their order; arrays have one element a record."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[BatchHeader, ...]
     """The batches that could be read, up to the first that could not."""
     batch_index: NDArray[np.int64]
     """Into `batches`."""
@@ -87,7 +87,9 @@ class Records:
             raise RecordError(f"headers at offset {self.offsets[index]}: {error}") from error
 
 
-def _of(batches: Sequence[Batch], column: str, batch_index: NDArray[np.int64]) -> NDArray[np.int64]:
+def _of(
+    batches: Sequence[BatchHeader], column: str, batch_index: NDArray[np.int64]
+) -> NDArray[np.int64]:
     return np.array([getattr(batch, column) for batch in batches], np.int64)[batch_index]
 
 
@@ -113,7 +115,7 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 _COLUMNS: Final = tuple(one.name for one in fields(Records) if one.type == NDArray[np.int64])
 
 
-def records_of(data: bytes, batches: Sequence[Batch]) -> Records:
+def records_of(data: bytes, batches: Sequence[BatchHeader]) -> Records:
     """The records of batches that a scan found in `data`.
 
     A batch whose records are not what its header says ends it: `damage` names it.
@@ -128,7 +130,7 @@ def records_of(data: bytes, batches: Sequence[Batch]) -> Records:
             readable = readable[: error.index]
 
 
-def _records(data: bytes, batches: tuple[Batch, ...], *, damage: str | None) -> Records:
+def _records(data: bytes, batches: tuple[BatchHeader, ...], *, damage: str | None) -> Records:
     payloads = [_payload(data, batch, index) for index, batch in enumerate(batches)]
     joined = b"".join(payloads)
     begins, ends = _record_borders(
@@ -151,7 +153,7 @@ def _records(data: bytes, batches: tuple[Batch, ...], *, damage: str | None) -> 
     )
 
 
-def _payload(data: bytes, batch: Batch, index: int) -> bytes:
+def _payload(data: bytes, batch: BatchHeader, index: int) -> bytes:
     body = data[batch.position + HEADER_BYTES : batch.position + batch.size_bytes]
     if not batch.compressed:
         return body
@@ -162,7 +164,7 @@ def _payload(data: bytes, batch: Batch, index: int) -> bytes:
 
 
 def _timestamps(
-    batches: Sequence[Batch], batch_index: NDArray[np.int64], deltas: NDArray[np.int64]
+    batches: Sequence[BatchHeader], batch_index: NDArray[np.int64], deltas: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the records' creation times or, where the topic says so, the batches' append times."""
     created = _of(batches, "base_timestamp_ms", batch_index) + deltas

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.kafka_port import FlippedPart
-from clusters.protocol.record_batches import Batch, scan_batches
+from clusters.protocol.record_batches import BatchHeader, scan_batches
 from clusters.witness.checkpoints import read_offsets
 from clusters.witness.segments import segments_of
 from history.failure import HarnessError
@@ -88,7 +88,7 @@ def _batches_of(log: Path, *, beyond: int) -> list[_Spot]:
     ]
 
 
-def _spot(path: Path, batch: Batch, *, recovered: bool) -> _Spot:
+def _spot(path: Path, batch: BatchHeader, *, recovered: bool) -> _Spot:
     where = ", beyond the recovery point" if recovered else ""
     return _Spot(
         file=path,

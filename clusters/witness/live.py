@@ -11,7 +11,7 @@ from typing import Final
 
 from clusters.port import NodeName
 from clusters.protocol.metadata_records import Definitions
-from clusters.protocol.record_batches import HEADER_BYTES, Batch, batch_at
+from clusters.protocol.record_batches import HEADER_BYTES, BatchHeader, batch_at
 from clusters.witness.metadata_log import read_metadata_log
 from clusters.witness.segments import LogSegment, segments_of
 
@@ -64,7 +64,7 @@ def _end_from(descriptor: int, position: int, *, size: int, base_offset: int) ->
     end: int | None = None
     while position < size:
         batch = batch_at(os.pread(descriptor, HEADER_BYTES, position), 0)
-        if not isinstance(batch, Batch) or position + batch.size_bytes > size:
+        if not isinstance(batch, BatchHeader) or position + batch.size_bytes > size:
             break
         if batch.base_offset < (base_offset if end is None else end):
             return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from clusters.protocol.record_batches import Batch, BatchScan, scan_batches
+from clusters.protocol.record_batches import BatchHeader, BatchScan, scan_batches
 from clusters.protocol.records import Records, records_of
 
 __all__ = ["BatchRun", "LogSegment", "read_batches_file", "read_log", "segments_of"]
@@ -37,7 +37,7 @@ class BatchRun:
     """The reason, with the file's name, why nothing follows it before the end of its file."""
 
     @property
-    def batches(self) -> tuple[Batch, ...]:
+    def batches(self) -> tuple[BatchHeader, ...]:
         """The batches whose records could be read."""
         return self.records.batches
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, assert_never
 from nemesis.wire.answers import error_response, lowered
 from nemesis.wire.effects import Errand, Wake
 from nemesis.wire.frame import Frame
-from nemesis.wire.pipe import Pipe, Waiting
+from nemesis.wire.pipe import HeldFrame, Pipe
 from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import (
     Answer,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["act_on"]
 
 
-def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting]) -> None:
+def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
     """Do what the rule says to a frame that has just come."""
     rule = entry.rule.name
     match entry.rule.action:
@@ -40,7 +40,7 @@ def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting
         case Stall():
             number = session.pass_on(pipe, frame, FrameFate.FORWARDED, rule=rule)
             session.wait(
-                Waiting(
+                HeldFrame(
                     session=session,
                     pipe=pipe,
                     entry=entry,
@@ -75,7 +75,7 @@ def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting
             assert_never(action)
 
 
-def _hold(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting]) -> None:
+def _hold(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
     """Hold a frame; one of a session of ZooKeeper's only as long as the session does without pings.
 
     A rule that stops all messages, or the pings themselves, is meant to end the session.
@@ -93,13 +93,13 @@ def _wait(
     session: "Session",
     pipe: Pipe,
     frame: Frame,
-    entry: LaidRule[Waiting],
+    entry: LaidRule[HeldFrame],
     *,
     now: FrameFate,
     later: FrameFate,
     due_ns: int | None = None,
-) -> Waiting:
-    waiting = Waiting(
+) -> HeldFrame:
+    waiting = HeldFrame(
         session=session,
         pipe=pipe,
         entry=entry,
@@ -113,7 +113,7 @@ def _wait(
 
 
 def _delay(
-    session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting], *, delay_ms: float
+    session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame], *, delay_ms: float
 ) -> None:
     """Delay a frame from its arrival on, so that frames that came together are late together."""
     late, due_ns = FrameFate.DELAYED, frame.time_ns + round(delay_ms * 1e6)
@@ -124,7 +124,7 @@ def _wait_until(
     session: "Session",
     pipe: Pipe,
     frame: Frame,
-    entry: LaidRule[Waiting],
+    entry: LaidRule[HeldFrame],
     *,
     now: FrameFate,
     later: FrameFate,
@@ -137,7 +137,7 @@ def _wait_until(
     session.common.act(session, Wake(due_ns))
 
 
-def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[Waiting]) -> None:
+def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
     link = (session.link.source, session.link.target)
     overtaken = entry.overtaken.pop(link, None)
     if overtaken is None:

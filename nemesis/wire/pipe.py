@@ -14,7 +14,7 @@ from nemesis.wire.tape import FrameFate
 if TYPE_CHECKING:
     from nemesis.wire.sessions import Session
 
-__all__ = ["RECEIVER", "SENDER", "Pipe", "Waiting"]
+__all__ = ["RECEIVER", "SENDER", "HeldFrame", "Pipe"]
 
 SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
@@ -24,12 +24,12 @@ _CARRIED_BYTES_MAX: Final = 4 << 20
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Waiting:
+class HeldFrame:
     """A frame at which its direction stands still, until its rule lets go of it."""
 
     session: "Session"
     pipe: "Pipe"
-    entry: "LaidRule[Waiting]"
+    entry: "LaidRule[HeldFrame]"
     frame: Frame
     number: int
     """Its number on the tape."""
@@ -51,10 +51,10 @@ class Pipe:
     """The side to which its bytes go."""
     _carry: deque[tuple[int, bytes]] = field(default_factory=deque)
     _carry_bytes: int = 0
-    waiting: Waiting | None = None
+    waiting: HeldFrame | None = None
     blocked: bool = False
     """Its flow is blocked: nothing goes through."""
-    late: list[Waiting] = field(default_factory=list)
+    late: list[HeldFrame] = field(default_factory=list)
     """Frames that were released while it was blocked: they arrive when it heals."""
     ended: bool = False
     """Its sender will send no more."""

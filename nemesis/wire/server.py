@@ -20,7 +20,7 @@ from nemesis.wire.connection import ProxyConnection
 from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Wake
 from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import Waiting
+from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import LaidRule, Rulebook
 from nemesis.wire.rules import Flow, Link, Rule
 from nemesis.wire.sessions import Common, Session
@@ -55,7 +55,7 @@ class Proxy:
         self._blocked: set[Flow] = set()
         self._broken: deque[str] = deque(maxlen=_NOTES_MAX)
         self._broken_count = 0
-        self._book: Rulebook[Waiting] = Rulebook()
+        self._book: Rulebook[HeldFrame] = Rulebook()
         self._names = TopicNames()
         self._common = Common(
             book=self._book,
@@ -273,7 +273,7 @@ class Proxy:
             self.touch(session)
             self._settle()
 
-    def _removed(self, name: str) -> LaidRule[Waiting]:
+    def _removed(self, name: str) -> LaidRule[HeldFrame]:
         entry = self._book.remove(name)
         if entry is None:
             raise HarnessError(f"no rule named {name} is laid")

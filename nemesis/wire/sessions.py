@@ -36,7 +36,7 @@ from nemesis.wire.frames import (
     Unread,
     Walker,
 )
-from nemesis.wire.pipe import SENDER, Pipe, Waiting
+from nemesis.wire.pipe import SENDER, HeldFrame, Pipe
 from nemesis.wire.readers import reader_of
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Direction, Link
@@ -49,7 +49,7 @@ __all__ = ["Common", "Session"]
 class Common:
     """The parts that all sessions of a proxy share."""
 
-    book: Rulebook[Waiting]
+    book: Rulebook[HeldFrame]
     tape: Tape
     names: TopicNames
     act: Callable[["Session", Effect], None]
@@ -158,7 +158,7 @@ class Session:
             if waiting is not None and waiting.due_ns is not None and waiting.due_ns <= now_ns:
                 waiting.entry.let_go(waiting, delivered=self.deliver(waiting, now_ns))
 
-    def deliver(self, waiting: Waiting, now_ns: int) -> bool:
+    def deliver(self, waiting: HeldFrame, now_ns: int) -> bool:
         """Pass on what waits, and go on behind it; return False if its receiver is gone."""
         self.now_ns = now_ns
         assert waiting.pipe.waiting is waiting
@@ -168,7 +168,7 @@ class Session:
         self._advance(waiting.pipe)
         return delivered
 
-    def discard(self, waiting: Waiting) -> None:
+    def discard(self, waiting: HeldFrame) -> None:
         """Throw away what waits, and cut the connection."""
         waiting.pipe.waiting = None
         if not waiting.passed:
@@ -202,7 +202,7 @@ class Session:
         self._send(pipe, frame.data if data is None else data)
         return number
 
-    def wait(self, waiting: Waiting) -> None:
+    def wait(self, waiting: HeldFrame) -> None:
         """Have the frame's direction stand still from here on."""
         waiting.pipe.waiting = waiting
         waiting.entry.keep(waiting)
@@ -345,7 +345,7 @@ class Session:
             self.pass_on(pipe, made[0], FrameFate.ANSWERED, rule=made[1])
         pipe.walker.attentive = self._exchanges.made
 
-    def _deliver_frame(self, waiting: Waiting) -> bool:
+    def _deliver_frame(self, waiting: HeldFrame) -> bool:
         pipe, tape = waiting.pipe, self.common.tape
         gone = self._gone[pipe.receiver]
         if gone and not (waiting.fate is FrameFate.REORDERED and pipe is self._requests):

@@ -11,7 +11,7 @@ from typing import Final
 from crc32c import crc32c
 
 from clusters.node_port.storage import Batch
-from clusters.protocol.record_batches import Batch as Header
+from clusters.protocol.record_batches import BatchHeader as Header
 from clusters.protocol.record_batches import Stop, batch_at
 from clusters.reference.codec.entities import Unreadable
 

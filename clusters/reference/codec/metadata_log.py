@@ -12,7 +12,7 @@ from clusters.node_port.storage import MetadataBatch, Snapshot
 from clusters.protocol.message_decoder import DecodeError
 from clusters.protocol.message_encoder import encoder_of
 from clusters.protocol.record_batches import (
-    Batch,
+    BatchHeader,
     BatchScan,
     scan_batches,
 )
@@ -118,12 +118,12 @@ class SnapshotBytes:
             return None
 
 
-def _records(data: bytes, batch: Batch) -> Iterator[MetadataRecord]:
+def _records(data: bytes, batch: BatchHeader) -> Iterator[MetadataRecord]:
     for _, value in entries_in(data, batch):
         yield leader_change(value or b"") if batch.control else record_in(value)
 
 
-def _is_footer(data: bytes, batch: Batch) -> bool:
+def _is_footer(data: bytes, batch: BatchHeader) -> bool:
     return batch.control and [key for key, _ in entries_in(data, batch)] == [_FOOTER_KEY]
 
 

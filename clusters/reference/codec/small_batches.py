@@ -10,7 +10,7 @@ from typing import Any, Final
 from clusters.protocol.message_decoder import DecodeError
 from clusters.protocol.record_batches import (
     HEADER_BYTES,
-    Batch,
+    BatchHeader,
     Stop,
     batch_at,
     encoded_batch_header,
@@ -40,7 +40,7 @@ def made_batch(
         for delta, (key, value) in enumerate(entries)
     ]
     body = b"".join(records)
-    header = Batch(
+    header = BatchHeader(
         base_offset=base_offset,
         length=0,
         leader_epoch=epoch,
@@ -59,7 +59,7 @@ def made_batch(
     return encoded_batch_header(header, body) + body
 
 
-def entries_in(data: bytes, batch: Batch) -> Iterator[Entry]:
+def entries_in(data: bytes, batch: BatchHeader) -> Iterator[Entry]:
     """Yield (key, value) of each record of a batch scanned in `data`. Raises DecodeError."""
     at = batch.position + HEADER_BYTES
     try:

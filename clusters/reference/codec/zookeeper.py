@@ -37,7 +37,7 @@ __all__ = [
     "SESSION_PASSWORD",
     "WATCHED",
     "Opened",
-    "Reply",
+    "ReplyHead",
     "connect_request",
     "opened",
     "outcomes",
@@ -111,7 +111,7 @@ class Opened(NamedTuple):
     password: bytes
 
 
-class Reply(NamedTuple):
+class ReplyHead(NamedTuple):
     """The head of what a server says, and where the rest of it begins."""
 
     xid: int
@@ -149,13 +149,13 @@ def request(xid: int, asked: ZkRequest) -> bytes:
     return _HEAD.pack(xid, _TYPES[type(operations[0])]) + _body(operations[0])
 
 
-def reply(frame: bytes) -> Reply:
+def reply(frame: bytes) -> ReplyHead:
     """Read the head of what a server says. Raises JuteError."""
     reader = JuteReader(frame)
-    return Reply(reader.i32(), reader.i64(), reader.i32(), reader)
+    return ReplyHead(reader.i32(), reader.i64(), reader.i32(), reader)
 
 
-def watch_event(found: Reply) -> WatchEvent | None:
+def watch_event(found: ReplyHead) -> WatchEvent | None:
     """Read a watch that fired; None: the event is not of a znode. Raises JuteError."""
     number = found.rest.i32()
     found.rest.i32()  # state
@@ -164,7 +164,7 @@ def watch_event(found: Reply) -> WatchEvent | None:
     return None if kind is None else WatchEvent(-1, kind, path)
 
 
-def outcomes(found: Reply, asked: ZkRequest) -> ZkResponse:
+def outcomes(found: ReplyHead, asked: ZkRequest) -> ZkResponse:
     """Read the answer to a request. Raises JuteError."""
     operations = asked.operations
     if _is_multi(operations) and not found.rest.ended:

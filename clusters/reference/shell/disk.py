@@ -59,7 +59,7 @@ from clusters.reference.shell.small_files import (
 )
 from history.failure import HarnessError
 
-__all__ = ["Disk"]
+__all__ = ["DataDirectories"]
 
 _METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 _PARTITION: Final = re.compile(r"(.+)-(\d+)(\.[\w-]{22}-stray)?")
@@ -74,7 +74,7 @@ class _Partition(NamedTuple):
     batches: list[Batch]
 
 
-class Disk:
+class DataDirectories:
     """The data directories of one node. Not thread-safe, but for `syncer` and `recovery`.
 
     `metadata`: the directory of the metadata log, if it is not one of `directories`. `voters`: of

@@ -31,7 +31,7 @@ from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
 from clusters.reference.nodes.messages import control, data, quorum
 from clusters.reference.zk import messages as zk
 
-__all__ = ["Outgoing", "OutgoingPort", "Traffic"]
+__all__ = ["OutgoingConnections", "OutgoingPort", "Traffic"]
 
 _CONNECT_S_MAX: Final = 10.0
 _VERSIONS: Final = 0
@@ -107,7 +107,7 @@ class OutgoingPort:
     """Take note of what a node said that cannot be read."""
 
 
-class Outgoing:
+class OutgoingConnections:
     """The connections that this node dials."""
 
     def __init__(self, surroundings: OutgoingPort) -> None:

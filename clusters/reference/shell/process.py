@@ -55,10 +55,10 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
 from clusters.reference.nodes.records import Listener
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.shell.disk import Disk
+from clusters.reference.shell.disk import DataDirectories
 from clusters.reference.shell.incoming import Connections
 from clusters.reference.shell.node_settings import ProcessSettings
-from clusters.reference.shell.outgoing import Address, Outgoing, OutgoingPort, Traffic
+from clusters.reference.shell.outgoing import Address, OutgoingConnections, OutgoingPort, Traffic
 from clusters.reference.shell.process_log import said_of, say
 from clusters.reference.shell.zookeeper import ZooKeeper
 from clusters.reference.zk.configuration import ZkConfiguration
@@ -95,7 +95,7 @@ class _Process:
 
     def __init__(self, settings: ProcessSettings) -> None:
         self._settings = settings
-        self._disk = Disk(
+        self._disk = DataDirectories(
             settings.log_directories,
             metadata=settings.metadata_directory,
             voters=settings.configuration.voters,
@@ -170,7 +170,7 @@ class _Process:
             asked=lambda source, request: self._step(source, request.kind, request),
             broken=lambda what: say("WARN", what),
         )
-        self._outgoing = Outgoing(
+        self._outgoing = OutgoingConnections(
             OutgoingPort(
                 codec=codec,
                 client_id=self._client_id,

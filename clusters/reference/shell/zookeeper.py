@@ -220,7 +220,7 @@ class _Session(asyncio.Protocol):
             self._write(watches)
         self._told(SessionEvent(-1, SessionState.CONNECTED, self._id))
 
-    def _said(self, found: codec.Reply) -> None:
+    def _said(self, found: codec.ReplyHead) -> None:
         self._last_zxid = max(self._last_zxid, found.zxid)
         if found.xid == codec.WATCHED:
             event = codec.watch_event(found)

@@ -18,7 +18,7 @@ from checkers.anomaly import Found, none
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.group import Sweep
 from checkers.linearizability.model_files import outline
-from checkers.linearizability.slabs import Part, cuts
+from checkers.linearizability.slabs import KeyRowGroup, cuts
 from checkers.linearizability.tasks import Keys, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
 from checkers.runner.tables import SealedFile
@@ -112,10 +112,10 @@ def test_slabs_read_from_row_groups_say_what_the_whole_says(
 
 def test_slabs_cover_all_versions_once_and_every_row_group_is_owned_once() -> None:
     parts = [
-        Part(group=0, row_count=10, low=0, high=6),
-        Part(group=1, row_count=10, low=5, high=10**12),
-        Part(group=2, row_count=10, low=2, high=17),
-        Part(group=3, row_count=10, low=1 << 62, high=1 - (1 << 62)),
+        KeyRowGroup(group=0, row_count=10, low=0, high=6),
+        KeyRowGroup(group=1, row_count=10, low=5, high=10**12),
+        KeyRowGroup(group=2, row_count=10, low=2, high=17),
+        KeyRowGroup(group=3, row_count=10, low=1 << 62, high=1 - (1 << 62)),
     ]
     slabs = cuts(parts, rows=10, versions=12)
     assert [slab.first for slab in slabs] == [0, 6, 17, 29, 41]

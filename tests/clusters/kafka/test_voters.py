@@ -11,12 +11,12 @@ from clusters.kafka.configuration import nodes_of
 from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.voters import Voter, checkpoint_of, placeholders, stated
 from clusters.kafka_port import KafkaSpec
-from clusters.protocol.record_batches import Batch, encoded_batch_header, scan_batches
+from clusters.protocol.record_batches import BatchHeader, encoded_batch_header, scan_batches
 from history.failure import HarnessError
 
 ONE = Voter(node_id=1001, host="controller-1.raft", port=9001, directory_id=new_id())
 TWO = Voter(node_id=1002, host="controller-2.raft", port=9002, directory_id=new_id())
-HEADER = Batch._make((0, 0, 0, 2, 0, 0x20, 0, 1, 1, -1, -1, -1, 1, 0))
+HEADER = BatchHeader._make((0, 0, 0, 2, 0, 0x20, 0, 1, 1, -1, -1, -1, 1, 0))
 
 
 def batches(*bodies: bytes) -> bytes:

@@ -12,7 +12,7 @@ from kio.records.readers import read_batch
 
 from clusters.protocol.compression import Compression, RecordError, compression_of
 from clusters.protocol.record_batches import (
-    Batch,
+    BatchHeader,
     BatchScan,
     Stop,
     batch_at,
@@ -66,7 +66,7 @@ def body_of(contents: Sequence[Content]) -> bytes:
 def batch(
     body: bytes, *, count: int, base_offset: int = 0, attributes: int = 0, leader_epoch: int = 3
 ) -> bytes:
-    header = Batch(
+    header = BatchHeader(
         base_offset=base_offset,
         length=0,
         leader_epoch=leader_epoch,
@@ -218,7 +218,7 @@ def test_zeros_at_the_end_of_a_file_are_no_batch() -> None:
 
 def test_a_header_is_read_without_its_records() -> None:
     found = batch_at(BOOTSTRAP[:61], 0)
-    assert isinstance(found, Batch)
+    assert isinstance(found, BatchHeader)
     assert found.last_offset == 9
 
 

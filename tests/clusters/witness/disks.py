@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clusters.protocol.record_batches import Batch, encoded_batch_header
+from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.protocol.records import encoded_record
 
 COMMIT, ABORT = b"\x00\x00\x00\x01", b"\x00\x00\x00\x00"
@@ -32,7 +32,7 @@ def batch(
         encoded_record(offset_delta=delta, timestamp_delta_ms=delta, key=key, value=value)
         for delta, value in enumerate(values)
     )
-    header = Batch(
+    header = BatchHeader(
         base_offset=base_offset,
         length=0,
         leader_epoch=leader_epoch,

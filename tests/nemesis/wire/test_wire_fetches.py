@@ -20,7 +20,7 @@ from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.fetches import Fetches, said_by
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.frames import Header, read_request_header
-from nemesis.wire.pipe import Waiting
+from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Action, Answer, Hold, Link, Match, Rule, Watch
 from nemesis.wire.sessions import Common, Session
@@ -152,7 +152,7 @@ class Bench:
 
     def __init__(self, source: NodeName = BROKER) -> None:
         self.notes = Notes()
-        self.book: Rulebook[Waiting] = Rulebook()
+        self.book: Rulebook[HeldFrame] = Rulebook()
         self.sent = b""
         self.count = 0
         link = Link(source=source, target=LEADER, address="127.77.1.1", port=1)

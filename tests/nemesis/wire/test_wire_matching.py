@@ -18,7 +18,7 @@ from wire_doubles import (
 )
 
 from clusters.port import NodeName
-from clusters.protocol.record_batches import Batch, encoded_batch_header
+from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.protocol.records import encoded_record
 from clusters.protocol.varints import encoded_unsigned
 from history.failure import UsageError
@@ -160,7 +160,7 @@ def fetched(*types: int) -> Frame:
     records = b"".join(
         encoded_record(offset_delta=at, value=value) for at, value in enumerate(values)
     )
-    batch = Batch(
+    batch = BatchHeader(
         base_offset=5,
         length=49 + len(records),
         leader_epoch=1,

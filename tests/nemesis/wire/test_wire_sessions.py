@@ -24,7 +24,7 @@ from clusters.kafka.asking import CLIENT_ID
 from clusters.protocol.framing import request_frame
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
 from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import Waiting
+from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import (
     Action,
@@ -59,7 +59,7 @@ class Bench:
 
     def __init__(self, *rules: tuple[Action, Match], count: int = 1) -> None:
         self.notes = Notes()
-        self.book: Rulebook[Waiting] = Rulebook()
+        self.book: Rulebook[HeldFrame] = Rulebook()
         self.sent: dict[tuple[Session, Side], bytes] = defaultdict(bytes)
         self.others: list[Effect] = []
         self.common = Common(

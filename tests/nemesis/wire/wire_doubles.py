@@ -21,7 +21,7 @@ from clusters.port import NodeName
 from clusters.protocol.framing import request_frame
 from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import Waiting
+from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Link, Rule
 from nemesis.wire.sessions import Common, Session
@@ -70,7 +70,7 @@ class Line:
         self.notes = Notes()
         self.far = self.near = b""
         self.others: list[Effect] = []
-        self.book: Rulebook[Waiting] = Rulebook()
+        self.book: Rulebook[HeldFrame] = Rulebook()
         for rule in rules:
             self.book.add(rule)
         common = Common(book=self.book, tape=Tape(self.notes), names=TopicNames(), act=self._act)

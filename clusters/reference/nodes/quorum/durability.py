@@ -7,7 +7,7 @@ from clusters.node_port.storage import METADATA, QUORUM_STATE, QuorumState
 from clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["DurableEnd", "Promises"]
+__all__ = ["DurableEnd", "QuorumStateWrites"]
 
 
 class DurableEnd:
@@ -47,7 +47,7 @@ class DurableEnd:
         return True
 
 
-class Promises:
+class QuorumStateWrites:
     """Writes of the quorum state, and the effects that wait for them."""
 
     __slots__ = ("_kept", "_made", "_rules", "_waiting")

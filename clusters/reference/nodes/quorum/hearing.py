@@ -23,7 +23,7 @@ from clusters.reference.nodes.messages.quorum import (
     VoteResponse,
 )
 from clusters.reference.nodes.quorum.epochs import is_refused
-from clusters.reference.nodes.quorum.leading import Progress
+from clusters.reference.nodes.quorum.leading import ReplicaProgress
 from clusters.reference.nodes.quorum.seat import Seat
 from clusters.reference.nodes.quorum.snapshots import BEGINS_ANEW, Pieces
 from clusters.reference.nodes.quorum.transitions import VoterState
@@ -243,6 +243,6 @@ class Hearing:
         return True
 
 
-def _described(one: tuple[int, Progress]) -> tuple[int, int, int, int]:
+def _described(one: tuple[int, ReplicaProgress]) -> tuple[int, int, int, int]:
     replica_id, progress = one
     return replica_id, progress.end, progress.fetched_at, progress.caught_up_at

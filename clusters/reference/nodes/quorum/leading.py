@@ -19,7 +19,7 @@ from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, Metad
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Leadership", "Progress"]
+__all__ = ["Leadership", "ReplicaProgress"]
 
 _NONE: Final = 0
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
@@ -30,7 +30,7 @@ _OBSERVER_SESSION_NS: Final = 300 * S
 
 
 @dataclass(slots=True)
-class Progress:
+class ReplicaProgress:
     """A replica as its fetches show it."""
 
     end: int
@@ -82,11 +82,11 @@ class Leadership:
         self.own_end = 0
         """The durable end of the log here."""
         others = (one for one in configuration.voters if one != configuration.node_id)
-        self.voters = {one: Progress(-1, -1, now, -1, log.end) for one in others}
+        self.voters = {one: ReplicaProgress(-1, -1, now, -1, log.end) for one in others}
         """The other ones."""
         self._sure_until_ns = 0
         """The time until which a majority has fetched lately, as far as is known."""
-        self.observers: dict[int, Progress] = {}
+        self.observers: dict[int, ReplicaProgress] = {}
 
     def fetch(self, now: int, source: int, request: MetadataFetchRequest, effects: Effects) -> None:
         """Count what a fetch acknowledges, and answer it or park it."""
@@ -149,7 +149,7 @@ class Leadership:
         """The other voters, whoever has most of the log first."""
         return tuple(sorted(self.voters, key=lambda one: (-self.voters[one].end, one)))
 
-    def seen(self, now: int) -> dict[int, Progress]:
+    def seen(self, now: int) -> dict[int, ReplicaProgress]:
         """The observers that are there."""
         lately = now - _OBSERVER_SESSION_NS
         return {key: one for key, one in self.observers.items() if one.fetched_at > lately}
@@ -204,7 +204,7 @@ class Leadership:
             batches,
         )
 
-    def _advanced(self, now: int, request: MetadataFetchRequest) -> Progress:
+    def _advanced(self, now: int, request: MetadataFetchRequest) -> ReplicaProgress:
         progress = self.voters.get(request.replica_id) or self._observed(now, request.replica_id)
         if request.fetch_offset >= self._log.end:
             progress.caught_up_at = now
@@ -215,8 +215,10 @@ class Leadership:
         progress.leader_end = self._log.end
         return progress
 
-    def _observed(self, now: int, replica_id: int) -> Progress:
-        found = self.observers.pop(replica_id, None) or Progress(-1, -1, now, -1, self._log.end)
+    def _observed(self, now: int, replica_id: int) -> ReplicaProgress:
+        found = self.observers.pop(replica_id, None) or ReplicaProgress(
+            -1, -1, now, -1, self._log.end
+        )
         self.observers[replica_id] = found
         if len(self.observers) > _OBSERVERS_MAX:
             del self.observers[next(iter(self.observers))]

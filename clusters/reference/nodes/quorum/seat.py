@@ -21,7 +21,7 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.durability import DurableEnd, Promises
+from clusters.reference.nodes.quorum.durability import DurableEnd, QuorumStateWrites
 from clusters.reference.nodes.quorum.elections import (
     BACKOFF_NS,
     DOUBLINGS_MAX,
@@ -82,7 +82,7 @@ class Seat:
         """The leader's own state; None in every other state."""
         self.log = MetadataLog()
         self._durable = DurableEnd(self.log, rules)
-        self.promises = Promises(rules)
+        self.promises = QuorumStateWrites(rules)
         self.fetcher = Fetcher(configuration, rules, log=self.log, alarm=alarm, codec=snapshots)
         self.candidacy = Candidacy(configuration, self.others, alarm)
         self.announcer = Announcer(configuration, self.others, alarm)

@@ -22,7 +22,7 @@ _VERSION: Final = 14
 _VERSION_WITH_EPOCH: Final = 15
 
 
-class Fetcher:
+class ReplicaFetcher:
     """The partitions that are fetched from one leader."""
 
     __slots__ = ("correlation", "delayed", "entries", "leader_id", "not_before_ns", "sent_ns")
@@ -48,7 +48,7 @@ class Follower:
         self,
         log: PartitionLog,
         producers: ProducerStates,
-        fetcher: Fetcher,
+        fetcher: ReplicaFetcher,
         leader_epoch: int,
     ) -> None:
         self.key = log.key
@@ -77,8 +77,8 @@ class Fetchers:
     def __init__(self, situation: Situation) -> None:
         self.followers: dict[PartitionKey, Follower] = {}
         self._situation = situation
-        self._fetchers: dict[int, Fetcher] = {}
-        self._outstanding: dict[int, Fetcher] = {}
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._outstanding: dict[int, ReplicaFetcher] = {}
         self._correlation = 0
         self._flush_records = situation.configuration.flush_records
         self._wait_ns = situation.configuration.replica_fetch_wait_ns
@@ -101,7 +101,7 @@ class Fetchers:
         self.unfollow(log.key)
         fetcher = self._fetchers.get(leader_id)
         if fetcher is None:
-            fetcher = self._fetchers[leader_id] = Fetcher(leader_id)
+            fetcher = self._fetchers[leader_id] = ReplicaFetcher(leader_id)
         follower = self.followers[log.key] = Follower(log, producers, fetcher, leader_epoch)
         if not self._truncate_by_epoch:
             self._cut(follower, log.high_watermark, effects)
@@ -185,7 +185,7 @@ class Fetchers:
         last_epoch = log.last_epoch if self._truncate_by_epoch else NO_EPOCH
         return (log.key, log.end, follower.leader_epoch, last_epoch)
 
-    def _fetch(self, now: int, fetcher: Fetcher, effects: Effects) -> None:
+    def _fetch(self, now: int, fetcher: ReplicaFetcher, effects: Effects) -> None:
         if not fetcher.entries:
             return
         situation = self._situation
@@ -224,14 +224,14 @@ class Fetchers:
             fetcher.delayed[key] = until_ns
             self._situation.alarm.by(until_ns)
 
-    def _resume(self, now: int, fetcher: Fetcher) -> None:
+    def _resume(self, now: int, fetcher: ReplicaFetcher) -> None:
         for key in [key for key, until in fetcher.delayed.items() if until <= now]:
             del fetcher.delayed[key]
             fetcher.entries[key] = self._entry(self.followers[key])
         for until_ns in fetcher.delayed.values():
             self._situation.alarm.by(until_ns)
 
-    def _pause(self, now: int, fetcher: Fetcher) -> None:
+    def _pause(self, now: int, fetcher: ReplicaFetcher) -> None:
         fetcher.not_before_ns = now + self._situation.configuration.replica_fetch_backoff_ns
         self._situation.alarm.by(fetcher.not_before_ns)
 

@@ -37,7 +37,7 @@ __all__ = [
     "Commit",
     "CommitCodec",
     "CommitValues",
-    "Groups",
+    "GroupOffsets",
 ]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -87,7 +87,7 @@ class CommitValues:
         return commit
 
 
-class Groups:
+class GroupOffsets:
     """A broker's part in keeping offsets."""
 
     __slots__ = (

@@ -28,7 +28,7 @@ from clusters.reference.nodes.messages.client import (
 from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.serving.fetch import Fetching, epoch_ends, listed
 from clusters.reference.nodes.serving.forwarding import FORWARDED, ForController
-from clusters.reference.nodes.serving.groups import CommitCodec, Groups
+from clusters.reference.nodes.serving.groups import CommitCodec, GroupOffsets
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
 from clusters.reference.nodes.serving.visibility import Shown
@@ -99,7 +99,7 @@ class Server:
         self.producing = Producing(situation, replicas)
         self.fetching = Fetching(situation, replicas)
         self.visibility = visibility
-        self._groups = Groups(situation, replicas, self.producing, self._forwarding, codec)
+        self._groups = GroupOffsets(situation, replicas, self.producing, self._forwarding, codec)
         self._handlers = self._all_handlers()
 
     def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:

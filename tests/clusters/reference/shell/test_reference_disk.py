@@ -24,7 +24,7 @@ from clusters.node_port.storage import (
 from clusters.port import NodeName
 from clusters.reference.codec.record_definitions import definitions
 from clusters.reference.nodes.records import LeaderChangeMessage, NoOpRecord, TopicRecord
-from clusters.reference.shell.disk import Disk
+from clusters.reference.shell.disk import DataDirectories
 from clusters.reference.shell.formatting import format_directory
 from clusters.witness.metadata_log import read_metadata_log
 from clusters.witness.witness import find_replicas, read_replica
@@ -62,8 +62,8 @@ class _Node:
         self.contents = self._look()
         return self.contents
 
-    def _opened(self) -> Disk:
-        return Disk((self._data,), metadata=None, voters=(1001,))
+    def _opened(self) -> DataDirectories:
+        return DataDirectories((self._data,), metadata=None, voters=(1001,))
 
     def _look(self) -> Contents:
         found = self.disk.contents(incarnation_id=9)
@@ -92,7 +92,7 @@ def test_a_new_disk_has_its_meta_properties_and_no_log(node: _Node) -> None:
 def test_without_a_quorum_a_disk_need_not_be_formatted_and_keeps_whose_it_is(
     tmp_path: Path,
 ) -> None:
-    disk = Disk((tmp_path,), metadata=None, voters=())
+    disk = DataDirectories((tmp_path,), metadata=None, voters=())
     assert META_PROPERTIES not in disk.contents(incarnation_id=9).files
     own = MetaProperties(cluster_id="c", node_id=3, directory_id=0, mode="")
     disk.write(META_PROPERTIES, own)
@@ -101,7 +101,7 @@ def test_without_a_quorum_a_disk_need_not_be_formatted_and_keeps_whose_it_is(
     disk.write(CLEAN_STOP, True)
     disk.close()
     assert (tmp_path / "meta.properties").read_text() == "version=0\nbroker.id=3\ncluster.id=c\n"
-    disk = Disk((tmp_path,), metadata=None, voters=())
+    disk = DataDirectories((tmp_path,), metadata=None, voters=())
     found = disk.contents(incarnation_id=9)
     assert found.files[META_PROPERTIES] == own
     assert found.logs == {_KEY: [_RECORDS[0]]}

@@ -13,7 +13,7 @@ import pytest
 from wire_samples import client_batch, placed
 
 from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
-from clusters.reference.shell.disk import Disk
+from clusters.reference.shell.disk import DataDirectories
 from clusters.reference.shell.formatting import format_directory
 from clusters.reference.shell.small_files import CLEAN_STOP_NAME, PARTITION_NAME, topic_id_text
 
@@ -24,8 +24,8 @@ _BATCHES = 100_000
 _END_S_MAX = 30
 
 
-def opened(data: Path) -> Disk:
-    return Disk((data,), metadata=None, voters=(1001,))
+def opened(data: Path) -> DataDirectories:
+    return DataDirectories((data,), metadata=None, voters=(1001,))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from clusters.reference.nodes.messages.control import (
 from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import Waiting
+from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Action, Answer, Clause, Direction, Hold, Match, Operator, Rule
 from nemesis.wire.sessions import Common, Session
@@ -47,7 +47,7 @@ class Link:
     def __init__(self, action: Action | None = None, match: Match | None = None) -> None:
         self.notes = Notes()
         self.sent: dict[Side, bytes] = {Side.NEAR: b"", Side.FAR: b""}
-        book: Rulebook[Waiting] = Rulebook()
+        book: Rulebook[HeldFrame] = Rulebook()
         common = Common(
             book=book, tape=Tape(self.notes), names=TopicNames(), act=self._act, meant=meant
         )
