@@ -1,7 +1,7 @@
 """What a trial is made of, by the generation of its cluster: how it is built, and who judges it."""
 
 from collections.abc import Collection
-from typing import Any, Protocol
+from typing import Protocol
 
 from clusters.kafka_port import KafkaSpec, Role, role_of
 from clusters.node_port.storage import PartitionKey
@@ -10,7 +10,7 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.decided import Decisions
 from clusters.reference.oracle.finding import Finding
-from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.insides import Insides, ZkInsides
 from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
@@ -69,7 +69,7 @@ def judged(cluster: SimulatedCluster) -> Judge:
             clients_from=CLIENTS_FROM,
         )
     assert isinstance(some, ZkConfiguration)
-    insides = _ZkInsides(cluster.world.hosts)
+    insides = ZkInsides(cluster.world.hosts)
     return ZkOracle(
         insides,
         broker_epoch=insides.incarnation,
@@ -94,7 +94,7 @@ def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName
     The data shown of them are old.
     """
     hosts, brokers = cluster.world.hosts, judge.decided.brokers
-    insides = (_ZkInsides if isinstance(cluster, SimulatedZkCluster) else Insides)(hosts)
+    insides = (ZkInsides if isinstance(cluster, SimulatedZkCluster) else Insides)(hosts)
     return frozenset(
         node
         for node in cluster.nodes
@@ -102,26 +102,3 @@ def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName
         and (known := brokers.get(cluster.broker_id(node))) is not None
         and known.incarnation_id != insides.incarnation(cluster.broker_id(node))
     )
-
-
-class _ZkInsides(Insides):
-    """An incarnation is a broker epoch here: the zxid of a registration."""
-
-    def incarnation(self, node: int) -> int:
-        """The broker epoch that a running broker takes for its own; -1: it is down, or has none."""
-        broker = self._broker(node)
-        return -1 if broker is None else int(broker.situation.broker_epoch)
-
-    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
-        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
-        broker = self._broker(node)
-        return -1 if broker is None else int(broker.fetched_epoch(key, follower))
-
-    def speaks(self, node: int) -> bool:
-        """Return whether a broker that runs has a protocol with heartbeats."""
-        broker = self._broker(node)
-        return broker is None or broker.situation.configuration.inter_broker_protocol > 1
-
-    def _broker(self, node: int) -> Any:
-        around: Any = self._hosts[node].node
-        return None if around is None else around.inner

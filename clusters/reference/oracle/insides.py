@@ -7,7 +7,7 @@ from clusters.node_port.storage import METADATA, Batch, LogName, MetadataBatch, 
 from clusters.reference.oracle.finding import Nodes
 from clusters.simulation.host import Host
 
-__all__ = ["Insides"]
+__all__ = ["Insides", "ZkInsides"]
 
 
 class Insides(Nodes):
@@ -54,3 +54,26 @@ class Insides(Nodes):
         while first and batches[first - 1].end_offset > start:
             first -= 1
         return batches[first:last]
+
+
+class ZkInsides(Insides):
+    """Over brokers on ZooKeeper: an incarnation is a broker epoch, the zxid of a registration."""
+
+    def incarnation(self, node: int) -> int:
+        """The broker epoch that a running broker takes for its own; -1: it is down, or has none."""
+        broker = self._broker(node)
+        return -1 if broker is None else int(broker.situation.broker_epoch)
+
+    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
+        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
+        broker = self._broker(node)
+        return -1 if broker is None else int(broker.fetched_epoch(key, follower))
+
+    def speaks(self, node: int) -> bool:
+        """Return whether a broker that runs has a protocol with heartbeats."""
+        broker = self._broker(node)
+        return broker is None or broker.situation.configuration.inter_broker_protocol > 1
+
+    def _broker(self, node: int) -> Any:
+        around: Any = self._hosts[node].node
+        return None if around is None else around.inner
