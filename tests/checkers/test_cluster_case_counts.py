@@ -68,6 +68,7 @@ from history.cluster_schema import (
     NODE_SETTINGS,
     QUORUM_CLAIMS,
 )
+from history.ensemble_schema import ENSEMBLE
 from history.schema import FAULTS
 
 THREE = facts(controllers=3)
@@ -153,7 +154,8 @@ NEW = {
     "metadata_log": metadata_log(
         zookeeper_1="1 leader 2\n2 register 1 unfenced\n3 topic t\n4 partition t-0 replicas 1,2 "
         "isr 1,2 leader 1"
-    )
+    ),
+    "ensemble": ENSEMBLE.empty_table(),
 }
 
 
