@@ -14,12 +14,15 @@ from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["Fact", "FactKind", "Proof"]
+__all__ = ["NAMED", "Fact", "FactKind", "Proof"]
 
 _NS_A_SECOND: Final = 1_000_000_000
 
-Cited = Mapping[str, int | None] | Iterable[int]
-"""Facts of a kind by their names in the rule (None is left out), or such as it does not name."""
+Cited = Mapping[str, int | Iterable[int] | None] | Iterable[int]
+"""Facts of a kind by their names in the rule (None is left out), or such as it does not name.
+
+Several of one name are a list, which the rule says with commas.
+"""
 
 
 class FactKind(StrEnum):
@@ -38,12 +41,18 @@ class FactKind(StrEnum):
     """Nanoseconds since the start of the run."""
     DURATION = "duration"
     """Nanoseconds."""
+    MOMENT = "moment"
+    """Nanoseconds of a history's clock, to the last one: an order of operations rests on it."""
+    ZOOKEEPER_ID = "zookeeper-id"
+    """A zxid, the life of a znode or a session: ZooKeeper writes them in hexadecimal."""
     NUMBER = "number"
     WORD = "word"
 
 
-_NAMED: Final = re.compile(r"\{(\w+)\}")
+NAMED: Final = re.compile(r"\{(\w+)\}")
+"""The name of a fact in a rule."""
 _SECONDS: Final = frozenset({FactKind.TIME, FactKind.DURATION})
+_IN_WORDS: Final = _SECONDS | {FactKind.ZOOKEEPER_ID}
 _OFFSETS: Final = frozenset({FactKind.OFFSET, FactKind.METADATA_OFFSET})
 _ORIGIN_WORDS: Final = {
     kind: kind.value.replace("-", " ")
@@ -69,7 +78,9 @@ class Fact:
         """The value, for people."""
         if self.kind in _SECONDS:
             return f"{int(self.value) / _NS_A_SECOND:.3f} s"
-        return str(self.value)
+        if self.kind is FactKind.ZOOKEEPER_ID:
+            return f"{int(self.value):#x}"
+        return f"{self.value} ns" if self.kind is FactKind.MOMENT else str(self.value)
 
     @property
     def origin(self) -> tuple[FactKind, int] | None:
@@ -98,6 +109,8 @@ class Proof:
         frames: Cited = (),
         times: Cited = (),
         durations: Cited = (),
+        moments: Cited = (),
+        zookeeper_ids: Cited = (),
         sources: Mapping[str, str] = MappingProxyType({}),
         **named: object,
     ) -> "Proof":
@@ -115,12 +128,13 @@ class Proof:
             FactKind.FRAME: frames,
             FactKind.TIME: times,
             FactKind.DURATION: durations,
+            FactKind.MOMENT: moments,
+            FactKind.ZOOKEEPER_ID: zookeeper_ids,
         }
         facts = [
             Fact(kind=kind, name=name, value=int(value))
             for kind, all_of_it in cited.items()
             for name, value in _items(kind, all_of_it)
-            if value is not None
         ]
         clauses = {name: value for name, value in named.items() if isinstance(value, Proof)}
         plain = {name: value for name, value in named.items() if name not in clauses}
@@ -137,7 +151,15 @@ class Proof:
     @property
     def sentence(self) -> str:
         """The rule with its facts, for people."""
-        return self.rule.format_map({fact.name: fact.words for fact in self.facts})
+        said: dict[str, str] = {}
+        lists: dict[str, list[str]] = {}
+        for fact in self.facts:
+            words = _said(fact)
+            if said.setdefault(fact.name, words) != words:
+                lists.setdefault(fact.name, [said[fact.name]]).append(words)
+        for name, several in lists.items():
+            said[name] = ", ".join(dict.fromkeys(several))
+        return self.rule.format_map(said)
 
     @property
     def operations(self) -> tuple[int, ...]:
@@ -222,21 +244,30 @@ def _with_clause(proof: Proof, slot: str, clause: Proof, *, apart: str = "{slot}
     of a fact of the clause if a rule would take it for another of the same name.
     """
     facts = list(proof.facts)
-    named = set(_NAMED.findall(proof.rule))
-    said = named.union(_NAMED.findall(clause.rule))
-    names: dict[str, str] = {}
+    named = set(NAMED.findall(proof.rule))
+    said = named.union(NAMED.findall(clause.rule))
+    others, values = _values_by_name(facts), _values_by_name(clause.facts)
+    names = {
+        name: apart.format(slot=slot, name=name)
+        for name in said.intersection(others, values)
+        if others[name] != values[name]
+    }
     for fact in clause.facts:
-        others = (one.value for one in facts if one.name == fact.name)
-        another = fact.name in said and any(value != fact.value for value in others)
-        name = apart.format(slot=slot, name=fact.name) if another else fact.name
-        names[fact.name] = name
-        mine, cited = replace(fact, name=name), replace(fact, name=fact.kind.value, source="")
+        mine = replace(fact, name=names.get(fact.name, fact.name))
+        cited = replace(fact, name=fact.kind.value, source="")
         if cited in facts and cited.name not in named:
             facts[facts.index(cited)] = mine
         elif mine not in facts:
             facts.append(mine)
-    inner = _NAMED.sub(lambda found: f"{{{names.get(found[1], found[1])}}}", clause.rule)
+    inner = NAMED.sub(lambda found: f"{{{names.get(found[1], found[1])}}}", clause.rule)
     return Proof(rule=proof.rule.replace(f"{{{slot}}}", inner), facts=tuple(facts))
+
+
+def _values_by_name(facts: Iterable[Fact]) -> dict[str, set[int | str]]:
+    values: dict[str, set[int | str]] = {}
+    for fact in facts:
+        values.setdefault(fact.name, set()).add(fact.value)
+    return values
 
 
 def _with_sources(proof: Proof, sources: Mapping[str, str]) -> Proof:
@@ -261,10 +292,19 @@ def _with_sources(proof: Proof, sources: Mapping[str, str]) -> Proof:
     return Proof(rule=proof.rule, facts=tuple(facts))
 
 
-def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int | None]]:
-    if isinstance(cited, Mapping):
-        return cited.items()
-    return ((kind.value, one) for one in cited)
+def _said(fact: Fact) -> str:
+    """Return the value as a rule says it, which gives an interval of moments one unit."""
+    return fact.words if fact.kind in _IN_WORDS else str(fact.value)
+
+
+def _items(kind: FactKind, cited: Cited) -> Iterator[tuple[str, int]]:
+    named = cited if isinstance(cited, Mapping) else {kind.value: cited}
+    for name, told in named.items():
+        if isinstance(told, int):
+            yield name, told
+        elif told is not None:
+            values = told if isinstance(told, Iterable) else (told,)  # Of numpy, an int is none.
+            yield from ((name, value) for value in values)
 
 
 def _plain(named: Mapping[str, object]) -> Iterator[Fact]:

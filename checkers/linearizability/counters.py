@@ -115,12 +115,12 @@ def _beyond(whole: _CounterRows) -> _Proofs | None:
         ended = np.flatnonzero(moved)[np.argsort(-whole.add_end[moved], kind="stable")]
         adds = whole.columns.index[whole.add[ended[:_CITED_MAX]]].tolist()
         return Proof.of(
-            "{cited} found {value}, and all that can have been added by then comes to at "
+            "{read} found {value}, and all that can have been added by then comes to at "
             "{bound_word} {bound}: what had returned before its call counts, and what was "
             "called by its return can",
             operations=tuple(sorted([read.index, *adds])),
             values={"value": value, "bound": bound},
-            cited=cited(read, _MODEL),
+            read=cited(read, _MODEL),
             bound_word=word,
         )
 
@@ -158,14 +158,12 @@ def _went_back(whole: _CounterRows) -> _Proofs | None:
         earlier = int(order[by[before[later]]])
         first, second = (_single(whole, whole.read[one]) for one in (earlier, later))
         return Proof.of(
-            "{cited} returned at {end} ns, and {second} was called at {call} ns; no add is "
+            "{first} returned at {end} ns, and {second} was called at {call} ns; no add is "
             "{bound_word}",
             operations=tuple(sorted((first.index, second.index))),
-            values={"found": int(whole.found[earlier]), "whole_found": int(whole.found[later])},
-            cited=cited(first, _MODEL),
-            end=first.end,
-            second=cited(second, _MODEL),
-            call=second.call,
+            values={"found": int(whole.found[earlier]), "later_found": int(whole.found[later])},
+            first=cited(first, _MODEL, end=first.end),
+            second=cited(second, _MODEL, call=second.call),
             bound_word="negative" if sign > 0 else "positive",
         )
 
@@ -190,10 +188,9 @@ def _off_the_step(whole: _CounterRows) -> _Proofs | None:
         read = _single(whole, whole.read[off[number]])
         value = int(whole.found[off[number]])
         return Proof.of(
-            "{cited} found {value}, and every add is of {step}",
-            operations={"index": read.index},
+            "{read} found {value}, and every add is of {step}",
             values={"value": value, "step": step},
-            cited=cited(read, _MODEL),
+            read=cited(read, _MODEL),
         )
 
     return _Proofs(count=len(off), of=proof) if len(off) else None
@@ -261,22 +258,23 @@ def _of_missed(whole: _CounterRows, counts: _Numbers, slot: int) -> Proof:
     at_first = 0 if not earlier else int(whole.found[earlier - 1])
     second = _single(whole, whole.read[later])
     indices = whole.columns.index[whole.add[adds[:_CITED_MAX]]].tolist()
-    since = "from the beginning"
+    since = Proof.of("from the beginning")
     if earlier:
         first = _single(whole, whole.read[earlier - 1])
         indices.append(first.index)
-        since = f"after {cited(first, _MODEL)} had returned at {first.end} ns"
+        since = Proof.of(
+            "after {first} had returned at {end} ns", first=cited(first, _MODEL, end=first.end)
+        )
     bound = at_first + len(adds) * step
     return Proof.of(
-        "{adds_count} adds of {step} were called {since} and returned before {cited} "
+        "{adds_count} adds of {step} were called {since} and returned before {read} "
         "was called at {call} ns: it cannot have found {bound_word} than {bound}",
         operations=tuple(sorted([second.index, *indices])),
         values={"found": int(whole.found[later]), "bound": bound},
         adds_count=len(adds),
         step=step,
         since=since,
-        cited=cited(second, _MODEL),
-        call=second.call,
+        read=cited(second, _MODEL, call=second.call),
         bound_word="less" if step > 0 else "more",
     )
 

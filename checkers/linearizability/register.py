@@ -86,11 +86,9 @@ def _unwritten_reads(columns: Columns) -> Places:
 def _of_unwritten(columns: Columns, place: int) -> Proof:
     (read,) = _operations(columns, place)
     return Proof.of(
-        "{cited} returned {shown}, which no operation can have written",
-        operations={"index": read.index},
-        values={"value": int(columns.value[place])},
-        cited=cited(read, _MODEL),
-        shown=shown(read.value),
+        "{read} returned {value}, which no operation can have written",
+        values={"value": read.value},
+        read=cited(read, _MODEL),
     )
 
 
@@ -199,15 +197,12 @@ def _of_early(columns: Columns, zones: _Zones, number: int) -> Proof:
         columns, int(zones.early_reads[number]), int(zones.early_writes[number])
     )
     return Proof.of(
-        "{cited} returned at {end} ns, before {write} was called at {call} ns: "
-        "{shown} was read before it was written",
+        "{read} returned at {end} ns, before {write} was called at {call} ns: "
+        "{value} was read before it was written",
         operations=tuple(sorted((read.index, write.index))),
-        values=_values(read.value),
-        cited=cited(read, _MODEL),
-        end=read.end,
-        write=cited(write, _MODEL),
-        call=write.call,
-        shown=shown(read.value),
+        values={"value": read.value},
+        read=cited(read, _MODEL, end=read.end),
+        write=cited(write, _MODEL, call=write.call),
     )
 
 
@@ -222,41 +217,36 @@ def _of_pair(columns: Columns, zones: _Zones, holding: int, other: int) -> Proof
         if place != _NONE
     ]
     return Proof.of(
-        "{shown} was there {span}, and {other_shown} {other_span}: each was written once, "
+        "{held} was there {span}, and {other} {other_span}: each was written once, "
         "and what was replaced cannot come back",
         operations=tuple(sorted(set(columns.index[places].tolist()))),
-        values=_values(held, moved),
-        shown=shown(held),
+        held=shown("held_value", held),
+        other=shown("other_value", moved),
         span=_span(columns, zones, holding),
-        other_shown=shown(moved),
         other_span=_span(columns, zones, other),
     )
 
 
-def _span(columns: Columns, zones: _Zones, cluster: int) -> str:
-    """Return in words when the value of a cluster was present."""
+def _span(columns: Columns, zones: _Zones, cluster: int) -> Proof:
+    """Return the clause that says when the value of a cluster was present."""
     first, last = int(zones.first[cluster]), int(zones.last[cluster])
     (until,) = _operations(columns, int(zones.last_by[cluster]))
+    called = "{last} ns ({until} was called)"
     if first == _BEFORE:
-        return f"from the beginning to {last} ns ({cited(until, _MODEL)} was called)"
+        return Proof.of(f"from the beginning to {called}", until=cited(until, _MODEL, last=last))
     (since,) = _operations(columns, int(zones.first_by[cluster]))
-    if first < last:
-        return (
-            f"from {first} ns ({cited(since, _MODEL)} had returned) to {last} ns "
-            f"({cited(until, _MODEL)} was called)"
-        )
-    return (
-        f"at some moment from {last} ns ({cited(until, _MODEL)} was called) to {first} ns "
-        f"({cited(since, _MODEL)} had returned)"
+    returned = "{first} ns ({since} had returned)"
+    return Proof.of(
+        f"from {returned} to {called}"
+        if first < last
+        else f"at some moment from {called} to {returned}",
+        until=cited(until, _MODEL, last=last),
+        since=cited(since, _MODEL, first=first),
     )
 
 
 def _value(columns: Columns, zones: _Zones, cluster: int) -> int | None:
     return None if cluster == 0 else int(columns.value[zones.write[cluster]])
-
-
-def _values(*values: int | None) -> tuple[int, ...]:
-    return tuple(value for value in values if value is not None)
 
 
 def _operations(columns: Columns, *places: int) -> list[Operation]:

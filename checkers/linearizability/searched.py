@@ -20,7 +20,7 @@ It is seldom the smallest of all, which would take trying every subset.
 Source: Zeller and Hildebrandt 2002, "Simplifying and isolating failure-inducing input", ddmin.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -191,42 +191,31 @@ def _proof(part: _Part, why: Stuck, *, model: Model) -> Proof:
     """
     wrong = why.operation
     return Proof.of(
-        "{cited} fits no order of all that took effect: at its return, {end} ns, "
-        "there was {states}, and at no moment since its call {wanted}",
+        "{wrong} fits no order of all that took effect: at its return, {end} ns, "
+        "there was {states}, and at no moment since its call {required}",
         operations=tuple(sorted({one.index for one in part.kept} | {wrong.index})),
-        values=tuple(_numbers(wrong, why, model)),
-        cited=cited(wrong, model),
-        end=wrong.end,
+        values={"wanted": wrong.expected if wrong.f == "cas" else wrong.value},
+        wrong=cited(wrong, model, end=wrong.end),
         states=_states(why, model),
-        wanted=_wanted(wrong, model),
+        required=_required(wrong, model),
     )
 
 
-def _states(why: Stuck, model: Model) -> str:
-    words = [SEQUENTIAL[model].shown(state) for state in why.states]
-    more = why.state_count - len(words)
-    return f"{' or '.join(words)}{f' or one of {more} other states' if more else ''}"
+def _states(why: Stuck, model: Model) -> Proof:
+    states = Proof.joined(" or ", map(SEQUENTIAL[model].shown, why.states))
+    more = why.state_count - len(why.states)
+    return states.further(" or one of {more} other states", more=more) if more else states
 
 
-def _wanted(operation: Operation, model: Model) -> str:
-    """Return in words the state that the answer requires."""
+def _required(operation: Operation, model: Model) -> Proof:
+    """Return the clause of the state that the answer requires."""
     if operation.effect is Effect.REFUSED:
-        return "anything else"
+        return Proof.of("anything else")
     if model is Model.REGISTER:
-        return shown(operation.value if operation.f == "read" else operation.expected)
-    return shown(operation.value) if model is Model.COUNTER else "what it answers"
-
-
-def _numbers(wrong: Operation, why: Stuck, model: Model) -> Iterator[int]:
-    """Yield what was answered or expected, and then the values possible instead."""
-    answered = wrong.expected if wrong.f == "cas" else wrong.value
-    if answered is not None:
-        yield answered
-    for state in why.states:
-        if model is Model.COUNTER and isinstance(state, int):
-            yield state
-        elif model is Model.REGISTER and isinstance(state, tuple) and state[0] is not None:
-            yield state[0]
+        return shown("wanted", operation.value if operation.f == "read" else operation.expected)
+    if model is Model.COUNTER:
+        return shown("wanted", operation.value)
+    return Proof.of("what it answers")
 
 
 def minimal(rows: pa.Table, *, is_wrong: Callable[[pa.Table], bool], budget: Budget) -> pa.Table:

@@ -12,9 +12,12 @@ fits none from any state.
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 from checkers.linearizability.operations import Effect, Operation
+from checkers.linearizability.words import shown
+from checkers.proof import Proof
 from history.models import Model
 
 __all__ = ["SEQUENTIAL", "UNKNOWN", "Sequential", "State", "Step"]
@@ -36,8 +39,8 @@ class Sequential:
 
     initial: State
     step: Step
-    shown: Callable[[Any], str]
-    """A state in words, for a proof."""
+    shown: Callable[[Any], Proof]
+    """A state as a clause of a proof."""
     answers_first: bool = False
     """The search first tries answers that fit and that a client waits for: many orders of adds lead
     to one sum, and few sums are right. (For a register, that would spend writes too early.)
@@ -113,12 +116,18 @@ def _resolved(state: Any, found: State) -> State | None:
     return found if state is UNKNOWN else None
 
 
-def _of_register(state: Any) -> str:
-    return "nothing" if state[0] is None else str(state[0])
+def _of_register(state: Any) -> Proof:
+    return shown("state", state[0])
 
 
-def _of_versioned(state: Any) -> str:
-    return f"version {state[0]} with {'nothing' if state[1] is None else state[1]}"
+def _of_versioned(state: Any) -> Proof:
+    return Proof.of(
+        "version {version} with {state}", version=state[0], state=_of_register(state[1:])
+    )
+
+
+def _counted(noun: str) -> Callable[[Any], Proof]:
+    return lambda state: Proof.of(f"{{count}} {noun}", count=len(state))
 
 
 SEQUENTIAL: Final[Mapping[Model, Sequential]] = {
@@ -126,10 +135,10 @@ SEQUENTIAL: Final[Mapping[Model, Sequential]] = {
     Model.VERSIONED_REGISTER: Sequential(
         initial=(0, None), step=_versioned_register, shown=_of_versioned
     ),
-    Model.LOG: Sequential(initial=(), step=_log, shown=lambda state: f"{len(state)} values"),
-    Model.SET: Sequential(
-        initial=frozenset(), step=_set, shown=lambda state: f"{len(state)} elements"
+    Model.LOG: Sequential(initial=(), step=_log, shown=_counted("values")),
+    Model.SET: Sequential(initial=frozenset(), step=_set, shown=_counted("elements")),
+    Model.COUNTER: Sequential(
+        initial=0, step=_counter, shown=partial(shown, "state"), answers_first=True
     ),
-    Model.COUNTER: Sequential(initial=0, step=_counter, shown=str, answers_first=True),
 }
 """Every model of objects with keys of their own; lists are judged across keys."""

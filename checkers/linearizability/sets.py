@@ -42,7 +42,7 @@ from checkers.linearizability.operations import (
     operations_of,
 )
 from checkers.linearizability.searched import CHECK
-from checkers.linearizability.words import cited
+from checkers.linearizability.words import cited, numbered
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.models import Model
@@ -154,10 +154,9 @@ def _of_strange(columns: Columns, place: int, value: int) -> Proof:
     """Return the proof that the read at this place returned a value that was never added."""
     (read,) = _operations(columns, place)
     return Proof.of(
-        "{cited} returned {value}, which no operation can have added",
-        operations={"index": read.index},
+        "{read} returned {value}, which no operation can have added",
         values={"value": value},
-        cited=cited(read, _MODEL),
+        read=cited(read, _MODEL),
     )
 
 
@@ -171,11 +170,11 @@ def _of_apart(columns: Columns, elements: _Elements, reads: _Reads, number: int)
     here, there = int(elements.value[only_mine]), int(elements.value[lacking])
     one, two = _operations(columns, int(reads.place[number]), int(reads.place[other]))
     return Proof.of(
-        "{cited} found {here} without {there}, and {other} {there} without {here}: "
+        "{read} found {here} without {there}, and {other} {there} without {here}: "
         "in a set that only grows, one of two reads contains the other",
         operations=tuple(sorted((one.index, two.index))),
         values={"here": here, "there": there},
-        cited=cited(one, _MODEL),
+        read=cited(one, _MODEL),
         other=cited(two, _MODEL),
     )
 
@@ -206,33 +205,38 @@ class _Story:
         more = elements[self.elements.size[elements] > self.reads.size[small]]
         value = int(self.elements.value[more[0]])
         first, second = self._reads(large, small)
-        return _proof(
-            (first, second),
-            (value,),
-            f"{cited(first, _MODEL)} returned at {first.end} ns with {value}, and "
-            f"{cited(second, _MODEL)} was called at {second.call} ns and is without it",
+        return Proof.of(
+            "{first} returned at {end} ns with {value}, and {second} was called at {call} ns and "
+            "is without it",
+            operations=_indices(first, second),
+            values={"value": value},
+            first=cited(first, _MODEL, end=first.end),
+            second=cited(second, _MODEL, call=second.call),
         )
 
     def _found_early(self, number: int, element: int) -> Proof:
         value = int(self.elements.value[element])
         (read,) = self._reads(number)
         (add,) = _operations(self.columns, int(self.elements.called_by[element]))
-        return _proof(
-            (read, add),
-            (value,),
-            f"{cited(read, _MODEL)} returned at {read.end} ns with {value}, whose first add, "
-            f"operation {add.index}, was called at {add.call} ns",
+        return Proof.of(
+            "{read} returned at {end} ns with {value}, whose first add, {add}, was "
+            "called at {call} ns",
+            operations=_indices(read, add),
+            values={"value": value},
+            read=cited(read, _MODEL, end=read.end),
+            add=numbered("add", add, call=add.call),
         )
 
     def _lost(self, element: int, number: int) -> Proof:
         value = int(self.elements.value[element])
         (read,) = self._reads(number)
         (add,) = _operations(self.columns, int(self.elements.ended_by[element]))
-        return _proof(
-            (add, read),
-            (value,),
-            f"{cited(add, _MODEL)} returned at {add.end} ns, and {cited(read, _MODEL)} was called "
-            f"at {read.call} ns and is without {value}",
+        return Proof.of(
+            "{add} returned at {end} ns, and {read} was called at {call} ns and is without {value}",
+            operations=_indices(add, read),
+            values={"value": value},
+            add=cited(add, _MODEL, end=add.end),
+            read=cited(read, _MODEL, call=read.call),
         )
 
     def _overtaken(self, element: int, later: int) -> Proof:
@@ -243,21 +247,22 @@ class _Story:
             int(self.elements.ended_by[element]),
             int(self.elements.called_by[later]),
         )
-        return _proof(
-            (add, later_add, read),
-            (value, later_value),
-            f"{cited(add, _MODEL)} returned at {add.end} ns, before the first add of "
-            f"{later_value}, operation {later_add.index}, was called at {later_add.call} ns; "
-            f"{cited(read, _MODEL)} found {later_value} without {value}",
+        return Proof.of(
+            "{add} returned at {end} ns, before the first add of {later_value}, "
+            "{later_add}, was called at {call} ns; {read} found {later_value} without {value}",
+            operations=_indices(add, later_add, read),
+            values={"value": value, "later_value": later_value},
+            add=cited(add, _MODEL, end=add.end),
+            later_add=numbered("later_add", later_add, call=later_add.call),
+            read=cited(read, _MODEL),
         )
 
     def _reads(self, *numbers: int) -> list[Operation]:
         return _operations(self.columns, *(int(self.reads.place[number]) for number in numbers))
 
 
-def _proof(operations: tuple[Operation, ...], values: tuple[int, ...], detail: str) -> Proof:
-    indices = tuple(sorted({one.index for one in operations}))
-    return Proof.of("{detail}", operations=indices, values=values, detail=detail)
+def _indices(*operations: Operation) -> tuple[int, ...]:
+    return tuple(sorted({one.index for one in operations}))
 
 
 def _operations(columns: Columns, *places: int) -> list[Operation]:

@@ -46,7 +46,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.linearizability.claims import ENDLESS, NOTHING, claims_of, model_rows
+from checkers.linearizability.claims import ENDLESS, claims_of, model_rows
 from checkers.linearizability.conclusion import Conclusion, concluded
 from checkers.linearizability.faults import ClaimKind, Fault, Violation, Witness
 from checkers.linearizability.slab import Slab
@@ -147,14 +147,32 @@ def _beneath(chunk: pa.Array) -> NDArray[np.int64]:
 
 def _proof_of(fault: Fault, found: FoundWitnesses, model: Model) -> Proof:
     """Return the proof of a fault by the operations that were found of it."""
-    rows = list(_rows(fault, found))
-    return Proof.of(
-        "{detail}",
-        operations=tuple(dict.fromkeys(row["index"] for row in rows)),
-        offsets=(fault.witnesses[0].version - 1,) if model is Model.LOG else (),
-        values=_values(fault, model),
-        detail=_detail(fault, found, model),
-    )
+    told = [_told(row, model) for row in _rows(fault, found)]
+    thing = _thing(fault.witnesses[0].version, model)
+    match fault.rule:
+        case Violation.TIMES:
+            return _of_times(fault, found, model)
+        case Violation.TWO_VALUES:
+            begins = [thing.further(" begins with nothing")] if len(told) == 1 else []
+            return Proof.of(
+                "{thing} has one value, and {told}",
+                thing=thing,
+                told=Proof.joined(" and ", [*begins, *told]),
+            )
+        case Violation.MADE_TWICE:
+            return Proof.of(
+                "{thing} was made once, and {told}",
+                thing=thing,
+                told=Proof.joined(" and ", told),
+            )
+        case Violation.JUMP:
+            return Proof.of(
+                "a cas makes the version after the one that it expected, and {told}", told=told[0]
+            )
+        case Violation.BEFORE_FIRST:
+            return Proof.of("there is no such version to be made or read: {told}", told=told[0])
+        case Violation.NOBODY:
+            return _of_nobody(fault, told, model)
 
 
 def _rows(fault: Fault, found: FoundWitnesses) -> Iterator[_Row]:
@@ -164,92 +182,91 @@ def _rows(fault: Fault, found: FoundWitnesses) -> Iterator[_Row]:
             yield row
 
 
-def _values(fault: Fault, model: Model) -> tuple[int, ...]:
-    """Return the two that were compared: moments in ns, values, or versions."""
-    first, last = fault.witnesses[0], fault.witnesses[-1]
-    if fault.rule is Violation.TIMES:
-        return (first.number, last.number)
-    if fault.rule is Violation.TWO_VALUES:
-        return tuple(one.number for one in (first, last) if one.number != NOTHING)
-    if fault.rule is Violation.JUMP:
-        return (first.number, first.version)
-    return (first.version - (model is Model.LOG),)
-
-
-def _detail(fault: Fault, found: FoundWitnesses, model: Model) -> str:
-    told = [_told(row, model) for row in _rows(fault, found)]
-    thing = _thing(fault.witnesses[0].version, model)
-    if fault.rule is Violation.TIMES:
-        return _of_times(fault, found, model)
-    if fault.rule is Violation.TWO_VALUES:
-        begins = [f"{thing} begins with nothing"] if len(told) == 1 else []
-        return f"{thing} has one value, and {' and '.join([*begins, *told])}"
-    if fault.rule is Violation.MADE_TWICE:
-        return f"{thing} was made once, and {' and '.join(told)}"
-    if fault.rule is Violation.JUMP:
-        return f"a cas makes the version after the one that it expected, and {told[0]}"
-    if fault.rule is Violation.BEFORE_FIRST:
-        return f"there is no such version to be made or read: {told[0]}"
-    return _of_nobody(fault, told, model)
-
-
-def _of_times(fault: Fault, found: FoundWitnesses, model: Model) -> str:
+def _of_times(fault: Fault, found: FoundWitnesses, model: Model) -> Proof:
     early, *late = fault.witnesses
-    chain = [_link(one, found, model) for one in late]
-    return (
-        f"{_thing(early.version, model)} appeared no earlier than {early.number} ns "
-        f"({_first(early, found, model)}) and no later than {late[0].number} ns "
-        f"({', for '.join(chain)})"
+    return Proof.of(
+        "{thing} appeared no earlier than {earliest} ns ({told}) and no later than {latest} ns "
+        "({chain})",
+        moments={"earliest": early.number, "latest": late[0].number},
+        thing=_thing(early.version, model),
+        told=_first(early, found, model),
+        chain=Proof.joined(", for ", [_link(one, found, model) for one in late]),
     )
 
 
-def _link(witness: Witness, found: FoundWitnesses, model: Model) -> str:
+def _link(witness: Witness, found: FoundWitnesses, model: Model) -> Proof:
     told = _first(witness, found, model)
-    if witness.kind is ClaimKind.REFUSED:
-        return f"{told}, and {_thing(witness.version - 1, model)} was there when that was called"
-    return told
+    if witness.kind is not ClaimKind.REFUSED:
+        return told
+    return Proof.of(
+        "{told}, and {thing} was there when that was called",
+        told=told,
+        thing=_thing(witness.version - 1, model),
+    )
 
 
-def _of_nobody(fault: Fault, told: Sequence[str], model: Model) -> str:
+def _of_nobody(fault: Fault, told: Sequence[Proof], model: Model) -> Proof:
     first = fault.witnesses[0].version
     thing = _thing(first, model)
     if fault.version_count > 1:
-        thing = f"{thing} to {first + fault.version_count - 1 - (model is Model.LOG)}"
+        last = first + fault.version_count - 1 - (model is Model.LOG)
+        thing = thing.further(" to {last}", values={"last": last})
     times = [one.number for one in fault.witnesses if one.kind is ClaimKind.BY]
-    when = f" by {_clock(times[0])}" if times else ""
-    return (
-        f"{thing} had appeared{when} ({'; '.join(dict.fromkeys(told))}), no operation that is ok "
-        "made it, and none that crashed is left that can have: called by then, with its value"
+    by = "" if not times else " by no known end" if times[0] >= ENDLESS else " by {by} ns"
+    distinct = {one.sentence: one for one in told}
+    return Proof.of(
+        f"{{thing}} had appeared{by} ({{told}}), no operation that is ok made it, and none that "
+        "crashed is left that can have: called by then, with its value",
+        moments={"by": times[0] if times and times[0] < ENDLESS else None},
+        thing=thing,
+        told=Proof.joined("; ", distinct.values()),
     )
 
 
-def _first(witness: Witness, found: FoundWitnesses, model: Model) -> str:
+def _first(witness: Witness, found: FoundWitnesses, model: Model) -> Proof:
     rows = found.get(witness, ())
-    return _told(rows[0][1], model) if rows else "the operations before"
+    return _told(rows[0][1], model) if rows else Proof.of("the operations before")
 
 
-def _told(row: _Row, model: Model) -> str:
-    interval = f"in [{row['call_ns']}, {_clock(row['return_ns'])}]"
-    return f"{row['f']} {row['index']} {_did(row, model)} {interval}"
+def _told(row: _Row, model: Model) -> Proof:
+    """Return the clause of an operation: what it did, and when."""
+    ended = row["return_ns"] is not None and row["return_ns"] < ENDLESS
+    did = _did(row, model)
+    return Proof.of(
+        f"{row['f']} {{operation}} {{did}} in "
+        f"[{{call}}, {'{return_} ns' if ended else 'no known end'}]",
+        operations={"operation": row["index"]},
+        moments={"call": row["call_ns"], "return_": row["return_ns"] if ended else None},
+        sources=dict.fromkeys(["call", "return_", *(one.name for one in did.facts)], "operation"),
+        did=did,
+    )
 
 
-def _did(row: _Row, model: Model) -> str:
-    value = "nothing" if row["value"] is None else row["value"]
+def _did(row: _Row, model: Model) -> Proof:
+    value = "nothing" if row["value"] is None else "{value}"
+    values = {"value": row["value"]}
     if model is Model.LOG:
         verb = "found" if row["f"] == "read" else "put"
-        return f"{verb} {value} at offset {row['version']}"
+        return Proof.of(
+            f"{verb} {value} at offset {{offset}}",
+            values=values,
+            offsets={"offset": row["version"]},
+        )
     if row["outcome"] == Outcome.FAIL:
-        return f"was refused, expecting version {row['expected']}"
+        return Proof.of("was refused, expecting version {expected}", expected=row["expected"])
     if row["f"] == "read":
-        return f"found version {row['version']} with {value}"
+        return Proof.of(
+            f"found version {{version}} with {value}", values=values, version=row["version"]
+        )
     version = row["expected"] + 1 if row["version"] is None else row["version"]
-    expecting = f", expecting {row['expected']}" if row["f"] == "cas" else ""
-    return f"made version {version} with {value}{expecting}"
+    made = Proof.of(f"made version {{version}} with {value}", values=values, version=version)
+    if row["f"] != "cas":
+        return made
+    return made.further(", expecting {expected}", expected=row["expected"])
 
 
-def _thing(version: int, model: Model) -> str:
-    return f"offset {version - 1}" if model is Model.LOG else f"version {version}"
-
-
-def _clock(time_ns: int | None) -> str:
-    return "no known end" if time_ns is None or time_ns >= ENDLESS else f"{time_ns} ns"
+def _thing(version: int, model: Model) -> Proof:
+    """Return the clause of the version that the fault is about."""
+    if model is Model.LOG:
+        return Proof.of("offset {fault_offset}", offsets={"fault_offset": version - 1})
+    return Proof.of("version {fault_version}", values={"fault_version": version})

@@ -1,34 +1,72 @@
 """What a proof rests on: its rule, by a few words of it, and its facts by name.
 
-Times and durations are in ms, as in the tests' small language.
+Times and durations are in ms, as in the tests' small language; moments are in ns, as they stand.
 """
 
+import re
 from collections.abc import Mapping
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Fact, FactKind, Proof
+from checkers.anomaly import Anomaly, Found, anomalies_of
+from checkers.proof import NAMED, Fact, FactKind, Proof
 
-__all__ = ["assert_proof", "cycle_class", "facts_of_proof", "only", "source_of"]
+__all__ = [
+    "assert_proof",
+    "assert_told",
+    "cycle_class",
+    "facts_of_proof",
+    "only",
+    "proofs_in",
+    "source_of",
+]
 
 _NS_A_MS = 1_000_000
 _TIMES = (FactKind.TIME, FactKind.DURATION)
+_CITED = (
+    FactKind.OPERATION,
+    FactKind.OFFSET,
+    FactKind.METADATA_OFFSET,
+    FactKind.VALUE,
+    FactKind.FRAME,
+)
+"""Kinds whose facts may stand beside the sentence, for a reader to look up."""
+_QUOTED = ("text", "data", "detail")
+"""What a node wrote, a znode holds, and what a record of the metadata log says."""
+_NAME_OR_LIST = re.compile(r"\S+|[\[{].*[\]}]|\S+(, \S+)*", re.DOTALL)
 
 
 def assert_proof(proof: Proof | Anomaly, rule: str, /, **facts: object) -> None:
     """These words are in the rule, and these facts are what it rests on, whatever else is."""
     told = proof.proof if isinstance(proof, Anomaly) else proof
-    assert rule in told.rule
+    assert rule in told.rule, told.rule
     found = facts_of_proof(told)
-    assert {name: found.get(name, f"of {sorted(found)}") for name in facts} == facts
-    told.sentence  # noqa: B018  # every name in the rule is a fact's
+    assert {name: found.get(name) for name in facts} == facts, found
+    assert_told(told)
+
+
+def assert_told(proof: Proof) -> None:
+    """The rule says every fact but such as are looked up, and no fact has others in its words."""
+    said = NAMED.findall(proof.rule)
+    for fact in proof.facts:
+        assert fact.name in said or fact.kind in _CITED, f"{fact} is not said: {proof.rule}"
+        if fact.kind is FactKind.WORD and not fact.name.endswith(_QUOTED):
+            phrase = not _NAME_OR_LIST.fullmatch(str(fact.value))
+            assert not (phrase and re.search(r"\d", str(fact.value))), f"{fact} has facts in it"
+    proof.sentence  # noqa: B018  # every name in the rule is a fact's
 
 
 def facts_of_proof(proof: Proof) -> dict[str, object]:
-    """The named facts: values by name. Of cited ones without a name, all values by kind."""
-    found: dict[str, object] = {}
+    """The facts: values by name, and a list of several values of one name."""
+    found: dict[str, list[object]] = {}
     for fact in proof.facts:
-        found.setdefault(fact.name, _value(fact))
-    return found
+        values = found.setdefault(fact.name, [])
+        if _value(fact) not in values:
+            values.append(_value(fact))
+    return {name: values if values[1:] else values[0] for name, values in found.items()}
+
+
+def proofs_in(found: Found) -> list[Proof]:
+    """The proofs of what was found on a key, in order."""
+    return [anomaly.proof for anomaly in anomalies_of(found.table)]
 
 
 def source_of(proof: Proof, name: str) -> str:

@@ -48,6 +48,28 @@ def test_a_proof_goes_on_and_keeps_its_facts() -> None:
     assert further.facts[:-1] == GONE.facts
 
 
+def test_several_facts_of_one_name_are_a_list() -> None:
+    proof = Proof.of("values {each} of {count}", values={"each": (18, 17), "other": ()}, count=3)
+    assert proof.sentence == "values 18, 17 of 3"
+    assert proof.values == (18, 17)
+    whole = Proof.of("{one}, and {other}", values={"each": (9,)}, one=proof, other=proof)
+    assert whole.sentence == "values 18, 17 of 3, and values 18, 17 of 3"
+
+
+def test_a_moment_is_exact_and_its_rule_says_the_unit_once() -> None:
+    proof = Proof.of("in [{call}, {end} ns]", moments={"call": 4, "end": 6, "by": None})
+    assert proof.sentence == "in [4, 6 ns]"
+    assert [(fact.name, fact.value, fact.words) for fact in proof.facts] == [
+        ("call", 4, "4 ns"),
+        ("end", 6, "6 ns"),
+    ]
+
+
+def test_ids_of_zookeeper_are_numbers_in_its_own_notation() -> None:
+    proof = Proof.of("zxid {zxid}", zookeeper_ids={"zxid": 0x100000005})
+    assert (proof.sentence, proof.fact("zxid")) == ("zxid 0x100000005", 0x100000005)
+
+
 def test_a_clause_stands_in_its_place_and_brings_its_facts() -> None:
     clause = Proof.of("{node} knew of value {seen} (frame {frame})", frames={"frame": 8}, seen=6)
     proof = Proof.of(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from object_histories import info, ok, rows, table
+from proving import assert_proof
 
 from checkers.anomaly import Anomaly, Found, anomalies_of
 from checkers.linearizability.budget import Budget
@@ -41,19 +42,32 @@ def test_a_read_is_a_case_and_an_add_is_none() -> None:
 
 def test_what_was_added_counts() -> None:
     found = anomaly(add(1, 0, 1), read(0, 2, 3))
-    assert (found.operations, found.values) == ((0, 1), (0, 1))
+    assert found.operations == (0, 1)
+    named = {"value": 0, "bound_word": "least", "bound": 1}
+    assert_proof(found, "and all that can have been added by then", read_operation=1, **named)
     assert judged(add(1, 0, 2), read(0, 2, 3)).never_count == 0
 
 
 def test_what_was_not_yet_added_does_not_count() -> None:
     found = anomaly(read(1, 0, 1), add(1, 2, 3))
-    assert (found.operations, found.values) == ((0,), (1, 0))
+    assert found.operations == (0,)
+    named = {"value": 1, "bound_word": "most", "bound": 0}
+    assert_proof(found, "and all that can have been added by then", operation=0, **named)
     assert judged(read(1, 0, 2), add(1, 2, 3)).never_count == 0
 
 
 def test_a_counter_of_positive_adds_does_not_go_back() -> None:
     found = anomaly(add(2, 0, 9), read(2, 1, 2), read(0, 3, 4))
-    assert (found.operations, found.values) == ((1, 2), (2, 0))
+    assert found.operations == (1, 2)
+    assert_proof(
+        found,
+        "no add is {bound_word}",
+        found=2,
+        end=2,
+        later_found=0,
+        call=3,
+        bound_word="negative",
+    )
     assert judged(add(2, 0, 9), add(-2, 0, 9), read(2, 1, 2), read(0, 3, 4)).never_count == 0
 
 
@@ -64,7 +78,7 @@ def test_a_counter_of_negative_adds_does_not_go_forth() -> None:
 
 def test_equal_adds_come_to_multiples() -> None:
     found = anomaly(add(2, 0, 9), add(2, 0, 9), read(3, 1, 2))
-    assert (found.operations, found.values) == ((2,), (3, 2))
+    assert_proof(found, "every add is of {step}", operation=2, value=3, step=2)
 
 
 def test_more_adds_than_fit_between_two_reads() -> None:
@@ -77,8 +91,21 @@ def test_more_adds_than_fit_between_two_reads() -> None:
         read(2, 5, 6),
     )
     found = anomaly(*wrong)
-    assert (found.operations, found.values) == ((1, 2, 3, 4), (2, 3))
-    assert "2 adds of 1 were called after operation 1" in found.detail
+    assert found.operations == (1, 2, 3, 4)
+    assert_proof(
+        found,
+        "it cannot have found {bound_word} than {bound}",
+        adds_count=2,
+        step=1,
+        since_operation=1,
+        end=2,
+        operation=[2, 3],
+        read_operation=4,
+        call=5,
+        found=2,
+        bound_word="less",
+        bound=3,
+    )
     assert judged(*wrong[:2], add(1, 2, 4), *wrong[3:]).never_count == 0
 
 
@@ -91,7 +118,9 @@ def test_a_crashed_add_may_take_effect_late_or_never() -> None:
 
 def test_a_sum_within_the_bounds_that_no_adds_come_to_is_found_by_search() -> None:
     found = anomaly(add(2, 0, 9), add(5, 0, 9), read(3, 1, 2))
-    assert found.values[0] == 3
+    assert_proof(found, "fits no order", operation=2, answer=3, wanted=3, end=2)
+    states = {fact.value for fact in found.proof.facts if fact.name.startswith("state")}
+    assert states == {0, 2, 5, 7}
     assert judged(add(2, 0, 9), add(5, 0, 9), read(5, 1, 2)).never_count == 0
 
 

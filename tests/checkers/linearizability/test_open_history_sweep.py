@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proving import assert_proof
 from small_versions import Op, drawn, table
 
 from checkers.anomaly import Found, none
@@ -21,6 +22,7 @@ from checkers.linearizability.model_files import outline
 from checkers.linearizability.slabs import KeyRowGroup, cuts
 from checkers.linearizability.tasks import Keys, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
+from checkers.proof import Proof
 from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import InProcessTasks, JobError, Parcel, TaskSession
 from history.models import Model
@@ -149,7 +151,9 @@ def test_the_witnesses_of_a_large_key_are_found_where_they_lie(tmp_path: Path) -
     file = written(tmp_path / "f.parquet", {"a": BAD}, group_rows=2)
     (row,) = here(file, Model.VERSIONED_REGISTER, slab_rows=3).findings().to_pylist()
     assert row["anomalies"][0]["operations"] == [8, 3]
-    assert "read 8 found version 3 with 1 in [9, 9 ns]" in row["anomalies"][0]["detail"]
+    proof = Proof.of_columns(row["anomalies"][0])
+    read = {"operation": 8, "version": 3, "value": 1, "call": 9, "return_": 9}
+    assert_proof(proof, "read {operation} found version {version}", **read)
 
 
 def test_a_file_that_is_not_the_sealed_one_is_not_believed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from object_histories import fail, info, ok, refused, rows, table
+from proving import assert_proof, source_of
 
 from checkers.anomaly import Anomaly, Found, anomalies_of
 from checkers.linearizability.budget import Budget
@@ -49,21 +50,33 @@ def test_a_read_after_a_write_finds_it() -> None:
     assert judged(write(1, 0, 1), read(1, 2, 3)).never_count == 0
     found = anomaly(write(1, 0, 1), read(None, 2, 3))
     assert found.operations == (0, 1)
-    assert "nothing was there from the beginning to 2 ns" in found.detail
+    rule = "nothing was there from the beginning to {last} ns"
+    assert_proof(found, rule, last=2, other_value=1, other_span_last=0, first=1, written=1)
+    assert source_of(found.proof, "last") == "operation 1"
     assert judged(write(1, 0, 2), read(None, 2, 3)).never_count == 0
 
 
 def test_a_value_is_not_read_before_it_is_written() -> None:
     found = anomaly(read(1, 0, 1), write(1, 2, 3))
     assert found.operations == (0, 1)
-    assert found.values == (1,)
-    assert "before it was written" in found.detail
+    assert_proof(found, "was read before it was written", value=1, end=1, call=2)
+    assert source_of(found.proof, "end") == "operation 0"
+    assert source_of(found.proof, "call") == "operation 1"
     assert judged(read(1, 0, 2), write(1, 2, 3)).never_count == 0
 
 
 def test_a_value_that_was_replaced_does_not_come_back() -> None:
     found = anomaly(write(1, 0, 1), write(2, 2, 3), read(2, 4, 5), read(1, 6, 7), read(1, 8, 9))
-    assert set(found.values) == {1, 2}
+    assert_proof(
+        found,
+        "what was replaced cannot come back",
+        held_value=1,
+        first=1,
+        last=8,
+        other_value=2,
+        other_span_first=3,
+        other_span_last=4,
+    )
     assert found.operations == (0, 1, 2, 4)
 
 
@@ -84,8 +97,7 @@ def test_a_crashed_write_may_take_effect_late_or_never() -> None:
 
 def test_a_write_that_failed_wrote_nothing() -> None:
     found = anomaly(fail("write", 0, 1, value=1), read(1, 2, 3))
-    assert found.operations == (1,)
-    assert "which no operation can have written" in found.detail
+    assert_proof(found, "which no operation can have written", operation=1, value=1)
     assert judged(fail("write", 0, 1, value=1), write(1, 2, 3), read(1, 4, 5)).never_count == 0
 
 
@@ -99,9 +111,8 @@ def test_a_swap_expects_what_is_there() -> None:
     assert judged(write(1, 0, 1), cas(1, 2, 2, 3), read(2, 4, 5)).never_count == 0
     found = anomaly(write(1, 0, 1), cas(7, 2, 2, 3))
     assert 1 in found.operations
-    assert found.values == (7, 1)
-    assert "cas(7, 2)" in found.detail
-    assert "there was 1, and at no moment since its call 7" in found.detail
+    named = {"expected": 7, "written": 2, "end": 3, "state": 1, "wanted": 7}
+    assert_proof(found, "cas({expected}, {written}), fits no order", operation=1, **named)
 
 
 def test_a_swap_is_refused_only_where_something_else_was() -> None:

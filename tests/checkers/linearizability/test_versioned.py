@@ -7,10 +7,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proving import assert_proof, proofs_in, source_of
 from small_versions import Op, drawn, in_slabs, linearizable, rows_of, table, whole
 
 from checkers.linearizability.claims import model_rows
 from checkers.linearizability.versioned import VERSIONED, nonlinearizable
+from checkers.proof import Proof
 from history.models import Model
 
 pytestmark = pytest.mark.slow
@@ -50,12 +52,11 @@ def found(offset: int, value: int | None, call: int, end: int) -> Op:
     return Op(f="read", call=call, end=end, version=offset, value=value)
 
 
-def proofs(*operations: Op, model: Model = REGISTER) -> list[tuple[tuple[int, ...], str]]:
-    """Operations and detail of all that is wrong; checked against all orders, too."""
+def proofs(*operations: Op, model: Model = REGISTER) -> list[tuple[tuple[int, ...], Proof]]:
+    """Operations and proof of all that is wrong; checked against all orders, too."""
     wrong = nonlinearizable("k", table(list(operations)), model)
     assert (wrong.never_count == 0) == linearizable(list(operations), model)
-    rows = wrong.table.to_pylist()
-    return [(tuple(row["operations"]), row["detail"]) for row in rows]
+    return [(one.operations, one) for one in proofs_in(wrong)]
 
 
 def test_nothing_at_all_is_linearizable() -> None:
@@ -77,12 +78,14 @@ def test_an_answer_that_names_a_version_is_a_case_and_a_crash_is_none() -> None:
 
 def test_a_stale_read_contradicts_what_returned_before_it_was_called() -> None:
     assert proofs(cas(1, 5, 0, 3), read(0, None, 3, 6)) == []
-    ((operations, detail),) = proofs(cas(1, 5, 0, 3), read(0, None, 4, 6))
+    ((operations, proof),) = proofs(cas(1, 5, 0, 3), read(0, None, 4, 6))
     assert operations == (1, 0)
-    assert detail == (
-        "version 1 appeared no earlier than 4 ns (read 1 found version 0 with nothing in [4, 6 ns])"
-        " and no later than 3 ns (cas 0 made version 1 with 5, expecting 0 in [0, 3 ns])"
-    )
+    early = {"earliest": 4, "operation": 1, "version": 0, "call": 4, "return_": 6}
+    late = {"latest": 3, "chain_operation": 0, "chain_version": 1, "value": 5, "expected": 0}
+    rule = "version {fault_version} appeared no earlier than {earliest} ns"
+    assert_proof(proof, rule, fault_version=1, **early, **late, chain_call=0, chain_return_=3)
+    assert source_of(proof, "version") == "operation 1"
+    assert source_of(proof, "chain_version") == "operation 0"
 
 
 def test_a_read_from_the_future_contradicts_the_call_of_its_writer() -> None:
@@ -93,21 +96,16 @@ def test_a_read_from_the_future_contradicts_the_call_of_its_writer() -> None:
 def test_a_version_has_one_value_and_one_maker() -> None:
     assert [one for one, _ in proofs(cas(1, 5, 0, 3), read(1, 6, 2, 6))] == [(0, 1)]
     assert [one for one, _ in proofs(cas(1, 5, 0, 3), cas(1, 5, 2, 6))] == [(0, 1)]
-    assert [detail for _, detail in proofs(read(0, 6, 2, 6))] == [
-        (
-            "version 0 has one value, and version 0 begins with nothing and read 0 found version 0 "
-            "with 6 in [2, 6 ns]"
-        )
-    ]
+    ((_, proof),) = proofs(read(0, 6, 2, 6))
+    first = {"fault_version": 0, "operation": 0, "version": 0, "value": 6}
+    assert_proof(proof, "{fault_version} begins with nothing and read", **first, call=2, return_=6)
 
 
 def test_a_swap_makes_the_version_after_the_one_that_it_expected() -> None:
     jumped = Op(f="cas", call=0, end=9, expected=0, version=2, value=3)
-    ((_, detail),) = proofs(jumped, cas(1, 5, 0, 9))
-    assert detail == (
-        "a cas makes the version after the one that it expected, and cas 0 made version 2 with 3, "
-        "expecting 0 in [0, 9 ns]"
-    )
+    ((_, proof),) = proofs(jumped, cas(1, 5, 0, 9))
+    made = {"operation": 0, "version": 2, "value": 3, "expected": 0}
+    assert_proof(proof, "a cas makes the version after", **made, call=0, return_=9)
 
 
 def test_a_swap_is_refused_only_if_its_version_did_not_hold() -> None:
@@ -225,10 +223,10 @@ def test_every_fault_of_a_table_has_a_proof_that_names_operations(
     operations = drawn(random, model)
     wrong = nonlinearizable("k", table(operations), model)
     assert (wrong.never_count == 0) == linearizable(operations, model)
-    for row in wrong.table.to_pylist():
-        assert row["operations"]
-        assert set(row["operations"]) <= set(range(len(operations)))
-        assert "the operations before" not in row["detail"]
+    for proof in proofs_in(wrong):
+        assert proof.operations
+        assert set(proof.operations) <= set(range(len(operations)))
+        assert "the operations before" not in proof.rule
 
 
 @pytest.mark.parametrize("model", sorted(VERSIONED))
