@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from checkers.proof import Proof
 from checkers.znodes.operations import ZnodeOperation
 
 __all__ = ["Chain", "Discrepancy"]
@@ -24,7 +25,8 @@ __all__ = ["Chain", "Discrepancy"]
 class Discrepancy:
     """Operations that contradict each other, and how."""
 
-    why: str
+    why: Proof
+    """The clause of how, before those of the operations."""
     operations: tuple[ZnodeOperation, ...]
 
 
@@ -78,12 +80,19 @@ class Chain:
             return place, None
         return place, state - self.first[place]
 
-    def words(self, state: int) -> str:
-        """Return a state in words."""
+    def clause(self, state: int) -> Proof:
+        """Return the clause of a state."""
         place, version = self.place_of(state)
-        if version is not None:
-            return f"version {version} of life {self.lives[place]:#x}"
-        return "no znode" if place < 0 else f"the end of life {self.lives[place]:#x}"
+        if place < 0:
+            return Proof.of("no znode")
+        life = {"state_life": self.lives[place]}
+        if version is None:
+            return Proof.of("the end of life {state_life}", zookeeper_ids=life)
+        return Proof.of(
+            "version {state_version} of life {state_life}",
+            zookeeper_ids=life,
+            state_version=version,
+        )
 
     def _possible(self, operations: Sequence[ZnodeOperation]) -> list[ZnodeOperation]:
         """Return the ok operations with a Stat.
@@ -97,7 +106,8 @@ class Chain:
                 if 0 <= _version(one) <= changes_count:
                     told.append(one)
                 else:
-                    self._note(f"there were {changes_count} changes at most", one)
+                    most = "there were {changes_count} changes at most"
+                    self._note(Proof.of(most, changes_count=changes_count), one)
         return told
 
     def _fill(self, one: ZnodeOperation) -> None:
@@ -108,36 +118,42 @@ class Chain:
         self.makers[state].append(one)
         if one.f == "delete":
             if one.expected not in (None, version):
-                self._note("a delete ends the version that it expects", one)
+                self._note(Proof.of("a delete ends the version that it expects"), one)
             if version < self.top[self._places[_life(one)]]:
                 later = next(
                     other
                     for other in self.told
                     if other.life == one.life and _version(other) > version
                 )
-                self._note("a life has no version after the one with which it ended", one, later)
+                last = Proof.of("a life has no version after the one with which it ended")
+                self._note(last, one, later)
             return
         self.values[state].setdefault(one.value, one)
         if (one.f == "create") != (version == 0):
-            self._note("a create makes version 0 of a life, and nothing else does", one)
+            self._note(Proof.of("a create makes version 0 of a life, and nothing else does"), one)
         if one.f == "cas" and one.expected != version - 1:
-            self._note("a cas makes the version after the one that it expects", one)
+            self._note(Proof.of("a cas makes the version after the one that it expects"), one)
 
     def _refuse_doubles(self) -> None:
         for state, makers in self.makers.items():
             if len(makers) > 1:
-                self._note(f"{self.words(state)} was made once", *makers[:2])
+                self._note(self.clause(state).further(" was made once"), *makers[:2])
         for state, values in self.values.items():
             if len(values) > 1:
-                self._note(f"{self.words(state)} has one value", *list(values.values())[:2])
+                twice = list(values.values())[:2]
+                self._note(self.clause(state).further(" has one value"), *twice)
         shown: dict[int | None, ZnodeOperation] = {}
         for values in self.values.values():
             for value, one in values.items():
                 if value in shown:
-                    self._note(f"{value} was written once", shown[value], one)
+                    once = Proof.of(
+                        f"{None if value is None else '{written}'} was written once",
+                        values={"written": value},
+                    )
+                    self._note(once, shown[value], one)
                 shown[value] = one
 
-    def _note(self, why: str, *operations: ZnodeOperation) -> None:
+    def _note(self, why: Proof, *operations: ZnodeOperation) -> None:
         self.broken.append(Discrepancy(why=why, operations=operations))
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.proof import Proof
 from checkers.znodes.chain import Chain, Discrepancy
-from checkers.znodes.operations import ZnodeOperation, cited, in_words
+from checkers.znodes.operations import ZnodeOperation, cited, told_each
 from checkers.znodes.schedule import NEVER, Refusals, StateMoments, refusals_of
 
 __all__ = ["NAME", "ZnodeJudgement", "found_of", "judgement", "unseen_of"]
@@ -72,8 +72,12 @@ def judgement(operations: Sequence[ZnodeOperation]) -> ZnodeJudgement:
 
 def _proof(broken: Discrepancy) -> Proof:
     """Return operations that contradict each other as a proof."""
-    told = "; ".join(map(in_words, broken.operations))
-    return Proof.of("{why}: {told}", operations=cited(broken.operations), why=broken.why, told=told)
+    return Proof.of(
+        "{why}: {told}",
+        operations=cited(broken.operations),
+        why=broken.why,
+        told=told_each(broken.operations),
+    )
 
 
 def _held(one: ZnodeOperation) -> bool:
@@ -88,14 +92,19 @@ def _late(chain: Chain, schedule: StateMoments) -> Iterator[Discrepancy]:
             continue
         claim, by = schedule.earliest_by[state], schedule.latest_by[state]
         if claim is None:  # The state that never appears.
-            yield Discrepancy(why="there was no znode, and it was not created again", operations=by)
+            never = Proof.of("there was no znode, and it was not created again")
+            yield Discrepancy(why=never, operations=by)
             continue
         if claim.index in told:
             continue
         told.add(claim.index)
         yield Discrepancy(
-            why=f"{chain.words(state)} appeared at {schedule.earliest[state]} ns or later by one "
-            f"operation, and at {schedule.latest[state]} ns or earlier by others",
+            why=Proof.of(
+                "{state} appeared at {earliest} ns or later by one operation, and at {latest} ns "
+                "or earlier by others",
+                moments={"earliest": schedule.earliest[state], "latest": schedule.latest[state]},
+                state=chain.clause(state),
+            ),
             operations=(claim, *by),
         )
 
@@ -137,8 +146,12 @@ def _unmade(
             fits = spare.write(version, latest)
         if not fits:
             yield Discrepancy(
-                why=f"{chain.words(state)} was there by {_clock(latest)}, no ok operation made it, "
-                "and none that crashed is left that can have",
+                why=Proof.of(
+                    f"{{state}} was there by {'the end' if latest == NEVER else '{latest} ns'}, no "
+                    "ok operation made it, and none that crashed is left that can have",
+                    moments={"latest": None if latest == NEVER else latest},
+                    state=chain.clause(state),
+                ),
                 operations=_shown(chain, schedule, state),
             )
 
@@ -190,7 +203,3 @@ def _makes(one: ZnodeOperation, version: int) -> bool:
 def _shown(chain: Chain, schedule: StateMoments, state: int) -> tuple[ZnodeOperation, ...]:
     values = chain.values.get(state, {})
     return (*values.values(), *schedule.latest_by[state])
-
-
-def _clock(moment: int) -> str:
-    return "the end" if moment == NEVER else f"{moment} ns"

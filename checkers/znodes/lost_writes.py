@@ -22,7 +22,7 @@ import numpy as np
 
 from checkers.anomaly import Found, found
 from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, in_words
+from checkers.znodes.operations import ZnodeOperation, cited, told
 from history.operation import Outcome
 
 __all__ = ["NAME", "lost_writes"]
@@ -79,8 +79,7 @@ def _proof(change: ZnodeOperation, final: ZnodeOperation) -> Proof:
     return Proof.of(
         "acknowledged, and gone: {change}; afterwards {final}, on server {server}",
         operations=cited((change, final)),
-        values=() if change.value is None else (change.value,),
-        change=in_words(change),
-        final=in_words(final),
+        change=told(change),
+        final=told(final),
         server=final.server,
     )

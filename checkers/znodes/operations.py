@@ -1,4 +1,4 @@
-"""The operations on one znode, as the kernels take them, and in words.
+"""The operations on one znode, as the kernels take them, and as clauses of proofs.
 
 An operation says something by what became of it:
 
@@ -14,10 +14,21 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.operation import Outcome
 
-__all__ = ["CHANGES", "COLUMNS", "READS", "ZnodeOperation", "cited", "did", "in_words", "znodes_of"]
+__all__ = [
+    "CHANGES",
+    "COLUMNS",
+    "READS",
+    "ZnodeOperation",
+    "cited",
+    "did",
+    "told",
+    "told_each",
+    "znodes_of",
+]
 
 CHANGES: Final = frozenset(("create", "set", "cas", "delete"))
 READS: Final = frozenset(("read", "sync-read", "final-read"))
@@ -90,10 +101,34 @@ def cited(operations: Iterable[ZnodeOperation]) -> tuple[int, ...]:
     return tuple(sorted({one.index for one in operations}))
 
 
-def in_words(one: ZnodeOperation) -> str:
-    """Return an operation in words, with its answer and its times."""
-    until = "no known end" if one.end == OPEN_NS else f"{one.end} ns"
-    return f"{one.f} {one.index} {did(one)} in [{one.call}, {until}]"
+def told(one: ZnodeOperation, *, zxid: str = "") -> Proof:
+    """Return the clause of an operation: its index, its answer and its times.
+
+    `zxid`: the name by which the proof says the zxid of the answer; empty if it does not.
+    """
+    did = _did(one)
+    ended = one.end != OPEN_NS
+    until = "{return_} ns" if ended else "no known end"
+    return Proof.of(
+        f"{one.f} {{operation}} {{did}} in [{{call}}, {until}]",
+        operations={"operation": one.index},
+        moments={"call": one.call, "return_": one.end if ended else None},
+        zookeeper_ids={zxid: one.zxid} if zxid else {},
+        sources=dict.fromkeys(
+            ["call", "return_", zxid, *(fact.name for fact in did.facts)], "operation"
+        ),
+        did=did,
+    )
+
+
+def told_each(operations: Iterable[ZnodeOperation]) -> Proof:
+    """Return the clause of several operations."""
+    return Proof.joined("; ", map(told, operations))
+
+
+def did(one: ZnodeOperation) -> str:
+    """Return in words what became of an operation."""
+    return _did(one).sentence
 
 
 def _says_something(row: Mapping[str, Any]) -> bool:
@@ -137,18 +172,25 @@ def _mistakes(one: ZnodeOperation) -> Iterator[str]:
         yield "expects nothing"
 
 
-def did(one: ZnodeOperation) -> str:
-    """Return in words what became of an operation."""
-    expecting = "" if one.expected is None else f" expecting version {one.expected}"
+def _did(one: ZnodeOperation) -> Proof:
+    expecting = "" if one.expected is None else " expecting version {expected}"
+    value = "None" if one.value is None else "{value}"
+    state = "version {version} of life {life}"
     if one.outcome == Outcome.INFO:
-        writing = "" if one.value is None else f" of {one.value}"
-        return f"crashed{writing}{expecting}"
-    if one.is_refused:
-        return f"was refused{expecting}"
-    if one.life is None:
-        return "found no znode"
-    state = f"version {one.version} of life {one.life:#x}"
-    if one.f == "delete":
-        return f"ended {state}{expecting}"
-    verb = "found" if one.is_read else "made"
-    return f"{verb} {state} with {one.value}{expecting}"
+        writing = "" if one.value is None else f" of {value}"
+        rule = f"crashed{writing}{expecting}"
+    elif one.is_refused:
+        rule = f"was refused{expecting}"
+    elif one.life is None:
+        rule = "found no znode"
+    elif one.f == "delete":
+        rule = f"ended {state}{expecting}"
+    else:
+        rule = f"{'found' if one.is_read else 'made'} {state} with {value}{expecting}"
+    numbers: dict[str, Any] = {"expected": one.expected, "version": one.version}
+    return Proof.of(
+        rule,
+        values={"value": one.value} if "{value}" in rule else {},
+        zookeeper_ids={"life": one.life} if "{life}" in rule else {},
+        **{name: number for name, number in numbers.items() if f"{{{name}}}" in rule},
+    )

@@ -46,6 +46,7 @@ _COMPARED: Final = (
     *("digest", "acl", "version", "cversion", "aversion", "czxid", "mzxid", "pzxid"),
     *("ctime_ms", "mtime_ms", "ephemeral_owner"),
 )
+_IDS: Final = frozenset({"czxid", "mzxid", "pzxid", "ephemeral_owner"})
 _CHANGED: Final = frozenset({"rollback", "flip_bit"})
 """The faults after which a disk holds what its server never wrote last."""
 
@@ -147,7 +148,7 @@ def _two(same: Sequence[_Row]) -> Proof:
     other = next(row for row in same if row["digest"] != one["digest"])
     return Proof.of(
         "transaction {zxid} is {found} in the log of {node}, and {other} in that of {other_node}",
-        zxid=hex(one["zxid"]),
+        zookeeper_ids={"zxid": one["zxid"]},
         node=one["node"],
         found=_request(one),
         other_node=other["node"],
@@ -155,9 +156,15 @@ def _two(same: Sequence[_Row]) -> Proof:
     )
 
 
-def _request(row: _Row) -> str:
-    path = f" of {row['path']}" if row["path"] is not None else ""
-    return f"a {row['type']}{path} (session {row['session']:#x}, request {row['cxid']})"
+def _request(row: _Row) -> Proof:
+    named = {} if row["path"] is None else {"path": row["path"]}
+    return Proof.of(
+        f"a {{type}}{' of {path}' if named else ''} (session {{session}}, request {{cxid}})",
+        zookeeper_ids={"session": row["session"]},
+        type=row["type"],
+        cxid=row["cxid"],
+        **named,
+    )
 
 
 def _unlike(path: str, by_node: Mapping[str, _Row], nodes: Sequence[str], common: int) -> Proof:
@@ -166,7 +173,7 @@ def _unlike(path: str, by_node: Mapping[str, _Row], nodes: Sequence[str], common
     first, second = by_node.get(one), by_node.get(other)
     return Proof.of(
         "up to {zxid}, which both have, {path} is {found} on {node}, and {other} on {other_node}",
-        zxid=hex(common),
+        zookeeper_ids={"zxid": common},
         path=path,
         node=one,
         found=_state(first, second),
@@ -181,18 +188,20 @@ def _alike(one: _Row | None, other: _Row | None) -> bool:
     return all(one[name] == other[name] for name in _COMPARED)
 
 
-def _state(row: _Row | None, other: _Row | None) -> str:
-    """Return a znode in words: its data, and what else sets it apart from another."""
+def _state(row: _Row | None, other: _Row | None) -> Proof:
+    """Return the clause of a znode: its data, and what else sets it apart from another."""
     if row is None:
-        return "not there"
+        return Proof.of("not there")
     data = "null" if row["value"] is None else repr(row["value"])[1:]
     apart = ["version", "mzxid"] if other is None else [n for n in _COMPARED if row[n] != other[n]]
-    told = [f"{name} {_number(name, row[name])}" for name in apart if name != "digest"]
-    return ", ".join([data, *told])
-
-
-def _number(name: str, value: Any) -> str:
-    return hex(value) if name.endswith("zxid") or name == "ephemeral_owner" else str(value)
+    told = [name for name in apart if name != "digest"]
+    ids = {name: row[name] for name in told if name in _IDS}
+    return Proof.of(
+        ", ".join(["{data}", *(f"{name} {{{name}}}" for name in told)]),
+        zookeeper_ids=ids,
+        data=data,
+        **{name: row[name] for name in told if name not in ids},
+    )
 
 
 def _orphan(row: _Row) -> Proof | None:
@@ -202,8 +211,7 @@ def _orphan(row: _Row) -> Proof | None:
         "{node} has {path}, made by transaction {czxid} for session {session}, which is not open",
         node=row["node"],
         path=row["path"],
-        czxid=hex(row["czxid"]),
-        session=hex(row["ephemeral_owner"]),
+        zookeeper_ids={"czxid": row["czxid"], "session": row["ephemeral_owner"]},
     )
 
 

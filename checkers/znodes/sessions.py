@@ -28,7 +28,7 @@ import numpy as np
 
 from checkers.anomaly import Found, found, none
 from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, in_words
+from checkers.znodes.operations import ZnodeOperation, cited, told
 from checkers.znodes.zxids import zxid_of
 
 __all__ = ["NAME", "sessions_that_went_back"]
@@ -130,10 +130,8 @@ def _proof_at(wrong: Sequence[_Wrong], number: int) -> Proof:
         "session {session} was told of a change by {seen}, zxid {zxid}; queued behind it, {read} "
         "is of an older view, which lacks {change}, zxid {other}",
         operations=cited((seen, read, change)),
-        session=f"{seen.session:#x}",
-        seen=in_words(seen),
-        zxid=f"{zxid_of(seen):#x}",
-        read=in_words(read),
-        change=in_words(change),
-        other=f"{zxid_of(change):#x}",
+        zookeeper_ids={"session": seen.session},
+        seen=told(seen, zxid="zxid"),
+        read=told(read),
+        change=told(change, zxid="other"),
     )

@@ -24,7 +24,7 @@ import numpy as np
 from checkers.anomaly import Found, found, none
 from checkers.proof import Proof
 from checkers.znodes.linearizable import ZnodeJudgement
-from checkers.znodes.operations import ZnodeOperation, cited, in_words
+from checkers.znodes.operations import ZnodeOperation, cited, told, told_each
 
 __all__ = ["DEPOSED_NS", "NAME", "Disturbance", "stale_sync_reads"]
 
@@ -90,6 +90,6 @@ def _proof(one: ZnodeOperation, since: Sequence[ZnodeOperation]) -> Proof:
     return Proof.of(
         "{read} is behind a sync, and another state was there before it was called: {since}",
         operations=cited((one, *since)),
-        read=in_words(one),
-        since="; ".join(map(in_words, since)),
+        read=told(one),
+        since=told_each(since),
     )

@@ -30,7 +30,7 @@ import numpy as np
 
 from checkers.anomaly import Found, found
 from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, in_words
+from checkers.znodes.operations import ZnodeOperation, cited, told
 
 __all__ = ["NAME", "zxid_of", "zxids_out_of_order"]
 
@@ -153,14 +153,11 @@ def _proof_at(wrong: Sequence[_Wrong], number: int) -> Proof:
     (_, one), (key, other), why = wrong[number]
     return Proof.of(
         "{answer} tells of zxid {zxid}, of epoch {epoch}; {earlier}, on {key}, told of zxid "
-        "{earlier_zxid}, of epoch {earlier_epoch}, and {why}",
+        f"{{earlier_zxid}}, of epoch {{earlier_epoch}}, and {why}",
         operations=cited((one, other)),
-        answer=in_words(one),
-        zxid=f"{zxid_of(one):#x}",
+        answer=told(one, zxid="zxid"),
         epoch=zxid_of(one) >> _EPOCH_SHIFT,
-        earlier=in_words(other),
+        earlier=told(other, zxid="earlier_zxid"),
         key=key,
-        earlier_zxid=f"{zxid_of(other):#x}",
         earlier_epoch=zxid_of(other) >> _EPOCH_SHIFT,
-        why=why,
     )

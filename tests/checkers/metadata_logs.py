@@ -180,6 +180,12 @@ def proofs(judged: Judged) -> dict[str, list[Proof]]:
     return {key: [one.proof for one in all_] for key, all_ in never(judged).items()}
 
 
+def told(judged: Judged) -> tuple[list[Proof], int]:
+    """The proofs of all keys, and how many cases were judged."""
+    found = list(judged)
+    return [one for of_key in proofs(found).values() for one in of_key], case_count(found)
+
+
 def doubts(judged: Judged) -> dict[str, str]:
     """Why keys cannot be judged."""
     return {key: one.doubt for key, one in judged if one.doubt}

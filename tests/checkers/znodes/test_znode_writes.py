@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proving import assert_proof, proofs_in
 from znode_histories import (
     Row,
     absent,
@@ -146,7 +147,10 @@ def test_a_proof_names_the_operations_that_contradict_each_other() -> None:
     found = found_of("/x", judged)
     assert found.case_count == 2
     assert found.table["operations"].to_pylist() == [[0, 1]]
-    assert "refused" in found.table["detail"][0].as_py()
+    (proof,) = proofs_in(found)
+    refusal = {"told_operation": 1, "call": 6, "return_": 9}
+    made = {"operation_2": 0, "version": 0, "value": 1}
+    assert_proof(proof, "set {told_operation} was refused", state_life=10, **refusal, **made)
 
 
 @given(st.integers(min_value=0, max_value=1 << 32), st.sampled_from([0.0, 0.2, 0.4]))

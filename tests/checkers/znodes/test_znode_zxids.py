@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proving import assert_proof, proofs_in, source_of
 from znode_histories import Row, absent, by_key, crashed, made, read, znodes
 
 from checkers.znodes.operations import ZnodeOperation
@@ -90,12 +91,12 @@ def test_zxids_are_compared_over_all_znodes() -> None:
 def test_a_proof_names_both_answers_their_zxids_and_their_epochs() -> None:
     lost, again = change(0, 5, 0x300000007), change(6, 8, 0x100000002)
     ((_, found),) = zxids_out_of_order({"/x": znodes(lost, again)})
-    (row,) = found.table.to_pylist()
-    facts = {fact["name"]: fact["value"] for fact in row["facts"]}
-    assert (facts["zxid"], facts["epoch"]) == ("0x100000002", "1")
-    assert (facts["earlier_zxid"], facts["earlier_epoch"]) == ("0x300000007", "3")
-    assert row["operations"] == [0, 1]
-    assert "had returned before" in row["detail"]
+    (proof,) = proofs_in(found)
+    earlier = {"earlier_zxid": 0x300000007, "earlier_epoch": 3, "key": "/x"}
+    assert_proof(proof, "it had returned before", zxid=0x100000002, epoch=1, **earlier)
+    assert source_of(proof, "zxid") == "operation 1"
+    assert source_of(proof, "earlier_zxid") == "operation 0"
+    assert proof.operations == (0, 1)
 
 
 @given(st.integers(min_value=0, max_value=1 << 32))
