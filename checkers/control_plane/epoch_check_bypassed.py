@@ -158,7 +158,8 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
 def _proof(
     history: PartitionHistory, version: PartitionVersion, request: Rpc, claim: _Claim
 ) -> Proof:
-    about: dict[str, Any] = {} if claim.broker_id is None else {"broker_id": claim.broker_id}
+    said = "{broker_id}" in claim.rule
+    about: dict[str, Any] = {"broker_id": claim.broker_id} if said else {}
     return Proof.of(
         f"the {{api}} of {{key}} sent at {{asked}} (frame {{frame}}) {claim.rule}, and "
         "{target} made the change at metadata offset {metadata_offset} instead of "

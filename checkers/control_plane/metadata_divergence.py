@@ -88,16 +88,17 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
             "{record}, and {other_node} has {other_record}",
             metadata_offsets={"offset": offset},
             values={"epoch": epoch},
-            sources=dict.fromkeys(("epoch", "record", "other_record"), "offset"),
+            sources={"epoch": "offset"},
             node=one["node"],
-            record=_named(one),
+            record=_record(one),
             other_node=other["node"],
-            other_record=_named(other),
+            other_record=_record(other),
         )
 
 
-def _named(row: _Row) -> str:
-    return f"a {row['type']}" + (f" ({row['detail']})" if row["detail"] else "")
+def _record(row: _Row) -> Proof:
+    detail = {"detail": row["detail"]} if row["detail"] else {}
+    return Proof.of("a {type}" + (" ({detail})" if detail else ""), type=row["type"], **detail)
 
 
 def _applied(tables: Tables, facts: Facts) -> Iterator[_Row]:

@@ -178,7 +178,7 @@ def _asked_clause(rpc: Rpc, operation: RegisterOperation) -> Proof:
         source=rpc.source,
         isr=list(rpc.of("isr") or ()),
         expected=rpc.of("partition_epoch"),
-        error=rpc.error,
+        **(dict[str, Any](error=rpc.error) if is_answered else {}),
     )
 
 

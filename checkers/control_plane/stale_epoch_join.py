@@ -37,7 +37,7 @@ Source: KIP-903; KAFKA-14139, KAFKA-14617.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
@@ -227,6 +227,7 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
     judged = "an epoch that is no longer in the log"
     if join.judged_epoch is not None:
         judged = "broker epoch {judged_epoch}"
+    heard: dict[str, Any] = {"source": request.source} if join.word is Word.UNHEARD else {}
     how = {
         Word.NAMED: f"under {judged}",
         Word.SENT_BEFORE: f"when it had {judged}",
@@ -249,7 +250,7 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         broker_id=join.broker_id,
         key=history.key,
         api=request.api,
-        source=request.source,
+        **heard,
     )
 
 

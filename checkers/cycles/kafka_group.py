@@ -201,9 +201,8 @@ class _Words:
                 return Proof.of(
                     "in {key} the records of {target} from value {value} on stand after those "
                     "of {source} from value {before} on",
+                    values={"value": value, "before": before},
                     key=key,
-                    value=value,
-                    before=before,
                     source=source,
                     target=target,
                 )
@@ -233,27 +232,32 @@ def _spelled_interleaving(
     cycle: Cycle, *, committed: Committed, keys: Sequence[KeyTransactions]
 ) -> Oddity:
     """Return a cycle of whole transactions by ww, which is legal."""
-    steps, values, names, operations = [], [], [], []
+    steps, names = [], []
     for link in cycle.links:
         for key in keys:
             pair = (key.run[:-1] == link.source) & (key.run[1:] == link.target)
             if pair.any():
                 place = int(pair.argmax())
                 names.append(key.key)
-                values.append(int(key.run_value[place + 1]))
-                operations.append(int(key.run_operation[place + 1]))
                 source, target = (int(committed.index[end]) for end in (link.source, link.target))
                 rule = "{target} wrote to {key} after {source}"
-                steps.append(Proof.of(rule, target=target, key=key.key, source=source))
+                steps.append(
+                    Proof.of(
+                        rule,
+                        operations={"written_by": int(key.run_operation[place + 1])},
+                        values={"written": int(key.run_value[place + 1])},
+                        target=target,
+                        key=key.key,
+                        source=source,
+                    )
+                )
                 break
     return Oddity(
         key=names[0] if names else "",
         level=Isolation.READ_UNCOMMITTED,
         proof=Proof.of(
-            "{kind}, legal in Kafka: transactions were open at the same time and interleave: "
-            "{steps} (one component of {transactions} transactions)",
-            operations=tuple(dict.fromkeys(operations)),
-            values=tuple(values),
+            "{kind}{suffix}, legal in Kafka: transactions were open at the same time and "
+            "interleave: {steps} (one component of {transactions} transactions)",
             kind="G0",
             suffix="",
             steps=Proof.joined("; ", steps),

@@ -15,6 +15,7 @@ with its offset; a send that may not have happened adds nothing.
 Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 for idempotence.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,12 +50,11 @@ def inconsistent_offsets(log: KeyLog) -> Found:
         offset = int(log.log.offset[entries[0]])
         values = tuple(int(log.log.value[entry]) for entry in entries)
         return Proof.of(
-            "offset {offset} holds {values_count} values: {each}",
+            f"offset {{offset}} holds {{values_count}} values: {{each}}{_more(values)}",
             operations=witnesses.operations(list(entries)),
             offsets={"offset": offset},
-            values=values,
+            values=_listed(values),
             values_count=len(values),
-            each=_words(values),
         )
 
     return found(
@@ -82,12 +82,11 @@ def duplicates(log: KeyLog) -> Found:
         value = int(log.log.value[entries[0]])
         offsets = tuple(int(log.log.offset[entry]) for entry in entries)
         return Proof.of(
-            "value {value} stands at {offsets_count} offsets: {each}",
+            f"value {{value}} stands at {{offsets_count}} offsets: {{each}}{_more(offsets)}",
             operations=witnesses.operations(entries),
-            offsets=offsets,
+            offsets=_listed(offsets),
             values={"value": value},
             offsets_count=len(offsets),
-            each=_words(offsets),
         )
 
     values = log.log.value[order[first]]
@@ -180,9 +179,13 @@ def _first_row(entry: NDArray[np.int64], *, size: int) -> NDArray[np.int64]:
     return first[:-1]
 
 
-def _words(numbers: tuple[int, ...]) -> str:
-    shown = ", ".join(str(number) for number in numbers[:_ENTRIES_MAX])
-    return shown if len(numbers) <= _ENTRIES_MAX else f"{shown}, …"
+def _more(numbers: tuple[int, ...]) -> str:
+    return ", …" if len(numbers) > _ENTRIES_MAX else ""
+
+
+def _listed(numbers: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
+    """Return the numbers by name: each that the sentence says, and the others."""
+    return {"each": numbers[:_ENTRIES_MAX], "other": numbers[_ENTRIES_MAX:]}
 
 
 CHECKS: Final = (

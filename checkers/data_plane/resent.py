@@ -113,7 +113,8 @@ def _judged(row: dict[str, Any], producers: _Producers) -> dict[str, Any]:
 def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[str, Any]:
     if anomaly["allowed"]:
         return anomaly
-    (value,) = anomaly["values"]
+    duplicate = Proof.of_columns(anomaly)
+    value = int(duplicate.fact("value"))
     found = [producers.get((key, value, offset), set()) for offset in anomaly["offsets"]]
     epochs = sorted({epoch for copy in found for epoch in copy})
     told_apart = all(len(copy) == 1 for copy in found) and len(epochs) == len(found)
@@ -127,7 +128,7 @@ def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[s
         )
         for producer_id, producer_epoch in epochs
     )
-    proof = Proof.of_columns(anomaly).further(
+    proof = duplicate.further(
         ": sent again by its client, in producer epochs {epochs}", epochs=Proof.joined(", ", named)
     )
     return {"allowed": True, **proof.columns()}

@@ -218,7 +218,7 @@ def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
         sources=dict.fromkeys(("host", "broker_id"), "metadata_offset"),
         host=record.name,
         broker_id=record.broker_id,
-        kept="no id" if kept is None else f"id {kept}",
+        kept=Proof.of("no id") if kept is None else Proof.of("id {kept_id}", kept_id=kept),
     )
 
 

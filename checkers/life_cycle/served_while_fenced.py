@@ -31,7 +31,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -198,6 +198,8 @@ def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proo
 
 
 def _proof(node: str, read: _Read, end: _End) -> Proof:
+    leased = end.over_ns is not None
+    of_rpc: dict[str, Any] = {"api": end.rpc.api} if leased else {"target": end.rpc.target}
     return Proof.of(
         "{node} answered read {read}, called at {call}, at {return_}; it " + end.rule,
         values={"read": read.number},
@@ -205,14 +207,13 @@ def _proof(node: str, read: _Read, end: _End) -> Proof:
         times={
             "call": read.call_ns,
             "return_": read.return_ns,
-            "asked": end.rpc.asked_ns,
-            "told": end.rpc.returned_ns,
+            "asked": end.rpc.asked_ns if leased else None,
+            "told": None if leased else end.rpc.returned_ns,
             "over": end.over_ns,
         },
         sources={"asked": "frame", "api": "frame", "told": "answer_frame"},
         node=node,
-        api=end.rpc.api,
-        target=end.rpc.target,
+        **of_rpc,
     )
 
 

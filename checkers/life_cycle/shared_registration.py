@@ -67,10 +67,9 @@ def _proof(
             "metadata_offset": record.metadata_offset,
             "zxid": zxid,
         },
+        zookeeper_ids={"session": session, "other": other},
         sources={"session": "metadata_offset", "other": "before"},
-        session=f"{session:#x}",
         broker_id=record.broker_id,
-        other=f"{other:#x}",
     )
 
 

@@ -53,9 +53,10 @@ def _lost_values(anomalies: Mapping[str, pa.Table]) -> Iterator[LostValues]:
     for check in LOSS_CHECKS:
         for one in anomalies_of(anomalies[check]) if check in anomalies else ():
             mine = checks.setdefault(one.key, {})
-            mine[one.values[0]] = (*mine.get(one.values[0], ()), check)
+            value = int(one.proof.fact("value"))
+            mine[value] = (*mine.get(value, ()), check)
             if one.offsets:
-                offsets.setdefault(one.key, {}).setdefault(one.values[0], one.offsets[0])
+                offsets.setdefault(one.key, {}).setdefault(value, int(one.proof.fact("offset")))
     for key in sorted(checks):
         yield LostValues(key=key, checks=checks[key], offsets=offsets.get(key, {}))
 

@@ -144,14 +144,15 @@ def _appended(group: Commitment, place: int) -> LogEndBound:
 
 
 def _fetched(row: Mapping[str, Any]) -> Proof:
-    epoch = ", in leader epoch {leader_epoch}" if row["leader_epoch"] else ""
+    epoch = {"leader_epoch": row["leader_epoch"]} if row["leader_epoch"] else {}
+    in_epoch = ", in leader epoch {leader_epoch}" if epoch else ""
     return Proof.of(
-        f"{{source}} fetched from offset {{end}} (frame {{frame}}{epoch})",
+        f"{{source}} fetched from offset {{end}} (frame {{frame}}{in_epoch})",
         offsets={"end": row["fetch_offset"]},
         frames={"frame": row["frame"]},
         sources=dict.fromkeys(("source", "end", "leader_epoch"), "frame"),
         source=row["source"],
-        leader_epoch=row["leader_epoch"] or 0,
+        **epoch,
     )
 
 

@@ -37,11 +37,6 @@ class ReplicaLog:
     value: NDArray[np.int64]
     """The values; `NO_VALUE` for records that no send of ours wrote."""
 
-    @property
-    def epochs_text(self) -> str:
-        """Its leader epochs, each with the offset it starts at, for people."""
-        return ", ".join(f"{epoch} from {start}" for epoch, start in self.leader_epochs) or "none"
-
     def value_at(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the value at each of these offsets; `NO_VALUE` without a record of ours."""
         if not len(self.offset):

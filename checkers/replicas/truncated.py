@@ -121,7 +121,7 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
         "{node} {role} in leader epoch {leader_epoch} with ISR {isr} (metadata "
         "offset {metadata_offset}) when {count} records at {range} were "
         "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
-        "(leader epochs: {epochs_text}), does not hold them, and no fault changed its disk",
+        "(leader epochs: {log_epochs}), does not hold them, and no fault changed its disk",
         gone,
         from_ns=gone.return_ns,
         node=log.node,
@@ -131,8 +131,19 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
         metadata_offset=version.metadata_offset,
         decided=("leader_epoch", "isr"),
         log_end_offset=log.log_end_offset,
-        epochs_text=log.epochs_text,
+        log_epochs=_epochs(log),
     )
+
+
+def _epochs(log: ReplicaLog) -> Proof:
+    """Return the clause of the leader epochs of a log, each with the offset that it starts at."""
+    if not log.leader_epochs:
+        return Proof.of("none")
+    each = (
+        Proof.of("{log_epoch} from {epoch_start}", log_epoch=epoch, epoch_start=start)
+        for epoch, start in log.leader_epochs
+    )
+    return Proof.joined(", ", each)
 
 
 CHECKS: Final = (

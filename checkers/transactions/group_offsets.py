@@ -162,8 +162,9 @@ class _Register:
         if latest is None or any(one.done_ns >= latest.call_ns for one in possible):
             return []
         older = max(possible, key=lambda one: one.done_ns)
-        sent = Proof.of("{offset} is committed, which row {sent_by} sent", sent_by=older.index)
-        return [_proof(answer, latest, sent)]
+        sent = "{offset} is committed, which row {sent_by} sent"
+        told = Proof.of(sent, offsets={"offset": answer.offset}, sent_by=older.index)
+        return [_proof(answer, latest, told)]
 
     def _origin(self, answer: _Answer) -> Proof:
         """Return the origin of an offset that may not have been committed by then."""
@@ -172,10 +173,11 @@ class _Register:
             for one in self._sendings
             if one.offset == answer.offset and one.outcome == Outcome.FAIL.value
         ]
+        offset = {"offset": answer.offset}
         if failed:
             rule = "{offset} is committed, which row {sent_by} sent and which was aborted"
-            return Proof.of(rule, sent_by=failed[0])
-        return Proof.of("{offset} is committed, which no row had sent")
+            return Proof.of(rule, offsets=offset, sent_by=failed[0])
+        return Proof.of("{offset} is committed, which no row had sent", offsets=offset)
 
 
 def _later(one: _Sending, other: _Sending) -> _Sending:
@@ -194,7 +196,6 @@ def _by_offset(sendings: Iterable[_Sending]) -> Mapping[int, Sequence[_Sending]]
 def _proof(answer: _Answer, latest: _Sending | None, told: Proof) -> Proof:
     proof = Proof.of(
         "row {row} of group_offsets was told that {told}",
-        offsets={"offset": answer.offset},
         row=answer.index,
         told=told,
     )
