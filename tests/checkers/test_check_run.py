@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from proving import assert_proof
 
 from checkers.anomaly import ANOMALIES, Found, anomalies_of
 from checkers.catalogue import KEY_CHECKS, asked
@@ -93,7 +94,7 @@ def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
         assert table.schema.equals(ANOMALIES)
         assert table.num_rows == result.anomaly_count > 0
         assert set(result.examples) <= set(anomalies_of(table))
-        assert result.examples[0].detail in result.reason
+        assert f": {result.examples[0].key}: " in result.reason
 
 
 def test_a_second_check_replaces_what_the_first_one_left(
@@ -114,8 +115,10 @@ def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
     verdict = check_run(run, session=spark)
     unknown = _unknown(verdict)
     assert verdict.validity is Validity.UNKNOWN
-    assert "values must be unique" in unknown["unique-values"]
-    assert "no recorded operation sent it" in unknown["sent-values"]
+    first = {name: one.examples[0] for name, one in _by_name(verdict).items() if one.examples}
+    assert_proof(first["unique-values"], "values must be unique", sends_count=2)
+    assert_proof(first["sent-values"], "no recorded operation sent it", key="t-0")
+    assert {"unique-values", "sent-values"} <= unknown.keys()
     assert "t-0 breaks unique-values" in unknown["lost-write"]
     assert "skipped-poll" not in unknown
 

@@ -11,7 +11,7 @@ import pytest
 from page_tree import Element, parse_page
 from synthetic_run import BROKEN, KINDS, VERDICT, Fault, RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly
+from checkers.anomaly import Anomaly, anomalies_of
 from checkers.catalogue import CATALOGUE
 from checkers.proof import Proof
 from checkers.verdict import Validity, Verdict
@@ -277,7 +277,9 @@ def test_anomalies_are_told_even_if_their_records_cannot_be_read(tmp_path: Path)
     for bucket in run.table_path("records").iterdir():
         bucket.write_bytes(b"torn")
     page = parse_page(write_page(run).read_text())
-    assert "was acknowledged at offset" in page.one("article", data_check="lost-write").text
+    told = page.one("article", data_check="lost-write").all("p", class_="detail break")
+    stored = anomalies_of(pq.read_table(run.anomalies / "lost-write.parquet"))
+    assert {one.text for one in told} == {one.detail for one in stored} != set()
     assert page.all("p", class_="trouble unread")
 
 

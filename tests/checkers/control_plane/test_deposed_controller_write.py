@@ -1,9 +1,11 @@
 """A controller that goes on deciding after another was elected."""
 
 from ensemble_disks import disks, logged
-from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence
+from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told
+from proving import assert_proof
 
 from checkers.control_plane.deposed_controller_write import deposed_controller_writes
+from checkers.proof import Proof
 
 LOG = """
     1 register 1 unfenced
@@ -19,25 +21,32 @@ SHRINKS = "isr 1"
 SESSIONS = {1: 71, 2: 72, 3: 71, 4: 71, 5: 71, 6: 72}
 
 
-def found(change: str, *, by: int) -> tuple[list[str], int]:
+def found(change: str, *, by: int) -> tuple[list[Proof], int]:
     rows = [
         logged("zookeeper-1", zxid, "setData", "/z", session=session)
         for zxid, session in {**SESSIONS, 7: by}.items()
     ]
     log = metadata_log(zookeeper_1=LOG.format(change=change))
-    judged = list(
-        asked(deposed_controller_writes, {**disks(*rows), "metadata_log": log}, ON_ZOOKEEPER)
-    )
-    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
-    return told, case_count(judged)
+    given = {**disks(*rows), "metadata_log": log}
+    return told(asked(deposed_controller_writes, given, ON_ZOOKEEPER))
 
 
 def test_a_decision_of_the_controller_before_the_present_one() -> None:
-    (told,), count = found(ELECTS, by=71)
-    assert told == sentence(
-        """broker 1, the controller of epoch 1 since metadata offset 3, wrote the state of t-0 at
-        metadata offset 7 (leader 2, leader epoch 1, ISR [2]), when broker 2 had been the
-        controller of epoch 2 since metadata offset 6"""
+    (proof,), count = found(ELECTS, by=71)
+    assert_proof(
+        proof,
+        "wrote the state of {key}",
+        broker_id=1,
+        epoch=1,
+        elected=3,
+        key="t-0",
+        metadata_offset=7,
+        leader=2,
+        leader_epoch=1,
+        isr="[2]",
+        other=2,
+        other_epoch=2,
+        deposed=6,
     )
     assert count == 1
 

@@ -1,10 +1,12 @@
 """Leaders of which the controller has not heard."""
 
 import pyarrow as pa
-from metadata_logs import asked, case_count, metadata_log, proofs, sentence, wire
+from metadata_logs import asked, metadata_log, told, wire
+from proving import assert_proof, facts_of_proof
 
 from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.facts import Facts
+from checkers.proof import Proof
 from history.cluster_schema import NODE_SETTINGS
 from history.ensemble_schema import ENSEMBLE
 
@@ -34,7 +36,7 @@ def found(
     registered: str = "4 noop",
     settings: dict[str, str] = TIMEOUTS,
     outage: tuple[int, int] = (0, 0),
-) -> tuple[list[str], int]:
+) -> tuple[list[Proof], int]:
     log = LOG.format(
         version=version, elected=elected, ends=ends, end=end, registered=registered
     ).replace("4 noop", "")
@@ -45,9 +47,7 @@ def found(
         "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),
         "ensemble": answers(*outage),
     }
-    judged = list(asked(inactive_leaders, given, FACTS))
-    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
-    return told, case_count(judged)
+    return told(asked(inactive_leaders, given, FACTS))
 
 
 def answers(from_ms: int, until_ms: int) -> pa.Table:
@@ -62,15 +62,21 @@ def answers(from_ms: int, until_ms: int) -> pa.Table:
 
 
 def test_a_broker_is_elected_that_has_sent_no_heartbeat() -> None:
-    (told,), count = found(elected=9000, end=13_000)
-    assert told == sentence(
-        """broker 2 was elected the leader of t-0 at metadata offset 7; none of its heartbeats had
-        reached broker-3, the controller since 1.101 s"""
+    (proof,), count = found(elected=9000, end=13_000)
+    assert_proof(
+        proof,
+        "none of its heartbeats",
+        broker_id=2,
+        key="t-0",
+        metadata_offset=7,
+        controller="broker-3",
+        since=1101,
     )
     assert count == 4
     # The controller before may have heard of it, unless it registered with this one in office.
     assert found() == ([], 4)
-    assert "none of its heartbeats" in found(registered="4 register 2 unfenced at 1200")[0][0]
+    (proof,), _ = found(registered="4 register 2 unfenced at 1200")
+    assert_proof(proof, "none of its heartbeats", broker_id=2)
     assert found(SECOND.format(4000, "ok at 4010")) == ([], 4)
     # One without an answer may have been taken.
     assert found(SECOND.format(4000, "nothing")) == ([], 4)
@@ -78,22 +84,23 @@ def test_a_broker_is_elected_that_has_sent_no_heartbeat() -> None:
 
 def test_a_broker_is_elected_whose_last_heartbeat_is_too_old() -> None:
     old = SECOND.format(2000, "ok at 2010")
-    (told,), _ = found(old, elected=20_000, end=25_000)
-    assert "its last heartbeat had reached broker-3, the controller, at 2.000 s" in told
+    (proof,), _ = found(old, elected=20_000, end=25_000)
+    assert_proof(proof, "its last heartbeat had reached", controller="broker-3", reached=2000)
     assert found(old, elected=8000) == ([], 4)
     # It may have waited for ZooKeeper: 7 s are over once that has been back for 2 s.
     assert found(old, elected=20_000, end=25_000, outage=(7000, 19_000)) == ([], 4)
-    assert found(old, elected=20_000, end=25_000, outage=(7000, 17_000))[0] == [told]
+    assert found(old, elected=20_000, end=25_000, outage=(7000, 17_000))[0] == [proof]
 
 
 def test_a_leader_that_fell_silent_leads_on() -> None:
     last = SECOND.format(4000, "ok at 4010")
     lives = "at 30000 broker-1 to broker-3 beats epoch 1 -> ok at 30010"
-    (told,), _ = found(last, lives, end=40_000)
-    assert told.startswith("broker 2 led t-0 since metadata offset 7 and until after 39.8")
+    (proof,), _ = found(last, lives, end=40_000)
+    assert_proof(proof, "led {key} since", broker_id=2, key="t-0", metadata_offset=7)
+    assert 39_800 <= facts_of_proof(proof)["until"] < 39_900
     # ZooKeeper took no write meanwhile: it is given 10 s without that time.
     assert found(last, lives, end=40_000, outage=(10_000, 27_000))[0] == []
-    assert found(last, lives, end=40_000, outage=(10_000, 25_000))[0] == [told]
+    assert found(last, lives, end=40_000, outage=(10_000, 25_000))[0] == [proof]
     # It had no time to act; nothing says that it lived; it was deposed, or moved the leadership.
     assert found(last, lives, end=30_500)[0] == []
     assert found(last, end=40_000)[0] == []

@@ -67,9 +67,8 @@ def test_one_epoch_wrote_one_offset_twice() -> None:
         offset=5,
         epoch=1,
         node="broker-1",
-        record="a TopicRecord",
         other_node="controller-1",
-        other_record="a TopicRecord",
+        type="TopicRecord",
     )
 
 

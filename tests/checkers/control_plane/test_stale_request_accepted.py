@@ -1,18 +1,18 @@
 """A broker carries out now a decision of long ago."""
 
-from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence, wire
+from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told, wire
+from proving import assert_proof
 
 from checkers.control_plane.stale_request_accepted import stale_requests_accepted
+from checkers.proof import Proof
 
 LOG = "3 register 2 unfenced at 1000"
 AGAIN = LOG + "\n9 register 2 unfenced at 5000"
 
 
-def found(log: str, *lines: str) -> tuple[list[str], int]:
+def found(log: str, *lines: str) -> tuple[list[Proof], int]:
     given = {"metadata_log": metadata_log(zookeeper_1=log), "wire": wire("\n".join(lines))}
-    judged = list(asked(stale_requests_accepted, given, ON_ZOOKEEPER))
-    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
-    return told, case_count(judged)
+    return told(asked(stale_requests_accepted, given, ON_ZOOKEEPER))
 
 
 NEW = "at 7000 broker-3 to broker-2 on 2 tells epoch 2 for -1 -> ok at 7010"
@@ -20,15 +20,20 @@ OLD = "at 6000 passed 7{} broker-1 to broker-2 on 1 tells epoch 1 for -1 -> {} a
 
 
 def test_a_request_of_a_controller_before_the_last_one() -> None:
-    (told,), count = found(LOG, NEW, OLD.format("200", "ok"))
-    assert (
-        told
-        == sentence(
-            """broker-2 answered the LeaderAndIsr of broker-1, passed on at 7.200 s (frame 10), with
-        NONE: it has controller epoch 1, and one with controller epoch 2 had been answered at
-        7.010 s"""
-        )
-        + " (frame 0)"
+    (proof,), count = found(LOG, NEW, OLD.format("200", "ok"))
+    assert_proof(
+        proof,
+        "it has controller epoch {epoch}",
+        target="broker-2",
+        api="LeaderAndIsr",
+        source="broker-1",
+        reached=7200,
+        frame=10,
+        error="NONE",
+        epoch=1,
+        newer=2,
+        answered=7010,
+        before=0,
     )
     assert count == 1
     assert found(LOG, NEW, OLD.format("200", "STALE_CONTROLLER_EPOCH")) == ([], 1)
@@ -40,9 +45,13 @@ def test_a_request_of_a_controller_before_the_last_one() -> None:
 
 def test_a_request_for_an_incarnation_before_the_present_one() -> None:
     request = "at 4000 passed {} broker-1 to broker-2 tells epoch 1 for {} -> {} at 9000"
-    (told,), count = found(AGAIN, request.format(8000, 3, "ok"))
-    assert told.endswith(
-        "it is for broker epoch 3, and the broker had registered with 9 at metadata offset 9"
+    (proof,), count = found(AGAIN, request.format(8000, 3, "ok"))
+    assert_proof(
+        proof,
+        "it is for broker epoch {epoch}",
+        epoch=3,
+        registered=9,
+        metadata_offset=9,
     )
     assert count == 1
     assert found(AGAIN, request.format(8000, 3, "STALE_BROKER_EPOCH")) == ([], 1)

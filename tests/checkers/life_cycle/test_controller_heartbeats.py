@@ -1,7 +1,8 @@
 """Heartbeats that a controller on ZooKeeper had to take, and time-outs in the wrong order."""
 
 import pyarrow as pa
-from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence, wire
+from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told, wire
+from proving import assert_proof
 
 from checkers.life_cycle.controller_heartbeats import (
     accepted_heartbeats,
@@ -9,26 +10,29 @@ from checkers.life_cycle.controller_heartbeats import (
     timeouts_out_of_order,
     ungated_requests,
 )
+from checkers.proof import Proof
 from history.cluster_schema import NODE_SETTINGS
 from history.schema import FAULTS
 
 LOG = "3 register 2 unfenced at 1000\n9 register 2 unfenced at 5000"
 
 
-def refused(line: str) -> tuple[list[str], int]:
+def refused(line: str) -> tuple[list[Proof], int]:
     given = {"metadata_log": metadata_log(zookeeper_1=LOG), "wire": wire(line)}
-    judged = list(asked(refused_incarnations, given, ON_ZOOKEEPER))
-    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
-    return told, case_count(judged)
+    return told(asked(refused_incarnations, given, ON_ZOOKEEPER))
 
 
 def test_the_newest_incarnation_is_refused() -> None:
     beat = "at {0} broker-2 to broker-1 beats epoch {1} -> {2} at {0}"
-    (told,), count = refused(beat.format(7000, 9, "INVALID_INCARNATION_ID"))
-    assert told == sentence(
-        """broker-1 answered the heartbeat of broker 2 with incarnation id 9 (frame 0) with
-        INVALID_INCARNATION_ID at 7.000 s, and no later registration of that broker had been
-        made"""
+    (proof,), count = refused(beat.format(7000, 9, "INVALID_INCARNATION_ID"))
+    assert_proof(
+        proof,
+        "and no later registration of that broker had been made",
+        target="broker-1",
+        broker_id=2,
+        incarnation=9,
+        frame=0,
+        answered=7000,
     )
     assert count == 1
     assert refused(beat.format(7000, 9, "ok")) == ([], 1)
@@ -38,40 +42,34 @@ def test_the_newest_incarnation_is_refused() -> None:
 
 
 def test_a_broker_fences_itself_later_than_the_controller_gives_it_up() -> None:
-    def found(broker_side: int) -> tuple[list[str], int]:
-        told = {"controller.heartbeat.timeout.ms": 2000, "broker.heartbeat.timeout.ms": broker_side}
+    def found(broker_side: int) -> tuple[list[Proof], int]:
+        limits = {
+            "controller.heartbeat.timeout.ms": 2000,
+            "broker.heartbeat.timeout.ms": broker_side,
+        }
         rows = [
-            {"node": "broker-1", "name": name, "value": str(value)} for name, value in told.items()
+            {"node": "broker-1", "name": name, "value": str(value)}
+            for name, value in limits.items()
         ]
         given = {"node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS)}
-        judged = list(asked(timeouts_out_of_order, given, ON_ZOOKEEPER))
-        return [one.sentence for all_ in proofs(judged).values() for one in all_], case_count(
-            judged
-        )
+        return told(asked(timeouts_out_of_order, given, ON_ZOOKEEPER))
 
     assert found(2001) == ([], 1)
-    told, count = found(2000)
-    assert told == [
-        sentence(
-            """broker-1 runs with a broker-side time-out of 2.000 s, which is not longer than the
-            controller-side one of 2.000 s"""
-        )
-    ]
+    (proof,), count = found(2000)
+    assert_proof(
+        proof, "is not longer than the", node="broker-1", broker_side=2000, controller_side=2000
+    )
     assert count == 1
 
 
 def test_a_heartbeat_that_cannot_be_meant_is_accepted() -> None:
-    def found(line: str) -> tuple[list[str], int]:
-        judged = list(asked(accepted_heartbeats, {"wire": wire(line)}, ON_ZOOKEEPER))
-        return [one.sentence for all_ in proofs(judged).values() for one in all_], case_count(
-            judged
-        )
+    def found(line: str) -> tuple[list[Proof], int]:
+        return told(asked(accepted_heartbeats, {"wire": wire(line)}, ON_ZOOKEEPER))
 
     beat = "at 10 broker-2 to broker-1 beats epoch 9 wanting {} -> {} at 20"
-    (told,), count = found(beat.format("INITIAL", "ok"))
-    assert told == sentence(
-        """broker-1 answered a heartbeat of broker 2 with target state INITIAL (frame 0) without an
-        error"""
+    (proof,), count = found(beat.format("INITIAL", "ok"))
+    assert_proof(
+        proof, "without an error", target="broker-1", broker_id=2, state="INITIAL", frame=0
     )
     assert count == 1
     assert found(beat.format("INITIAL", "INVALID_REQUEST")) == ([], 1)
@@ -80,7 +78,7 @@ def test_a_heartbeat_that_cannot_be_meant_is_accepted() -> None:
 
 
 def test_a_broker_speaks_a_protocol_that_is_not_in_force() -> None:
-    def found(protocol: int, *lines: str, rolled: bool = False) -> tuple[list[str], int]:
+    def found(protocol: int, *lines: str, rolled: bool = False) -> tuple[list[Proof], int]:
         name = "inter.broker.protocol.version"
         setting = {"node": "broker-2", "name": name, "value": str(protocol)}
         roll = {"index": 0, "fault": "roll", "targets": ["broker-2"], "begin_ns": 0}
@@ -89,16 +87,17 @@ def test_a_broker_speaks_a_protocol_that_is_not_in_force() -> None:
             "node_settings": pa.Table.from_pylist([setting], schema=NODE_SETTINGS),
             "faults": pa.Table.from_pylist([roll] if rolled else [], schema=FAULTS),
         }
-        judged = list(asked(ungated_requests, given, ON_ZOOKEEPER))
-        return [one.sentence for all_ in proofs(judged).values() for one in all_], case_count(
-            judged
-        )
+        return told(asked(ungated_requests, given, ON_ZOOKEEPER))
 
     change = "at 10 broker-2 changes t-0 isr 1,2 -> ok at 20"
-    (told,), count = found(1, change)
-    assert told == sentence(
-        """broker-2 sent a IsrChange at 0.010 s (frame 0), below the inter-broker protocol that has
-        it"""
+    (proof,), count = found(1, change)
+    assert_proof(
+        proof,
+        "below the inter-broker protocol that has it",
+        source="broker-2",
+        api="IsrChange",
+        asked=10,
+        frame=0,
     )
     assert count == 1
     assert found(1, change.replace("broker-2", "broker-1")) == ([], 1)

@@ -1,9 +1,11 @@
 """Broker ids by host name: what the procedure gives, what ZooKeeper keeps, and what is garbage."""
 
 import pyarrow as pa
-from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence
+from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
+from proving import assert_proof
 
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
+from checkers.proof import Proof
 from checkers.table_check import TableKernel
 from history.cluster_schema import NODE_SETTINGS
 from history.schema import FAULTS
@@ -12,10 +14,10 @@ MS = 1_000_000
 
 
 def settings(**more: str) -> pa.Table:
-    told = {"broker-1": {"host.name": "h1"}, "broker-2": {"host.name": "h2"}}
+    names = {"broker-1": {"host.name": "h1"}, "broker-2": {"host.name": "h2"}}
     rows = [
         {"node": node, "name": name, "value": value}
-        for node, one in told.items()
+        for node, one in names.items()
         for name, value in {
             **one,
             **{key.replace("_", "."): text for key, text in more.items()},
@@ -31,16 +33,18 @@ def wipe(node: str, at_ms: int) -> pa.Table:
 
 def found(
     kernel: TableKernel, log: str, *, faults: pa.Table | None = None, **more: str
-) -> tuple[list[str], int]:
-    """The sentences, and how many cases were judged."""
+) -> tuple[list[Proof], int]:
+    """The proofs, and how many cases were judged."""
     given = {
         "metadata_log": metadata_log(zookeeper_1=log),
         "node_settings": settings(**more),
         "faults": FAULTS.empty_table() if faults is None else faults,
     }
-    judged = list(asked(kernel, given, ON_ZOOKEEPER))
-    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
-    return told, case_count(judged)
+    return told(asked(kernel, given, ON_ZOOKEEPER))
+
+
+def assert_wrong(proof: Proof, source: str, right: str, **named: object) -> None:
+    assert_proof(proof, "the id that {source} is: {right}", source=source, right=right, **named)
 
 
 TWO = "1 runs-on 1 h1 at 1000\n2 keeps h1 1 at 1001\n3 runs-on 2 h2 at 1100\n4 keeps h2 2 at 1101\n"
@@ -51,43 +55,39 @@ AWAY = TOPIC + "7 session-ends 1 at 30000\n"
 def test_a_host_that_lost_its_disk_has_the_id_that_is_kept_for_it() -> None:
     lost = wipe("broker-1", 31_000)
     assert found(wrong_ids, AWAY + "8 runs-on 1 h1 at 50000", faults=lost) == ([], 2)
-    (told,), count = found(wrong_ids, AWAY + "8 runs-on 3 h1 at 50000", faults=lost)
-    assert told == sentence(
-        """host h1 registered with broker id 3 at metadata offset 8; the id that ZooKeeper keeps for
-        its host is: 1 (ids that topics name and no broker has: 1)"""
-    )
+    (proof,), count = found(wrong_ids, AWAY + "8 runs-on 3 h1 at 50000", faults=lost)
+    named = {"host": "h1", "broker_id": 3, "metadata_offset": 8, "missing": "1"}
+    assert_wrong(proof, "ZooKeeper keeps for its host", "1", **named)
     assert count == 2
 
 
 def test_a_host_with_a_disk_has_the_id_on_it_whatever_zookeeper_keeps() -> None:
     kept = AWAY + "8 keeps h1 7 at 40000\n"
     assert found(wrong_ids, kept + "9 runs-on 1 h1 at 60000") == ([], 2)
-    (told,), _ = found(wrong_ids, kept + "9 runs-on 7 h1 at 60000")
-    assert "the id that its disk has is: 1" in told
+    (proof,), _ = found(wrong_ids, kept + "9 runs-on 7 h1 at 60000")
+    assert_wrong(proof, "its disk has", "1")
 
 
 def test_an_id_that_is_kept_but_anothers_is_not_taken_again() -> None:
     stolen = AWAY + "8 runs-on 1 h2 at 31000\n"
     lost = wipe("broker-1", 30_500)
-    assert found(wrong_ids, stolen + "9 runs-on 9 h1 at 60000", faults=lost)[0] == [
-        # h2 had id 2 on its disk when it took the id of h1.
-        sentence(
-            """host h2 registered with broker id 1 at metadata offset 8; the id that its disk has
-            is: 2 (ids that topics name and no broker has: 1)"""
-        )
-    ]
+    (proof,), _ = found(wrong_ids, stolen + "9 runs-on 9 h1 at 60000", faults=lost)
+    # h2 had id 2 on its disk when it took the id of h1.
+    named = {"host": "h2", "broker_id": 1, "metadata_offset": 8, "missing": "1"}
+    assert_wrong(proof, "its disk has", "2", **named)
 
 
 def test_of_several_missing_ids_none_is_taken() -> None:
     gone = TOPIC.replace("replicas 1,2", "replicas 1,2,5") + "7 session-ends 1 at 30000\n"
     unknown = gone + "8 forgets h1 at 30001\n9 runs-on 1 h1 at 60000"
     lost = wipe("broker-1", 31_000)
-    (told,), _ = found(wrong_ids, unknown, faults=lost, broker_id_adopt_missing="true")
-    assert "no broker has: 1, 5" in told
+    (proof,), _ = found(wrong_ids, unknown, faults=lost, broker_id_adopt_missing="true")
+    source = "topics name and no broker has registered"
+    assert_wrong(proof, source, "none of those in use", missing="1, 5")
     alone = AWAY + "8 forgets h1 at 30001\n9 runs-on 1 h1 at 60000"
     assert found(wrong_ids, alone, faults=lost, broker_id_adopt_missing="true") == ([], 2)
-    (told,), _ = found(wrong_ids, alone, faults=lost)
-    assert "the id that was never used (a new one) is: none of those in use" in told
+    (proof,), _ = found(wrong_ids, alone, faults=lost)
+    assert_wrong(proof, "was never used (a new one)", "none of those in use")
 
 
 def test_an_id_is_right_if_it_was_so_a_moment_before() -> None:
@@ -99,18 +99,23 @@ def test_an_id_is_right_if_it_was_so_a_moment_before() -> None:
 
 
 def test_a_configured_id_comes_first() -> None:
-    (told,), _ = found(wrong_ids, "0 topic t at 1\n1 runs-on 4 h1 at 1000", broker_id="3")
-    assert "the id that its configuration has is: 3" in told
+    (proof,), _ = found(wrong_ids, "0 topic t at 1\n1 runs-on 4 h1 at 1000", broker_id="3")
+    assert_wrong(proof, "its configuration has", "3")
     assert found(wrong_ids, "0 topic t at 1\n1 runs-on 3 h1 at 1000", broker_id="3") == ([], 1)
 
 
 def test_an_id_is_kept_for_the_host_that_registered_it() -> None:
     lasts = "9 topic u at 60000"
     assert found(wrong_mappings, TWO + lasts) == ([], 2)
-    (told,), _ = found(wrong_mappings, TWO.replace("2 keeps h1 1", "2 keeps h1 9") + lasts)
-    assert told == sentence(
-        """host h1 registered with broker id 1 at metadata offset 1, and 10.000 s later ZooKeeper
-        keeps id 9 for it"""
+    (proof,), _ = found(wrong_mappings, TWO.replace("2 keeps h1 1", "2 keeps h1 9") + lasts)
+    assert_proof(
+        proof,
+        "later ZooKeeper keeps id",
+        host="h1",
+        broker_id=1,
+        metadata_offset=1,
+        grace=10_000,
+        kept_id=9,
     )
     # A log that ends within the grace says nothing.
     assert found(wrong_mappings, TWO.replace("2 keeps h1 1", "2 keeps h1 9")) == ([], 0)
@@ -119,10 +124,15 @@ def test_an_id_is_kept_for_the_host_that_registered_it() -> None:
 def test_an_entry_of_another_host_is_garbage_after_the_next_scan() -> None:
     moved = "1 keeps g 1 at 1000\n2 runs-on 1 h1 at 2000\n3 keeps h1 1 at 2001\n"
     assert found(host_garbage, moved + "4 forgets g at 60000\n5 topic t at 200000") == ([], 1)
-    (told,), _ = found(host_garbage, moved + "4 forgets g at 75000\n5 topic t at 200000")
-    assert told == sentence(
-        """the entry of host g has broker id 1, which host h1 has registered, since metadata offset
-        2 and for more than 70.000 s"""
+    (proof,), _ = found(host_garbage, moved + "4 forgets g at 75000\n5 topic t at 200000")
+    assert_proof(
+        proof,
+        "the entry of host {host}",
+        host="g",
+        broker_id=1,
+        other="h1",
+        metadata_offset=2,
+        bound=70_000,
     )
     assert found(host_garbage, moved + "5 topic t at 200000")[1] == 1
     assert found(host_garbage, moved + "5 topic t at 20000") == ([], 0)

@@ -1,28 +1,34 @@
 """Two living sessions with one broker id."""
 
 from ensemble_disks import Row, disks, logged
-from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, sentence
+from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
+from proving import assert_proof
 
 from checkers.life_cycle.shared_registration import shared_registrations
+from checkers.proof import Proof
 
 LOG = "5 register 1 unfenced at 1000\n9 register 1 unfenced at 9000"
 FIRST = logged("zookeeper-1", 5, "create2", "/brokers/ids/1", session=7)
 SECOND = logged("zookeeper-1", 9, "create2", "/brokers/ids/1", session=8)
 
 
-def found(*rows: Row) -> tuple[list[str], int]:
+def found(*rows: Row) -> tuple[list[Proof], int]:
     given = {**disks(FIRST, SECOND, *rows), "metadata_log": metadata_log(zookeeper_1=LOG)}
-    judged = list(asked(shared_registrations, given, ON_ZOOKEEPER))
-    told = [one.sentence for of_key in proofs(judged).values() for one in of_key]
-    return told, case_count(judged)
+    return told(asked(shared_registrations, given, ON_ZOOKEEPER))
 
 
 def test_a_session_that_writes_after_another_took_its_id() -> None:
     wrote = logged("zookeeper-1", 12, "setData", "/brokers/topics/t", session=7)
-    (told,), count = found(wrote)
-    assert told == sentence(
-        """session 0x8 registered broker 1 at metadata offset 9, and session 0x7, which had
-        registered it at metadata offset 5, still wrote at metadata offset 12"""
+    (proof,), count = found(wrote)
+    assert_proof(
+        proof,
+        "still wrote at metadata offset",
+        session=8,
+        broker_id=1,
+        metadata_offset=9,
+        other=7,
+        before=5,
+        zxid=12,
     )
     assert count == 1
 
