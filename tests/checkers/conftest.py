@@ -1,9 +1,12 @@
-"""One Spark session for all tests of the checkers that need one."""
+"""One Spark session for the tests of the checkers, and every proof held to its rule."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from proving import assert_told
 
+from checkers.proof import Proof
 from checkers.runner.session import spark_session
 from checkers.runner.spark_tasks import SparkTasks
 from clusters.provision.java import find_java, spark_java_home
@@ -14,3 +17,17 @@ def spark() -> Iterator[SparkTasks]:
     session = spark_session(java_home=spark_java_home(find_java()), master="local[2]")
     yield SparkTasks(session)
     session.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_proof_is_told() -> Iterator[None]:
+    """Hold every proof that a test of this process stores to its rule, besides what it tests."""
+    columns = Proof.columns
+
+    def told(proof: Proof) -> dict[str, Any]:
+        assert_told(proof)
+        return columns(proof)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Proof, "columns", told)
+        yield

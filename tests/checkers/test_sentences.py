@@ -4,9 +4,11 @@ One of each way to write a rule: plain, going on, of one of several cases, of cl
 """
 
 import pyarrow as pa
+from ensemble_disks import disks as ensemble
+from ensemble_disks import stored
 from histories import history
 from judging import found_in
-from metadata_logs import FACTS, asked, facts, proofs, sentence, tables
+from metadata_logs import FACTS, asked, facts, proofs, sentence, tables, told
 from proving import only
 from replica_disks import disks, faults
 
@@ -16,9 +18,11 @@ from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.cycles.inference import inferred
 from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
+from checkers.linearizability.versioned import nonlinearizable
+from checkers.znodes.server_disks import orphan_ephemerals
 from generators.list_append import transactions_of
-from history.models import Isolation
-from history.schema import MICRO_OPERATIONS
+from history.models import Isolation, Model
+from history.schema import MICRO_OPERATIONS, MODEL_OPERATIONS
 
 
 def test_a_plain_rule() -> None:
@@ -29,6 +33,39 @@ def test_a_plain_rule() -> None:
         value 1 must have happened (operation 0) and stood at offset 0; operation 2 read up to
         offset 1, and no ok read returned it
     """)
+
+
+def test_a_list() -> None:
+    past = history("p1 send t-0 v1 -> info\nc1 poll -> t-0 [v1@0 v1@3]")
+    (found,) = found_in(past, ["duplicate"])
+    assert [one.detail for one in anomalies_of(found.table)] == [
+        "value 1 stands at 2 offsets: 0, 3"
+    ]
+
+
+def test_operations_as_clauses() -> None:
+    rows = [
+        {"index": 0, "f": "cas", "call_ns": 0, "return_ns": 3, "expected": 0, "version": 1},
+        {"index": 1, "f": "read", "call_ns": 4, "return_ns": 6, "version": 0},
+    ]
+    alike = {"process": 0, "key": "k", "outcome": "ok"}
+    table = pa.Table.from_pylist([alike | row for row in rows], schema=MODEL_OPERATIONS)
+    found = nonlinearizable("k", table, Model.VERSIONED_REGISTER)
+    assert [one.detail for one in anomalies_of(found.table)] == [
+        sentence("""
+            version 1 appeared no earlier than 4 ns (read 1 found version 0 with nothing in
+            [4, 6 ns]) and no later than 3 ns (cas 0 made version 1 with nothing, expecting 0 in
+            [0, 3 ns])
+        """)
+    ]
+
+
+def test_ids_of_zookeeper() -> None:
+    kept = stored("server-1", "/e", ephemeral_owner=0x17, session_open=False, czxid=0x30)
+    ((proof,), _) = told(asked(orphan_ephemerals, ensemble(kept), FACTS))
+    assert proof.sentence == (
+        "server-1 has /e, made by transaction 0x30 for session 0x17, which is not open"
+    )
 
 
 def test_a_rule_that_goes_on() -> None:
