@@ -1,7 +1,7 @@
 """The facts of a run that a kernel needs in addition to the tables of the cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -31,6 +31,8 @@ class Facts:
 
     node_ids: Mapping[str, int]
     """Kafka's id of each node."""
+    second_roles: Mapping[str, str] = field(default_factory=dict)
+    """The roles that nodes have besides the one they are named for, by node."""
     origin_utc_ns: int = 0
     healed_ns: int | None = None
     end_ns: int | None = None
@@ -45,7 +47,8 @@ class Facts:
     keys: tuple[str, ...] = ()
     """The keys of the run; a cluster has others of its own."""
     skews: tuple[ClockSkew, ...] = ()
-    """The skews of nodes whose clocks may give the metadata log its times: of all but brokers."""
+    """The skews of nodes whose clocks may give the metadata log its times: not of those that are
+    brokers alone."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -98,7 +101,7 @@ class Facts:
     def controllers(self) -> tuple[str, ...]:
         """The nodes that vote on metadata: controllers or, where there are none, ZooKeeper's."""
         voting = ZOOKEEPER if self.on_zookeeper else CONTROLLER
-        return tuple(node for node in self.node_ids if role_of(node) == voting)
+        return tuple(node for node in self.node_ids if voting in self._roles_of(node))
 
     @property
     def on_zookeeper(self) -> bool:
@@ -112,12 +115,15 @@ class Facts:
 
     @property
     def _roles(self) -> frozenset[str]:
-        return frozenset(role_of(node) for node in self.node_ids)
+        return frozenset(role for node in self.node_ids for role in self._roles_of(node))
+
+    def _roles_of(self, node: str) -> tuple[str, ...]:
+        return _roles_of(node, self.second_roles)
 
     @property
     def brokers(self) -> tuple[str, ...]:
         """The nodes that hold partitions."""
-        return tuple(node for node in self.node_ids if role_of(node) == BROKER)
+        return tuple(node for node in self.node_ids if BROKER in self._roles_of(node))
 
     def nodes(self) -> Mapping[int, str]:
         """Return the name of each Kafka id."""
@@ -130,6 +136,7 @@ def facts_of(manifest: Manifest) -> Facts:
     settle_ns, age_max_ns = _settled_ns(manifest.promises) or (limit_ns, limit_ns)
     return Facts(
         node_ids=dict(manifest.node_ids),
+        second_roles=dict(manifest.second_roles),
         origin_utc_ns=manifest.origin_utc_ns,
         healed_ns=manifest.healed_ns,
         end_ns=manifest.end_ns,
@@ -139,8 +146,16 @@ def facts_of(manifest: Manifest) -> Facts:
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
-        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) != BROKER),
+        skews=tuple(
+            skew
+            for skew in manifest.clock_skews
+            if _roles_of(skew.node, manifest.second_roles) != (BROKER,)
+        ),
     )
+
+
+def _roles_of(node: str, second: Mapping[str, str]) -> tuple[str, ...]:
+    return (second[node], role_of(node)) if node in second else (role_of(node),)
 
 
 def _settled_ns(promises: Promises) -> tuple[int, int] | None:

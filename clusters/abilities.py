@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from clusters.link_protocol import LinkProtocol
-from clusters.port import DiskTrouble, NodeName
+from clusters.port import OWN_ROLES, Cluster, DiskTrouble, NodeName, NodeRoles
 from history.clock import ClockSkew
 
 __all__ = [
+    "CombinesRoles",
     "DisturbsPackets",
     "Explains",
     "KeepsFiles",
@@ -35,7 +36,22 @@ __all__ = [
     "TroublesDisks",
     "Wipes",
     "direct",
+    "roles_in",
 ]
+
+
+@runtime_checkable
+class CombinesRoles(Protocol):
+    """The ability to have nodes of two roles."""
+
+    @property
+    def node_roles(self) -> NodeRoles:
+        """The roles of its nodes."""
+
+
+def roles_in(cluster: Cluster) -> NodeRoles:
+    """Return the roles of a cluster's nodes."""
+    return cluster.node_roles if isinstance(cluster, CombinesRoles) else OWN_ROLES
 
 
 @runtime_checkable

@@ -224,7 +224,7 @@ class AllRecovered:
 
 def node_of(value: object, stage: Stage, *, role: str = "") -> NodeName:
     """The node of this name, of this role if one is asked for."""
-    fitting = [node for node in stage.nodes if node.startswith(role)]
+    fitting = stage.node_roles.among(stage.nodes, role) if role else stage.nodes
     for node in fitting:
         if node == value:
             return node

@@ -4,12 +4,13 @@
 stands in `abilities.py`.
 
 A node is named by its role and its number: `controller-1`, `broker-2`. Numbers start at 1 in each
-role. Which roles there are is the system's (`clusters.systems`); nothing of what a system's nodes
-say to each other stands here: what Kafka and its like have is in `kafka_port.py`.
+role. A node may have a second role, which its spec states (`NodeRoles`). Which roles there are is
+the system's (`clusters.systems`); nothing of what a system's nodes say to each other stands here:
+what Kafka and its like have is in `kafka_port.py`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Final, NewType, Protocol, runtime_checkable
@@ -17,12 +18,14 @@ from typing import ClassVar, Final, NewType, Protocol, runtime_checkable
 __all__ = [
     "CLIENTS",
     "KEY",
+    "OWN_ROLES",
     "Cluster",
     "ClusterSpec",
     "DiskTrouble",
     "Disks",
     "NodeName",
     "NodeRole",
+    "NodeRoles",
     "NodeState",
     "Observable",
     "View",
@@ -40,7 +43,7 @@ CLIENTS: Final = NodeName("clients")
 
 
 def role_name(node: NodeName) -> str:
-    """The name of a node's role, which its own name states."""
+    """The name of the role that a node's own name states; it may have a second one."""
     return node.rpartition("-")[0]
 
 
@@ -58,6 +61,35 @@ class NodeRole:
     serves_clients: bool = False
     decides: bool = False
     """A cluster that is cut in two goes on where most of these are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRoles:
+    """The roles of a cluster's nodes: that of each one's name, and second ones."""
+
+    second: Mapping[NodeName, str] = field(default_factory=dict)
+    """The second roles, by the nodes that have one. Its nodes are started first for that role."""
+
+    def of(self, node: NodeName) -> tuple[str, ...]:
+        """Return the roles of a node, in the order of starting."""
+        own = role_name(node)
+        return (self.second[node], own) if node in self.second else (own,)
+
+    def has(self, node: NodeName, role: str) -> bool:
+        """Return whether the node has this role."""
+        return role in self.of(node)
+
+    def among(self, nodes: Iterable[NodeName], role: str) -> tuple[NodeName, ...]:
+        """Return those of the nodes that have this role."""
+        return tuple(node for node in nodes if self.has(node, role))
+
+    def names(self, nodes: Iterable[NodeName]) -> tuple[str, ...]:
+        """Return the roles of these nodes, each once, in the order of starting."""
+        return tuple(dict.fromkeys(role for node in nodes for role in self.of(node)))
+
+
+OWN_ROLES: Final = NodeRoles()
+"""No node has a second role."""
 
 
 class NodeState(StrEnum):
@@ -132,6 +164,11 @@ class ClusterSpec:
             for role in self.roles
             for number in range(1, counts[role.name] + 1)
         )
+
+    @property
+    def node_roles(self) -> NodeRoles:
+        """The roles of the nodes."""
+        return OWN_ROLES
 
     @property
     def view_ids(self) -> Mapping[NodeName, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusters.port import NodeName, NodeRole
+from clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
 
 __all__ = ["Stage"]
 
@@ -17,6 +17,8 @@ class Stage:
     """The name of the cluster's system, whose conditions a play may await."""
     roles: tuple[NodeRole, ...] = ()
     """The roles of the nodes; a play cannot address a node that has none of them."""
+    node_roles: NodeRoles = OWN_ROLES
+    """The roles that each of them has."""
     keys: tuple[str, ...] = ()
     broker_ids: tuple[int, ...] = ()
     replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

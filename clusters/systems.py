@@ -7,7 +7,7 @@ from clusters.kafka_migrating.system import SYSTEM as KAFKA_MIGRATING
 from clusters.kafka_port import KafkaSpec
 from clusters.kafka_targets import TARGETS, first_view
 from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ZOOKEEPER
-from clusters.port import ClusterSpec, NodeName, NodeRole, role_name
+from clusters.port import OWN_ROLES, ClusterSpec, NodeName, NodeRole, NodeRoles
 from clusters.reference_zookeeper.system import SYSTEM as REFERENCE_ZOOKEEPER
 from clusters.system import Make, System
 from clusters.zookeeper.system import SYSTEM as ZOOKEEPER
@@ -19,7 +19,7 @@ __all__ = [
     "ROLES",
     "SIMULATED",
     "SYSTEMS",
-    "kind_of_node",
+    "kinds_of_node",
     "system_of",
 ]
 
@@ -77,9 +77,9 @@ ROLES: Final = {role.name: role for system in SYSTEMS.values() for role in syste
 """The roles by the first part of their nodes' names, which means the same in every system."""
 
 
-def kind_of_node(node: NodeName) -> NodeRole:
-    """Return the role of a node."""
-    return ROLES[role_name(node)]
+def kinds_of_node(node: NodeName, roles: NodeRoles = OWN_ROLES) -> tuple[NodeRole, ...]:
+    """Return the roles of a node."""
+    return tuple(ROLES[role] for role in roles.of(node))
 
 
 def system_of(spec: ClusterSpec) -> System:

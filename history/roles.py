@@ -1,4 +1,7 @@
-"""The roles of nodes. A node is named for its role and its number in it: "broker-1"."""
+"""The roles of nodes. A node is named for its role and its number in it: "broker-1".
+
+It may have a second role, which the manifest states.
+"""
 
 from typing import Final
 
@@ -10,5 +13,5 @@ ZOOKEEPER: Final = "zookeeper"
 
 
 def role_of(node: str) -> str:
-    """Return the role of a node; of a client process ("producer-0") what it does."""
+    """Return the role that a node is named for; of a client process ("producer-0") what it does."""
     return node.rpartition("-")[0]

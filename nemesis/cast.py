@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
+from clusters.port import OWN_ROLES, NodeName, NodeRoles
 
 __all__ = ["Cast", "drawn_cast"]
 
@@ -22,7 +22,11 @@ class Cast:
 
 
 def drawn_cast(
-    draw: random.Random, key: str, replicas: Sequence[int], nodes: Sequence[NodeName]
+    draw: random.Random,
+    key: str,
+    replicas: Sequence[int],
+    nodes: Sequence[NodeName],
+    roles: NodeRoles = OWN_ROLES,
 ) -> Cast:
     """Draw who is who around `key`, whose replicas are these brokers, the leader first."""
     leader, follower = replicas[0], draw.choice(replicas[1:])
@@ -32,7 +36,7 @@ def drawn_cast(
         leader=NodeName(f"broker-{leader}"),
         follower=NodeName(f"broker-{follower}"),
         third=draw.choice(others) if others else None,
-        controllers=tuple(node for node in nodes if role_of(node) is Role.CONTROLLER),
+        controllers=roles.among(nodes, Role.CONTROLLER),
     )
 
 

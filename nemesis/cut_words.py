@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from clusters.port import CLIENTS, NodeName, role_name
+from clusters.port import CLIENTS, NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
@@ -51,7 +51,7 @@ def _among(data: Mapping[str, object], stage: Stage) -> str:
 
 def _roles(stage: Stage) -> dict[str, str]:
     """Return the roles of the cluster's nodes, by their plurals."""
-    return {f"{role}s": role for role in map(role_name, stage.nodes)}
+    return {f"{role}s": role for role in stage.node_roles.names(stage.nodes)}
 
 
 def one_of(data: Mapping[str, object], key: str, allowed: tuple[str, ...]) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
+from clusters.kafka_port import Role
+from clusters.port import OWN_ROLES, NodeName, NodeRoles
 
 __all__ = ["MESSAGES", "DrawnMessage", "drawn_message", "sent_by"]
 
@@ -42,14 +42,19 @@ MESSAGES: Final[Mapping[str, DrawnMessage]] = {
 
 
 def drawn_message(
-    draw: Random, *, nodes: Sequence[NodeName], among: Collection[str] = ()
+    draw: Random,
+    *,
+    nodes: Sequence[NodeName],
+    roles: NodeRoles = OWN_ROLES,
+    among: Collection[str] = (),
 ) -> str | None:
     """Draw one that these nodes can send; `among`: one of these. None if they send none of them."""
-    found = {name: MESSAGES[name].weight for name in sent_by(nodes) if not among or name in among}
+    sent = sent_by(nodes, roles)
+    found = {name: MESSAGES[name].weight for name in sent if not among or name in among}
     return draw.choices(list(found), weights=list(found.values()))[0] if found else None
 
 
-def sent_by(nodes: Sequence[NodeName]) -> tuple[str, ...]:
+def sent_by(nodes: Sequence[NodeName], roles: NodeRoles = OWN_ROLES) -> tuple[str, ...]:
     """Return the messages that these nodes can send, in the order of MESSAGES."""
-    controllers = sum(role_of(node) is Role.CONTROLLER for node in nodes)
+    controllers = len(roles.among(nodes, Role.CONTROLLER))
     return tuple(name for name, one in MESSAGES.items() if controllers >= one.controllers_min)

@@ -32,12 +32,12 @@ that cannot begin just now keeps its turn for `_PATIENCE` draws in a row: some k
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusters.observation import Observation
-from clusters.port import NodeName, role_name
+from clusters.port import NodeName, NodeRoles
 from clusters.systems import SYSTEMS
 from nemesis.disks import NEXT_LOOK, LostDisks
 from nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
@@ -229,9 +229,8 @@ class Mix:
         """Return whether a play may do it: within the budget, so that no record is lost by it."""
         others = {one for other in self._episodes if other is not episode for one in other.nodes}
         gone = impaired | episode.nodes | others
-        used = Counter(map(role_name, gone))
-        role = role_name(node)
-        if node in others or (node not in gone and used[role] >= self.spec.down_max(role)):
+        may_go = node in gone or self._has_room(node, gone, moment.scene.roles)
+        if node in others or not may_go:
             return May.NO
         if node in moment.scene.broker_ids and set(self._disks.pending) - {node}:
             return May.NOT_YET
@@ -326,8 +325,8 @@ class Mix:
             duration_s=self.spec.duration_s,
             gap_s=self.spec.gap_s,
             target=lambda: self._target(draw),
-            free=lambda wanted: self._within_budget(wanted, busy),
-            roles=[role for role in set(map(role_name, scene.nodes)) if self.spec.down_max(role)],
+            free=lambda wanted: self._within_budget(wanted, busy, scene.roles),
+            roles=[role for role in {*scene.roles.names(scene.nodes)} if self.spec.down_max(role)],
             busy=busy,
             keys=self.keys,
             faults=self.spec.faults,
@@ -375,16 +374,18 @@ class Mix:
         return self._targets.pop()
 
     def _within_budget(
-        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName]
+        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName], roles: NodeRoles
     ) -> tuple[NodeName, ...]:
-        kept = []
-        used = Counter(map(role_name, busy))
+        kept: list[NodeName] = []
         for node in wanted:
-            role = role_name(node)
-            if node not in busy and used[role] < self.spec.down_max(role):
-                used[role] += 1
+            if node not in busy and self._has_room(node, busy.union(kept), roles):
                 kept.append(node)
         return tuple(kept)
+
+    def _has_room(self, node: NodeName, gone: Iterable[NodeName], roles: NodeRoles) -> bool:
+        """Return whether one more of each of its roles may be down; it counts in each of them."""
+        used = Counter(role for one in gone for role in roles.of(one))
+        return all(used[role] < self.spec.down_max(role) for role in roles.of(node))
 
 
 def _loses_records(step: OnNodes) -> bool:

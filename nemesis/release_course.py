@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from clusters.port import NodeName, role_name
+from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.release_words import line_of
@@ -33,6 +33,7 @@ class ReleaseCourse:
     """The releases of which a node may be."""
     finalised: frozenset[str] = frozenset()
     """The metadata.versions that may be in force."""
+    roles: NodeRoles = OWN_ROLES
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
@@ -40,11 +41,12 @@ class ReleaseCourse:
         return cls(
             runs=dict.fromkeys(stage.nodes, frozenset({stage.release})),
             finalised=frozenset({stage.metadata_version or stage.release}),
+            roles=stage.node_roles,
         )
 
     def copy(self) -> Self:
         """Return a copy of the course up to here."""
-        return type(self)(runs=dict(self.runs), finalised=self.finalised)
+        return type(self)(runs=dict(self.runs), finalised=self.finalised, roles=self.roles)
 
     def moved(self, target: Target, release: str) -> None:
         """Have the target run the release from here on; raise SpecError if it cannot."""
@@ -61,7 +63,7 @@ class ReleaseCourse:
             self.runs |= dict.fromkeys(target.nodes, frozenset({release}))
             return
         for node in self.runs:
-            if not isinstance(target, Choice) or role_name(node) == target.role:
+            if not isinstance(target, Choice) or self.roles.has(node, target.role):
                 self.runs[node] |= {release}
 
     def finalise(self, version: str, *, members: Iterable[NodeName]) -> None:

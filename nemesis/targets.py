@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from clusters.port import NodeName, role_name
+from clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
 from clusters.stage import Stage
-from clusters.systems import SYSTEMS, kind_of_node
+from clusters.systems import SYSTEMS, kinds_of_node
 from clusters.targets import DescribedTarget
 from history.failure import SpecError
 
@@ -76,16 +76,20 @@ class Scene:
     active_controller: NodeName | None
     down: frozenset[NodeName] = frozenset()
     """The nodes without a process by now; the view may show them yet."""
+    roles: NodeRoles = OWN_ROLES
 
     @property
     def serving(self) -> list[NodeName]:
         """List the nodes that clients talk to."""
-        return [node for node in self.nodes if kind_of_node(node).serves_clients]
+        return [node for node in self.nodes if any(one.serves_clients for one in self._kinds(node))]
 
     @property
     def deciding(self) -> list[NodeName]:
         """List the nodes of which a majority is needed for the cluster to go on."""
-        return [node for node in self.nodes if kind_of_node(node).decides]
+        return [node for node in self.nodes if any(one.decides for one in self._kinds(node))]
+
+    def _kinds(self, node: NodeName) -> tuple[NodeRole, ...]:
+        return kinds_of_node(node, self.roles)
 
 
 _CHOICE = re.compile(r"(one|minority|majority|all)(?: of)? (\w+?)s?")
@@ -96,7 +100,7 @@ def parse_target(value: object, stage: Stage) -> Target:
     if isinstance(value, list):
         return NamedNodes(nodes=tuple(_node(item, stage) for item in value))
     text = str(value).strip()
-    if (found := _CHOICE.fullmatch(text)) and found[2] in map(role_name, stage.nodes):
+    if (found := _CHOICE.fullmatch(text)) and found[2] in stage.node_roles.names(stage.nodes):
         return Choice(share=Share(found[1]), role=found[2])
     for role in SYSTEMS[stage.system].targets:
         if role.of_key and (key := text.removeprefix(f"{role.words} ")) != text:
@@ -122,7 +126,7 @@ def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName
     if isinstance(target, NamedNodes):
         return target.nodes
     if isinstance(target, Choice):
-        peers = [node for node in scene.nodes if role_name(node) == target.role]
+        peers = scene.roles.among(scene.nodes, target.role)
         return tuple(sorted(draw.sample(peers, _share_count(target.share, len(peers)))))
     return (target.role.find(scene, target.key, draw),)
 
@@ -141,7 +145,7 @@ def _node(value: object, stage: Stage) -> NodeName:
     for node in stage.nodes:
         if node == value:
             return node
-    roles = "|".join(f"{role}s" for role in sorted(set(map(role_name, stage.nodes))))
+    roles = "|".join(f"{role}s" for role in sorted(stage.node_roles.names(stage.nodes)))
     described = (
         f"'{role.words} KEY'" if role.of_key else f"'{role.words}'"
         for role in SYSTEMS[stage.system].targets

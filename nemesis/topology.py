@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import permutations, product
 from typing import TYPE_CHECKING, Final
 
-from clusters.port import CLIENTS, NodeName, role_name
-from clusters.systems import kind_of_node
+from clusters.port import CLIENTS, OWN_ROLES, NodeName, NodeRoles
+from clusters.systems import kinds_of_node
 from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
@@ -139,7 +139,9 @@ def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
     graph: nx.DiGraph[NodeName] = nx.DiGraph()
     known = tuple(nodes)
     graph.add_edges_from(permutations(known, 2))
-    serving = [node for node in known if kind_of_node(node).serves_clients]
+    serving = [
+        node for node in known if any(one.serves_clients for one in kinds_of_node(node))
+    ]  # A second role never serves clients.
     graph.add_edges_from(_both_ways([CLIENTS], serving))
     return graph
 
@@ -151,7 +153,7 @@ def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
             return flows
         case Isolate(party=party, among=among):
             inside = _members(party, scene, draw)
-            outside = [node for node in _pool(among, scene.nodes) if node not in inside]
+            outside = [node for node in _pool(among, scene) if node not in inside]
             return frozenset(_both_ways(inside, outside))
         case Groups(groups=groups):
             return _between([_members(group, scene, draw) for group in groups])
@@ -159,10 +161,12 @@ def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
             senders, receivers = (_members(party, scene, draw) for party in (sender, receiver))
             return frozenset(flow for flow in product(senders, receivers) if flow[0] != flow[1])
         case Shaped(shape=shape, among=among):
-            return _shaped(shape, _pool(among, scene.nodes), draw)
+            return _shaped(shape, _pool(among, scene), draw)
 
 
-def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[NodeName]:
+def cut_off(
+    flows: Collection[Flow], nodes: Sequence[NodeName], roles: NodeRoles = OWN_ROLES
+) -> frozenset[NodeName]:
     """Return the nodes that are not in the largest group whose members all reach each other.
 
     Ties go to the group with the most nodes that decide: where these are, the cluster goes on.
@@ -172,12 +176,14 @@ def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[Nod
     graph = whole_network(nodes)
     graph.remove_node(CLIENTS)
     graph.remove_edges_from(flow for flow in flows if CLIENTS not in flow)
-    groups = sorted(nx.strongly_connected_components(graph), key=lambda g: (-len(g), -_rank(g)))
+    groups = sorted(
+        nx.strongly_connected_components(graph), key=lambda g: (-len(g), -_rank(g, roles))
+    )
     return frozenset(nodes) - frozenset(groups[0])
 
 
-def _rank(group: Collection[NodeName]) -> int:
-    return sum(kind_of_node(node).decides for node in group)
+def _rank(group: Collection[NodeName], roles: NodeRoles) -> int:
+    return sum(any(one.decides for one in kinds_of_node(node, roles)) for node in group)
 
 
 def _members(party: Party, scene: Scene, draw: random.Random) -> list[NodeName]:
@@ -196,10 +202,10 @@ def _both_ways(ones: Collection[NodeName], others: Collection[NodeName]) -> list
     return [flow for one, other in product(ones, others) for flow in ((one, other), (other, one))]
 
 
-def _pool(among: str, nodes: Sequence[NodeName]) -> list[NodeName]:
+def _pool(among: str, scene: Scene) -> Sequence[NodeName]:
     if among == ALL:
-        return list(nodes)
-    return [node for node in nodes if role_name(node) == among.removesuffix("s")]
+        return scene.nodes
+    return scene.roles.among(scene.nodes, among.removesuffix("s"))
 
 
 def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> frozenset[Flow]:

@@ -173,7 +173,7 @@ class Unfolding:
         if isinstance(step, Partition):
             flows = flows_of(step.cut, moment.scene, self.draw)
             step = replace(step, cut=Flows(flows=flows))
-            nodes = tuple(sorted(cut_off(flows, moment.scene.nodes)))
+            nodes = tuple(sorted(cut_off(flows, moment.scene.nodes, moment.scene.roles)))
         else:
             nodes = tuple(node for node in self._resolved(step, moment) if self._fits(step, node))
         answers = {node: may(step, node) for node in nodes if not self._mends(step)}

@@ -7,7 +7,7 @@ could have been one.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from clusters.port import NodeName
+from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from nemesis.messages import sent_by
 from nemesis.mix import MixSpec
 from nemesis.wire.rules import Direction
@@ -33,19 +33,23 @@ _IF_DRAWN: Final = frozenset(("cut_power",))
 """The strikes of a mix that draws them alone, too."""
 
 
-def asked_messages(spec: MixSpec, *, nodes: Sequence[NodeName]) -> tuple[str, ...]:
+def asked_messages(
+    spec: MixSpec, *, nodes: Sequence[NodeName], roles: NodeRoles = OWN_ROLES
+) -> tuple[str, ...]:
     """Return the messages, by Kafka's names, around which windows of this mix may lie."""
     forms = {kind for kind in spec.faults if kind in _STRIKES}
     if not forms:
         return ()
     if forms <= _OF_FETCHES:
         return (_FETCH,)
-    return tuple(name for name in sent_by(nodes) if not spec.windows or name in spec.windows)
+    return tuple(name for name in sent_by(nodes, roles) if not spec.windows or name in spec.windows)
 
 
-def asked_windows(spec: MixSpec, *, nodes: Sequence[NodeName]) -> tuple[str, ...]:
+def asked_windows(
+    spec: MixSpec, *, nodes: Sequence[NodeName], roles: NodeRoles = OWN_ROLES
+) -> tuple[str, ...]:
     """Return the kinds of window of this mix: `AlterPartition request` and so on."""
-    messages = asked_messages(spec, nodes=nodes)
+    messages = asked_messages(spec, nodes=nodes, roles=roles)
     return tuple(f"{message} {direction}" for message in messages for direction in Direction)
 
 

@@ -21,7 +21,7 @@ from clusters.kafka_conditions import Fenced, IsrMember, Registered
 from clusters.kafka_port import Role, role_of
 from clusters.kafka_targets import ACTIVE_CONTROLLER
 from clusters.observation import Condition, Held, Seen
-from clusters.port import NodeName
+from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from nemesis.cast import Cast, drawn_cast
 from nemesis.targets import ByRole, NamedNodes, Target
 from nemesis.topology import Isolate, Party
@@ -91,6 +91,7 @@ def drawn_window(
     key: str,
     replicas: Sequence[int],
     nodes: Sequence[NodeName],
+    roles: NodeRoles = OWN_ROLES,
     strikes: Sequence[type[OnNodes]] = WINDOW_STRIKES,
     message: str | None = None,
     passes: bool = False,
@@ -99,7 +100,7 @@ def drawn_window(
 
     `message`: the API to hold; None: any. `passes`: an ambush: the message is seen and passed on.
     """
-    cast, action = drawn_cast(draw, key, replicas, nodes), Watch() if passes else Hold()
+    cast, action = drawn_cast(draw, key, replicas, nodes, roles), Watch() if passes else Hold()
     window = _Window(draw, cast, strikes, replicas[1:], action)
     if message is not None and message in _OF_QUORUM:
         return window.of_quorum(message)
@@ -112,11 +113,12 @@ def drawn_message_fault(
     key: str,
     replicas: Sequence[int],
     nodes: Sequence[NodeName],
+    roles: NodeRoles = OWN_ROLES,
     message: str,
     action: Action,
 ) -> Play:
     """Return a play that does this to messages of one kind around `key`, and strikes nothing."""
-    cast = drawn_cast(draw, key, replicas, nodes)
+    cast = drawn_cast(draw, key, replicas, nodes, roles)
     return _Window(draw, cast, (), replicas[1:], action).single(message)
 
 

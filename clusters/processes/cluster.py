@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from clusters.abilities import LinkEnd, NodeUsage, Route
 from clusters.hosts.place import DATA, Host
 from clusters.hosts.ports import ReservedPorts
-from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeName, NodeState, role_name
+from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeName, NodeRoles, NodeState
 from clusters.processes.disks import FollowedDisks, ImageDisks, NodeDisks
 from clusters.processes.hardships import Hardships, HeldBack
 from clusters.processes.networks import IsAnswered, NodeNetworks
@@ -88,6 +88,11 @@ class ProcessCluster(HeldBack, ABC):
         """Return all nodes by role, in the order of starting, and by number."""
         return tuple(self._nodes)
 
+    @property
+    def node_roles(self) -> NodeRoles:
+        """The roles of the nodes."""
+        return self._means.node_roles
+
     def start(self) -> None:
         """Format all nodes, start all but spare ones, role by role; return when it can be used.
 
@@ -103,9 +108,10 @@ class ProcessCluster(HeldBack, ABC):
             self._sync_disk(node.name)
         first = self._first_members()
         for role in self._roles():
-            members = [name for name in first if role_name(name) == role]
+            members = self.node_roles.among(first, role)
             for name in members:
-                self._nodes[name].start()
+                if self.pid_of(name) is None:
+                    self._nodes[name].start()
             self._await_role(role, members)
 
     def stop(self) -> None:
@@ -226,7 +232,7 @@ class ProcessCluster(HeldBack, ABC):
         return self.is_answered(node, self._address(node), timeout_s=timeout_s)
 
     def _roles(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(map(role_name, self._nodes)))
+        return self.node_roles.names(self._nodes)
 
     def _stop_all(self, role: str) -> None:
         """Ask all at once; kill those that do not go in time, or cannot hear."""
@@ -257,7 +263,7 @@ class ProcessCluster(HeldBack, ABC):
             self._disks.let_go(node)
 
     def _names(self, role: str) -> tuple[NodeName, ...]:
-        return tuple(name for name in self._nodes if role_name(name) == role)
+        return self.node_roles.among(self._nodes, role)
 
     def _running(self, role: str) -> dict[NodeName, tuple[str, int]]:
         return {

@@ -11,7 +11,6 @@ import click
 import yaml
 
 from clusters.kafka_port import TopicSpec
-from clusters.port import role_name
 from clusters.systems import system_of
 from harness.cli.options import emit_json
 from harness.prepare.abilities import needs
@@ -79,9 +78,8 @@ def plan_data(plan: RunPlan) -> dict[str, Any]:
 
 def _cluster(plan: RunPlan) -> dict[str, object]:
     spec, options = plan.scenario.cluster, plan.options
-    nodes: dict[str, list[str]] = {}
-    for node in spec.nodes:
-        nodes.setdefault(role_name(node), []).append(node)
+    roles = spec.node_roles
+    nodes = {role: roles.among(spec.nodes, role) for role in roles.names(spec.nodes)}
     of_options = {
         "host": options.host,
         "image": options.image,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusters.abilities import KeepsFiles
+from clusters.abilities import KeepsFiles, roles_in
 from clusters.evolution import Follows
 from clusters.kafka_conditions import LogEnd, Registered
 from clusters.kafka_port import LogEnds, Role
@@ -29,7 +29,7 @@ from clusters.observation import (
     Seen,
     since,
 )
-from clusters.port import Cluster, NodeName, NodeState, role_name
+from clusters.port import Cluster, NodeName, NodeState
 from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.file_watch import FileWatch
@@ -299,7 +299,8 @@ class Interpreter:
         within_s = self.policy.restart_s
         end_s = self._now_s() + within_s
         if self.policy.demands_evidence:
-            if role_name(node) == Role.CONTROLLER and isinstance(self.cluster, Follows):
+            votes = roles_in(self.cluster).has(node, Role.CONTROLLER)
+            if votes and isinstance(self.cluster, Follows):
                 self.cluster.await_follower(node, within_s=within_s)
             self.observer.next_look(timeout_s=within_s)
         else:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol, Self
 
+from clusters.abilities import roles_in
 from clusters.evolution import members_of
 from clusters.kafka_port import Registers
 from clusters.observation import Observation, RuleCounts
@@ -114,6 +115,7 @@ class Observer:
             view=view,
             active_controller=controller,
             down=frozenset(down),
+            roles=roles_in(cluster),
         )
 
     def impaired(self) -> frozenset[NodeName]:

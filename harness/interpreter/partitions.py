@@ -1,7 +1,7 @@
 """The performance of partitions and bounds on bandwidth, and their books."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -67,7 +67,7 @@ class Partitions:
         # Always stated: a replay may have a proxy where this run has none.
         stated = by if by is Means.PACKETS else step.by
         self._played.note(step, cut=Flows(flows=flows), by=stated, at_s=now_s)
-        index = self._journal.begin("partition", _lost(flows, scene.nodes), kind=kind_of(step))
+        index = self._journal.begin("partition", _lost(flows, scene), kind=kind_of(step))
         self._open[step.name] = _OpenPartition(index=index, flows=flows, by=by)
         self._journal.effect(index, cutter.cut(step.name, flows))
 
@@ -135,7 +135,7 @@ class Partitions:
             raise NotNowError(f"a partition named {name} is there already")
 
 
-def _lost(flows: frozenset[Flow], nodes: Sequence[NodeName]) -> Iterator[str]:
+def _lost(flows: frozenset[Flow], scene: Scene) -> Iterator[str]:
     """Yield the nodes that a cut takes from the others, else its ends; found once it is asked."""
-    lost = cut_off(flows, nodes) or {node for flow in flows for node in flow}
+    lost = cut_off(flows, scene.nodes, scene.roles) or {node for flow in flows for node in flow}
     yield from sorted(lost - {CLIENTS})

@@ -9,7 +9,6 @@ once.
 from collections.abc import Iterator
 from typing import Final
 
-from clusters.port import role_name
 from clusters.systems import system_of
 from harness.scenario.mix import seeded_mix
 from harness.scenario.scenario import Scenario
@@ -41,6 +40,7 @@ def _scene(scenario: Scenario) -> Scene:
     return Scene(
         nodes=members,
         broker_ids=ids,
+        roles=spec.node_roles,
         view=system_of(spec).first_view(tuple(ids.values()), scenario.topics),
-        active_controller=next(node for node in members if role_name(node) == leads),
+        active_controller=spec.node_roles.among(members, leads)[0],
     )

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from clusters.abilities import Route, direct
+from clusters.abilities import Route, direct, roles_in
 from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
@@ -190,6 +190,7 @@ def _note_cluster(
         run,
         versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
         node_ids=dict(cluster.node_ids),
+        second_roles={str(node): role for node, role in roles_in(cluster).second.items()},
         recorded=_tables(scenario, taped=taped),
         model=model_of(scenario),
         stuck_isr_limit_s=scenario.recovery_limit_s,

@@ -138,7 +138,10 @@ class Scenario:
     @property
     def asked_windows(self) -> tuple[str, ...]:
         """The kinds of window that its mix may open."""
-        return () if self.mix is None else asked_windows(self.mix, nodes=self.cluster.nodes)
+        if self.mix is None:
+            return ()
+        nodes, roles = self.cluster.nodes, self.cluster.node_roles
+        return asked_windows(self.mix, nodes=nodes, roles=roles)
 
     @property
     def wires_clients(self) -> bool:
@@ -207,7 +210,8 @@ def _parse(document: Document) -> Scenario:
     time_limit_s = read.at("time_limit", _duration, otherwise=45.0)
     if not {"nemesis", "play", "time_limit"} & read.unread:
         with read.mistakes.below("require"):
-            held = () if mix is None else asked_messages(mix, nodes=stage.nodes)
+            roles = stage.node_roles
+            held = () if mix is None else asked_messages(mix, nodes=stage.nodes, roles=roles)
             require = narrowed(document, require, asked=_asked(mix, play), windows=held)
     name = read.at("name", _name, otherwise="")
     recovery_limit_s = read.at("recovery_limit", _duration, otherwise=90.0)
@@ -299,6 +303,7 @@ def _stage(
         nodes=cluster.nodes,
         system=system_of(cluster).name,
         roles=cluster.roles,
+        node_roles=cluster.node_roles,
         keys=keys_of(topics) or (_AnyKeys() if system_of(cluster).keyed else ()),
         broker_ids=cluster.member_ids,
         spares=cluster.spares,

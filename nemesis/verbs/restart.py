@@ -6,7 +6,7 @@ Each node in turn: the next one once this one is back.
 from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
-from clusters.port import Cluster, NodeName, NodeState, role_name
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
 from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening
@@ -50,8 +50,9 @@ def _roll(draft: Opening) -> Begun | None:
     """Begin with all nodes of a role; the step is over once each node was waited for."""
     if not draft.roles or draft.busy:
         return None
-    role = draft.draw.choice(sorted(draft.roles))
-    nodes = tuple(node for node in draft.scene.nodes if role_name(node) == role)
+    role, roles = draft.draw.choice(sorted(draft.roles)), draft.scene.roles
+    peers = roles.among(draft.scene.nodes, role)
+    nodes = tuple(node for node in peers if {*roles.of(node)} <= {*draft.roles})
     turn = Restart(target=NamedNodes(nodes=nodes))
     return Begun(nodes=nodes, due=[(draft.now_s, turn)]) if nodes else None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.port import CLIENTS, role_name
+from clusters.port import CLIENTS
 from clusters.stage import Stage
 from history.failure import SpecError, UsageError
 from nemesis.targets import Choice, Target, parse_target, target_data
@@ -216,7 +216,7 @@ def _parties(data: Operand, key: str, stage: Stage) -> Parties:
 
 
 def _target(value: object, stage: Stage) -> Target:
-    plain = {f"{role}s": f"all {role}s" for role in map(role_name, stage.nodes)}
+    plain = {f"{role}s": f"all {role}s" for role in stage.node_roles.names(stage.nodes)}
     return parse_target(plain.get(str(value), value), stage)
 
 

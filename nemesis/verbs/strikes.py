@@ -36,7 +36,7 @@ _DELAYS_MS: Final = (50.0, 200.0, 1000.0, 4000.0)
 
 
 def _begin_window(draft: Opening, *, form: str) -> Begun | None:
-    message = drawn_message(draft.draw, nodes=draft.scene.nodes, among=draft.messages)
+    message = _message(draft)
     key = draft.draw.choice(draft.keys)
     replicas = _led_first(draft, key, replicas_min=2)
     if message is None or not replicas:
@@ -46,6 +46,7 @@ def _begin_window(draft: Opening, *, form: str) -> Begun | None:
         key=key,
         replicas=replicas,
         nodes=draft.scene.nodes,
+        roles=draft.scene.roles,
         strikes=(*_STRIKES, CutPower) if "cut_power" in draft.faults else _STRIKES,
         message=message,
         passes=form == "ambush",
@@ -54,8 +55,13 @@ def _begin_window(draft: Opening, *, form: str) -> Begun | None:
     return _begun(draft, play, form=form, key=None if of_quorum else key, rule="window")
 
 
+def _message(draft: Opening) -> str | None:
+    scene = draft.scene
+    return drawn_message(draft.draw, nodes=scene.nodes, roles=scene.roles, among=draft.messages)
+
+
 def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Action]) -> Begun | None:
-    message = drawn_message(draft.draw, nodes=draft.scene.nodes, among=draft.messages)
+    message = _message(draft)
     key = draft.draw.choice(draft.keys)
     replicas = _led_first(draft, key, replicas_min=2)
     if message is None or not replicas:
@@ -65,6 +71,7 @@ def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Actio
         key=key,
         replicas=replicas,
         nodes=draft.scene.nodes,
+        roles=draft.scene.roles,
         message=message,
         action=action(draft.draw),
     )

@@ -12,7 +12,7 @@ from clusters import systems
 from clusters.observation import AllRecovered, Condition, Down, Observation
 from clusters.port import ClusterSpec, NodeName, NodeRole, NodeState
 from clusters.system import Make, System
-from clusters.systems import ROLES, SYSTEMS, kind_of_node, system_of
+from clusters.systems import ROLES, SYSTEMS, kinds_of_node, system_of
 from harness.scenario.scenario import Scenario, load_scenario
 from history.failure import SpecError, UsageError
 from nemesis.drawn_cuts import drawn_cut
@@ -165,7 +165,7 @@ def test_partitions_are_drawn_over_nodes_that_serve_and_decide_at_once() -> None
 def test_one_role_means_the_same_in_every_system() -> None:
     said = [role for system in SYSTEMS.values() for role in system.spec.roles]
     assert all(ROLES[role.name] == role for role in said)
-    assert kind_of_node(SERVERS[0]).decides
+    assert kinds_of_node(SERVERS[0])[0].decides
 
 
 def test_recovered_is_what_the_systems_own_view_says() -> None:

@@ -14,7 +14,7 @@ from clusters.kafka_zookeeper.configuration import (
 from clusters.kafka_zookeeper.releases import is_here
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
-from clusters.systems import SYSTEMS, kind_of_node, system_of
+from clusters.systems import SYSTEMS, kinds_of_node, system_of
 from clusters.zookeeper.configuration import EnsembleServer
 from harness.scenario.scenario import Scenario, load_scenario
 from history.failure import UsageError
@@ -48,7 +48,7 @@ def test_servers_are_nodes_that_decide_and_brokers_those_that_serve(tmp_path: Pa
     assert system_of(cluster).name == "kafka-zookeeper"
     names = ("zookeeper-1", "zookeeper-2", "zookeeper-3", "broker-1", "broker-2")
     assert cluster.nodes == names
-    assert [kind_of_node(node).decides for node in cluster.nodes] == [True] * 3 + [False] * 2
+    assert [kinds_of_node(node)[0].decides for node in cluster.nodes] == [True] * 3 + [False] * 2
     assert dict(cluster.view_ids) == dict(zip(names, (2001, 2002, 2003, 1, 2), strict=True))
 
 

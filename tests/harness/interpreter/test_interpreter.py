@@ -13,7 +13,7 @@ from fake_cluster import NODES, FakeCluster
 from interpreter_doubles import STAGE, Bench, PacketCluster, network_of, play
 
 from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeName, NodeState
+from clusters.port import NodeName, NodeRoles, NodeState
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.policy import Policy
 from harness.interpreter.window_book import WindowBook
@@ -80,6 +80,28 @@ def test_a_restart_is_of_each_node_in_turn_and_of_the_release_that_it_names(tmp_
     assert [row["targets"] for row in rows] == [[node] for node in NODES[1:]]
     for row, later in pairwise(rows):
         assert row["begin_ns"] <= row["effect_ns"] <= row["end_ns"] <= later["begin_ns"]
+
+
+class CombinedCluster(FakeCluster):
+    """Its first broker votes, too."""
+
+    node_roles = NodeRoles(second={NODES[1]: "controller"})
+
+    def await_follower(self, controller: NodeName, *, within_s: float) -> str:
+        assert within_s > 0
+        self.calls.append(f"follows {controller}")
+        return "it follows"
+
+
+def test_a_restart_waits_for_both_roles_of_a_node(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        cluster = CombinedCluster()
+        cluster.calls, cluster.states = b.cluster.calls, b.cluster.states
+        b.interpreter.cluster = cluster
+        b.interpreter.perform_play(play({"restart": "all brokers"}), time_limit_s=20)
+        assert [call for call in b.cluster.calls if "follows" in call] == ["follows broker-1"]
+        before = b.cluster.calls.index("follows broker-1")
+        assert b.cluster.calls.index("stop broker-2") > before
 
 
 def test_a_restart_whose_node_does_not_come_back_ends_the_play(tmp_path: Path) -> None:
