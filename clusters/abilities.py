@@ -237,6 +237,8 @@ class LinkEnd:
     address: str = "127.0.0.1"
     """The address on which it listens."""
     protocol: LinkProtocol = LinkProtocol.KAFKA
+    role: str = ""
+    """The role in which the target listens there; empty: the one that it is named for."""
     redials_s: float = 0.0
     """The time for which its source dials again if the target refuses; a proxy, which has accepted
     the source's connection already, does it in its place."""

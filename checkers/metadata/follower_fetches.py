@@ -30,8 +30,9 @@ _EPOCHS_FROM: Final = 15
 """The version of Fetch that states epochs (KIP-903)."""
 _COLUMNS: Final = (
     *("frame", "connection", "source", "target", "api_version", "time_ns", "forwarded_ns"),
-    *("topic_id", "partition", "broker_epoch", "session_epoch"),
+    *("topic", "topic_id", "partition", "broker_epoch", "session_epoch"),
 )
+_METADATA_LOG: Final = "__cluster_metadata"
 
 _Link = tuple[str, str]
 """(follower, leader), by name."""
@@ -141,5 +142,7 @@ def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
     requests = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     mine = wire.filter(requests).select(list(_COLUMNS))
     for row in mine.sort_by([("frame", "ascending")]).to_pylist():
-        if all(role_of(row[end]) == BROKER for end in ("source", "target")):
+        of_brokers = all(role_of(row[end]) == BROKER for end in ("source", "target"))
+        # A broker that is a controller, too, is asked for the metadata log as well.
+        if of_brokers and row["topic"] != _METADATA_LOG:
             yield row

@@ -39,6 +39,7 @@ def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
             port=end.port,
             dials=end.address,
             protocol=end.protocol,
+            role=end.role,
             redials_s=end.redials_s,
             dials_from=address if apart else None,
         )

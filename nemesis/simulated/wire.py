@@ -287,12 +287,11 @@ class SimulatedWire:
             self._let_go(entry, held)
 
     def _reorder(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
-        ends = (frame.link.source, frame.link.target)
-        overtaken = entry.overtaken.pop(ends, None)
+        overtaken = entry.overtaken.pop(frame.link, None)
         if overtaken is None:
             held.fate = FrameFate.REORDERED
             self._keep(frame, held, entry, FrameFate.REORDERED)
-            entry.overtaken[ends] = held
+            entry.overtaken[frame.link] = held
             return
         self._record(frame, entry.rule.name, FrameFate.FORWARDED, passed=True)
         self._pass(held)

@@ -7,6 +7,7 @@ cluster can suffer; power is cut where the mix cuts power, too.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Final
@@ -21,11 +22,11 @@ from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.pause import Pause
 from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Play
+from nemesis.verbs.step import Play, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.takes import Takes
 from nemesis.windows import drawn_message_fault, drawn_window
-from nemesis.wire.rules import Action, Delay, Drop, Duplicate, Hold, Reorder
+from nemesis.wire.rules import Action, Clause, Delay, Drop, Duplicate, Hold, Operator, Reorder
 
 __all__ = ["EPISODES"]
 
@@ -94,6 +95,8 @@ def _begun(
     draft: Opening, play: Play, *, form: str, key: str | None, rule: str = "", opens: bool = True
 ) -> Begun:
     """Begin the play; its window, if it opens one, is that of this rule, or of the first."""
+    if draft.scene.roles.second:
+        play = tuple(map(_of_records, play))
     laid = [step for step in play if isinstance(step, Lay) and rule in ("", step.name)]
     if not laid or not opens:
         return Begun(nodes=(), due=[], play=play)
@@ -105,6 +108,14 @@ def _begun(
         key=key,
     )
     return Begun(nodes=(), due=[], play=play, window=window)
+
+
+def _of_records(step: Step) -> Step:
+    """Return the step without the Fetches of the metadata log, which a leader may be asked for."""
+    if not isinstance(step, Lay) or step.match.api != "Fetch":
+        return step
+    records = Clause(field="metadata", operator=Operator.IS, value=False)
+    return replace(step, match=replace(step.match, where=(*step.match.where, records)))
 
 
 def _led_first(draft: Opening, key: str, *, replicas_min: int) -> tuple[int, ...]:

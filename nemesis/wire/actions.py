@@ -138,7 +138,7 @@ def _wait_until(
 
 
 def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
-    link = (session.link.source, session.link.target)
+    link = session.link
     overtaken = entry.overtaken.pop(link, None)
     if overtaken is None:
         entry.overtaken[link] = _wait(

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from clusters.kafka_port import Role
 from history.cluster_schema import WIRE
 from history.failure import UsageError
-from nemesis.wire.apis import API_KEYS, API_VERSIONS
+from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
 from nemesis.wire.carried import KAFKA_ALONE
 from nemesis.wire.clause_fields import CLAUSE_FIELDS
 from nemesis.wire.decoding.columns import METADATA_TOPIC
@@ -54,6 +55,13 @@ class Matcher:
         self._targets = frozenset(match.targets)
         self._client_id = match.client_id
         self._where = match.where
+        self._metadata: bool | None = None
+        """Whether only Fetches of the metadata log fit, or only others; None: any."""
+        if self._api_key == FETCH:
+            # The link says it, so that no frame is decoded for it.
+            self._where = tuple(one for one in match.where if one.field != "metadata")
+            said = [_is_metadata(one) for one in match.where if one.field == "metadata"]
+            self._metadata = said[0] if said else None
         self._key_max = KEY_MIN if isinstance(rule.action, KAFKA_ALONE) else KEY_END
 
     def may_fit(self, direction: Direction, api_key: int) -> bool:
@@ -69,6 +77,7 @@ class Matcher:
             and (self._client_id is None or self._client_id == header.client_id)
             and (not self._sources or link.source in self._sources)
             and (not self._targets or link.target in self._targets)
+            and self._metadata in (None, link.asks(Role.CONTROLLER))
         )
 
     def fits(self, frame: Frame) -> bool:
@@ -158,6 +167,17 @@ def _effective(rule: Rule) -> Match:
     )
 
 
+def _is_metadata(clause: Clause) -> bool:
+    return bool(clause.value) is (clause.operator is not Operator.EXCLUDES)
+
+
+def _fetches_metadata(row: Mapping[str, Any], frame: Frame) -> bool:
+    """Return whether it is of the metadata log: an answer's content does not say of which."""
+    if frame.header.api_key == FETCH:
+        return frame.link.asks(Role.CONTROLLER)
+    return bool(row.get("topic") == METADATA_TOPIC)
+
+
 def _meets(clause: Clause, row: Mapping[str, Any], frame: Frame) -> bool:
     found = _FIELDS.get(clause.field, _column(clause.field))(row, frame)
     if found is None:
@@ -196,7 +216,7 @@ def _key(row: Mapping[str, Any], _: Frame) -> str | None:
 
 _FIELDS: Final[Mapping[str, _Field]] = {
     "key": _key,
-    "metadata": lambda row, _: row.get("topic") == METADATA_TOPIC,
+    "metadata": _fetches_metadata,
     "record_type": lambda _, frame: record_types(frame.decoded.entity),
     "size_bytes": lambda _, frame: len(frame.data),
 }

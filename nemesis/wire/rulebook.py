@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
-from clusters.port import NodeName
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Header
 from nemesis.wire.matching import Matcher
@@ -39,7 +38,7 @@ class LaidRule(Generic[Held]):
     first_ns: int | None = None
     held: list[Held] = field(default_factory=list)
     """The held frames, in the order in which they came."""
-    overtaken: dict[tuple[NodeName, NodeName], Held] = field(default_factory=dict)
+    overtaken: dict[Link, Held] = field(default_factory=dict)
     """For a Reorder: the frame of each link that waits for the next one."""
     _status: RuleStatus | None = None
     """The status as last returned; None: it has changed since."""
@@ -103,7 +102,7 @@ class LaidRule(Generic[Held]):
         return forgotten
 
     def _overtakes(self, link: Link) -> bool:
-        waiting = self.overtaken.get((link.source, link.target))
+        waiting = self.overtaken.get(link)
         return isinstance(self.rule.action, Reorder) and waiting is not None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clusters.link_protocol import LinkProtocol
-from clusters.port import NodeName
+from clusters.port import NodeName, role_name
 
 __all__ = [
     "Action",
@@ -51,8 +51,14 @@ class Link:
     """The proxy's own address when it dials; None: any. By it the target's side tells links apart.
     """
     protocol: LinkProtocol = LinkProtocol.KAFKA
+    role: str = ""
+    """The role in which the target listens there; empty: the one that it is named for."""
     redials_s: float = 0.0
     """The time for which a target that refuses is dialled again, as its source would."""
+
+    def asks(self, role: str) -> bool:
+        """Return whether the target is asked in this role."""
+        return role == (self.role or role_name(self.target))
 
 
 class Direction(StrEnum):

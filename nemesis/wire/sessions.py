@@ -22,7 +22,6 @@ from typing import Final
 from clusters.kafka.asking import CLIENT_ID
 from clusters.kafka_port import Role
 from clusters.link_protocol import LinkProtocol
-from clusters.port import role_name
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH
@@ -67,8 +66,7 @@ class Session:
         self.common: Final = common
         self._errand = errand
         self._exchanges = Exchanges()
-        of_dialect = role_name(link.target) == Role.CONTROLLER
-        meant = common.meant if of_dialect else None
+        meant = common.meant if link.asks(Role.CONTROLLER) else None
         self._reader = reader_of(link, self._exchanges, meant=meant)
         self._taped = self._reader.taped
         ways = (Direction.REQUEST, Direction.RESPONSE)
@@ -78,7 +76,7 @@ class Session:
             Direction.RESPONSE: self._responses,
         }
         self._gone = {Side.NEAR: errand, Side.FAR: False}
-        follows = role_name(link.target) == Role.BROKER and _is_broker(link.source)
+        follows = link.asks(Role.BROKER) and _is_broker(link.source)
         self._fetches = Fetches() if follows and not errand else None
         """For a follower's own connection: the broker epoch that its leader was told."""
         self.now_ns = 0

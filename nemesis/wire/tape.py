@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from clusters.kafka_port import Role
-from clusters.port import role_name
 from nemesis.wire.apis import FETCH, TAPED
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction, Link
@@ -86,7 +85,7 @@ def taped_apis(link: Link) -> frozenset[int]:
 
     Of Fetch it is the metadata log's alone: data are too many, and their history is elsewhere.
     """
-    return TAPED | {FETCH} if role_name(link.target) == Role.CONTROLLER else TAPED
+    return TAPED | {FETCH} if link.asks(Role.CONTROLLER) else TAPED
 
 
 def _stated(columns: Mapping[str, object]) -> dict[str, object]:

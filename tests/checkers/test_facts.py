@@ -105,3 +105,11 @@ def test_who_votes_on_metadata(
     facts = Facts(node_ids={name: number for number, name in enumerate(nodes.split())})
     assert facts.controllers == voting
     assert (facts.on_zookeeper, facts.migrating) == (on_zookeeper, migrating)
+
+
+def test_a_broker_votes_on_metadata_where_that_is_its_second_role() -> None:
+    second = {"broker-1": "controller"}
+    facts = Facts(node_ids={"broker-1": 1, "broker-2": 2}, second_roles=second)
+    assert facts.controllers == ("broker-1",)
+    assert facts.brokers == ("broker-1", "broker-2")
+    assert not facts.on_zookeeper

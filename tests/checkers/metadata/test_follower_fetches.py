@@ -126,3 +126,12 @@ def test_whose_fetches_were_heard_is_known_by_what_their_connections_began_with(
         since = next((t for t, one in enumerate(incarnations) if one >= number), len(ended))
         by_tape = follower_fetches(tape).heard_ns(LINK, since_ns=since)
         assert by_tape == min(heard, default=None)
+
+
+def test_a_fetch_of_the_metadata_log_tells_a_broker_nothing_as_a_leader() -> None:
+    """A combined node is asked for it by brokers, as a controller."""
+    one = Fetch(connection=1, named=frozenset({0}), begins=True, passed_on=True, registers=False)
+    row = _row(3, one, 7, (0, 0))
+    for topic, told in (("t", {(0, 7): 3}), ("__cluster_metadata", {})):
+        tape = pa.Table.from_pylist([row | {"topic": topic}], schema=WIRE)
+        assert known(tape) == told

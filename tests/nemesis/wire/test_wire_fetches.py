@@ -22,7 +22,7 @@ from nemesis.wire.frame import TopicNames
 from nemesis.wire.frames import Header, read_request_header
 from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import Action, Answer, Hold, Link, Match, Rule, Watch
+from nemesis.wire.rules import Action, Answer, Clause, Hold, Link, Match, Operator, Rule, Watch
 from nemesis.wire.sessions import Common, Session
 from nemesis.wire.tape import Tape
 
@@ -150,12 +150,12 @@ def test_a_fetch_tells_what_no_fetch_under_its_epoch_has_told(
 class Bench:
     """One connection from a follower to its leader."""
 
-    def __init__(self, source: NodeName = BROKER) -> None:
+    def __init__(self, source: NodeName = BROKER, role: str = "") -> None:
         self.notes = Notes()
         self.book: Rulebook[HeldFrame] = Rulebook()
         self.sent = b""
         self.count = 0
-        link = Link(source=source, target=LEADER, address="127.77.1.1", port=1)
+        link = Link(source=source, target=LEADER, address="127.77.1.1", port=1, role=role)
         self.session = Session(
             0,
             link,
@@ -198,6 +198,21 @@ def test_the_tape_has_a_fetch_of_another_epoch_or_partition_and_no_other() -> No
     assert (row["broker_id"], row["broker_epoch"], row["session_epoch"]) == (1, 7, 0)
     assert [item["partition"] for item in row["items"]] == [0, 1]
     assert bench.notes.rows[2]["session_epoch"] == 4
+
+
+def test_of_a_broker_that_is_a_controller_too_the_listener_says_what_is_fetched() -> None:
+    """The tape has every Fetch of the metadata log; a rule can ask for either kind."""
+    benches = {role: Bench(role=role) for role in ("controller", "broker")}
+    for bench in benches.values():
+        for _ in range(3):
+            bench.ask(0)
+        where = Clause(field="metadata", operator=Operator.IS, value=False)
+        bench.lay(Hold(), where=(where,))
+        bench.ask(0)
+        bench.ask(0)
+    taped = {role: [row["action"] for row in one.notes.rows] for role, one in benches.items()}
+    assert taped["controller"] == ["forwarded"] * 5
+    assert taped["broker"] == ["forwarded", "held"], "what follows waits behind it"
 
 
 def test_every_fetch_is_passed_on_as_it_came() -> None:

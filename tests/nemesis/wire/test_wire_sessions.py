@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -352,6 +353,15 @@ def test_the_next_request_of_the_link_overtakes() -> None:
     assert [row["action"] for row in bench.notes.rows] == ["reordered", "forwarded"]
     bench.ask(join_request(3), session=2)
     assert bench.far(2) == b"", "it waits for the next one again"
+
+
+def test_a_request_to_another_listener_of_the_target_overtakes_nothing() -> None:
+    bench = Bench((Reorder(), JOIN), count=2)
+    bench.sessions[1] = Session(1, replace(LINK, port=2), bench.common)
+    bench.ask(join_request(1))
+    bench.ask(join_request(2), session=1)
+    assert (bench.far(0), bench.far(1)) == (b"", b"")
+    assert [row["action"] for row in bench.notes.rows] == ["reordered", "reordered"]
 
 
 def test_an_overtaken_request_whose_target_has_hung_up_goes_another_way() -> None:
