@@ -9,7 +9,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, Observable, View, role_name
+from clusters.port import (
+    KEY,
+    OWN_ROLES,
+    ClusterSpec,
+    NodeName,
+    NodeRole,
+    NodeRoles,
+    Observable,
+    View,
+    role_name,
+)
 from history.failure import Mistakes, UsageError
 
 __all__ = [
@@ -139,6 +149,8 @@ class KafkaSpec(BrokersSpec):
     spare_controllers: int = 0
     """The spare controllers, no members until they are added. Of a dynamic quorum."""
     spare_brokers: int = 0
+    combined: bool = False
+    """The first brokers are the controllers, each in one process and on one disk."""
     metadata_version: str | None = None
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
     controller_settings: Mapping[str, str] = field(default_factory=dict)
@@ -155,11 +167,19 @@ class KafkaSpec(BrokersSpec):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of nodes of each role, spare ones included."""
+        """The number of nodes named for each role, spare ones included."""
         return {
-            Role.CONTROLLER: self.controllers + self.spare_controllers,
+            Role.CONTROLLER: 0 if self.combined else self.controllers + self.spare_controllers,
             Role.BROKER: self.brokers + self.spare_brokers,
         }
+
+    @property
+    def node_roles(self) -> NodeRoles:
+        """The roles of the nodes."""
+        if not self.combined:
+            return OWN_ROLES
+        voters = (NodeName(f"{Role.BROKER}-{number + 1}") for number in range(self.controllers))
+        return NodeRoles(second=dict.fromkeys(voters, Role.CONTROLLER))
 
     @property
     def spares(self) -> frozenset[NodeName]:
@@ -169,10 +189,10 @@ class KafkaSpec(BrokersSpec):
 
     @property
     def fixed(self) -> frozenset[NodeName]:
-        """The voters of a static quorum."""
-        if self.quorum is not Quorum.STATIC:
+        """The voters of a static quorum, and any that are brokers, too."""
+        if self.quorum is not Quorum.STATIC and not self.combined:
             return frozenset()
-        return frozenset(node for node in self.nodes if role_of(node) is Role.CONTROLLER)
+        return frozenset(self.node_roles.among(self.nodes, Role.CONTROLLER))
 
     def check(self) -> None:
         """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
@@ -183,9 +203,14 @@ class KafkaSpec(BrokersSpec):
         for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
             if not 0 <= getattr(self, key) <= most:
                 mistakes.note((key,), f"0 to {most} of them, found {getattr(self, key)}")
-        if self.spare_controllers and self.quorum is Quorum.STATIC:
+        if self.spare_controllers and self.combined:
+            mistakes.note(("spare_controllers",), "the voters of a combined cluster are fixed")
+        elif self.spare_controllers and self.quorum is Quorum.STATIC:
             found = "the voters of a static quorum are fixed: dynamic"
             mistakes.note(("spare_controllers",), found)
+        if self.combined and self.controllers > self.brokers:
+            found = f"{self.brokers} at most, as many as brokers, found {self.controllers}"
+            mistakes.note(("controllers",), f"in a combined cluster {found}")
         mistakes.refuse()
 
 

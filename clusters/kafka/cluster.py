@@ -181,7 +181,7 @@ def _seats(
     assert template is not None, "prepared for a static quorum"
     voters = first_voters(nodes)
     checkpoint = checkpoint_of(template, voters)
-    controllers = (node.name for node in nodes if node.role is Role.CONTROLLER)
+    controllers = (node.name for node in nodes if node.votes)
     return {
         name: VoterSeat(directory_id=voter.directory_id, checkpoint=checkpoint)
         for name, voter in zip(controllers, voters, strict=True)

@@ -36,6 +36,7 @@ __all__ = [
     "Listener",
     "broker_defaults",
     "broker_listeners",
+    "controller_address",
     "first_members",
     "hosts_file",
     "links_between",
@@ -102,14 +103,23 @@ class KafkaNode:
     """The address on which it listens."""
 
     @property
-    def role(self) -> Role:
-        """The role of the node."""
-        return role_of(self.name)
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of the node: those for whose listeners it has ports."""
+        return tuple(role for role, own in _LISTENERS.items() if self.ports.keys() >= {*own})
 
     @property
-    def host(self) -> str:
-        """The host name by which other nodes know it."""
-        return f"{self.name}.{_HOST_SUFFIX[self.role]}"
+    def votes(self) -> bool:
+        """Return whether the node is a controller."""
+        return Listener.CONTROLLER in self.ports
+
+    @property
+    def serves(self) -> bool:
+        """Return whether the node is a broker."""
+        return Listener.CLIENT in self.ports
+
+    def host_as(self, role: Role) -> str:
+        """The host name by which other nodes know it in this role."""
+        return f"{self.name}.{_HOST_SUFFIX[role]}"
 
 
 def nodes_of(
@@ -119,11 +129,8 @@ def nodes_of(
 
     Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
     """
-    listeners = {
-        node: _listeners_of(role_of(node), spec)
-        for node in spec.nodes
-        if role_of(node) in _LISTENERS
-    }
+    found = {node: _listeners_of(node, spec) for node in spec.nodes}
+    listeners = {node: own for node, own in found.items() if own}
     given = iter(ports(sum(map(len, listeners.values()))))
     return tuple(
         KafkaNode(
@@ -136,9 +143,10 @@ def nodes_of(
     )
 
 
-def _listeners_of(role: Role, spec: BrokersSpec) -> tuple[Listener, ...]:
-    also = (Listener.CONTROL_PLANE,) if role is Role.BROKER and spec.has_control_plane else ()
-    return (*_LISTENERS[role], *also)
+def _listeners_of(node: NodeName, spec: BrokersSpec) -> tuple[Listener, ...]:
+    roles = [role for role in _LISTENERS if spec.node_roles.has(node, role)]
+    also = (Listener.CONTROL_PLANE,) if Role.BROKER in roles and spec.has_control_plane else ()
+    return (*(listener for role in roles for listener in _LISTENERS[role]), *also)
 
 
 def first_members(spec: BrokersSpec, nodes: Sequence[KafkaNode]) -> tuple[KafkaNode, ...]:
@@ -178,12 +186,12 @@ def properties(
     route: Route = direct,
 ) -> dict[str, str]:
     """The node's server.properties. The role's settings win over the common ones, over defaults."""
-    own = spec.controller_settings if node.role is Role.CONTROLLER else spec.broker_settings
     return {
         **broker_defaults(spec.brokers, version=version),
         **_SESSIONS,
         **spec.settings,
-        **own,
+        **(spec.controller_settings if node.votes else {}),
+        **(spec.broker_settings if node.serves else {}),
         **_quorum(spec, nodes=nodes),
         **_identity(node, data=data, version=version, route=route),
     }
@@ -191,7 +199,11 @@ def properties(
 
 def hosts_file(source: KafkaNode, *, nodes: tuple[KafkaNode, ...], route: Route = direct) -> str:
     """Return the names of all nodes as this one resolves them; the JVM uses no other source."""
-    addresses = {node.host: _found_by(source.name, node, route=route) for node in nodes}
+    addresses = {
+        node.host_as(role): _found_by(source.name, node, role, route=route)
+        for node in nodes
+        for role in node.roles
+    }
     own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
 
@@ -199,18 +211,22 @@ def hosts_file(source: KafkaNode, *, nodes: tuple[KafkaNode, ...], route: Route 
 def links_between(
     nodes: tuple[KafkaNode, ...], *, dial_brokers: Sequence[Role] = (Role.BROKER,)
 ) -> tuple[LinkEnd, ...]:
-    """Return who dials whom, on which port: nodes the controllers, some the brokers, clients."""
-    dial = {
-        Role.CONTROLLER: [node.name for node in nodes],
-        Role.BROKER: [node.name for node in nodes if node.role in dial_brokers],
-    }
+    """Return who dials whom, on which port: nodes the controllers, some the brokers, clients.
+
+    A broker that is a controller, too, dials itself as one; none dials itself as a broker.
+    """
     between = [
-        LinkEnd(source=source, target=target.name, port=port, address=target.address)
+        LinkEnd(
+            source=source.name,
+            target=target.name,
+            port=target.ports[listener],
+            address=target.address,
+            role=Role.CONTROLLER if listener is Listener.CONTROLLER else Role.BROKER,
+        )
         for target in nodes
-        for source in dial[target.role]
-        if source != target.name
-        for listener, port in target.ports.items()
-        if listener is not Listener.CLIENT
+        for source in nodes
+        for listener in target.ports
+        if _dials(source, target, listener, dial_brokers)
     ]
     outside = [
         LinkEnd(
@@ -218,23 +234,34 @@ def links_between(
             target=target.name,
             port=target.ports[Listener.CLIENT],
             address=target.address,
+            role=Role.BROKER,
         )
         for target in nodes
-        if target.role is Role.BROKER
+        if target.serves
     ]
     return (*between, *outside)
 
 
-def _found_by(source: NodeName, target: KafkaNode, *, route: Route) -> str:
-    if source == target.name:
+def _dials(
+    source: KafkaNode, target: KafkaNode, listener: Listener, dial_brokers: Sequence[Role]
+) -> bool:
+    if listener is Listener.CONTROLLER:
+        return source is not target or source.serves
+    is_node = listener is not Listener.CLIENT
+    return is_node and source is not target and not {*dial_brokers}.isdisjoint(source.roles)
+
+
+def _found_by(source: NodeName, target: KafkaNode, role: Role, *, route: Route) -> str:
+    dials_itself = role is Role.CONTROLLER and target.serves
+    if source == target.name and not dials_itself:
         return target.address
     return route(source, target.name) or target.address
 
 
 def _quorum(spec: KafkaSpec, *, nodes: tuple[KafkaNode, ...]) -> dict[str, str]:
     """Return the settings that name the voters, or where to ask for them."""
-    controllers = [one for one in first_members(spec, nodes) if one.role is Role.CONTROLLER]
-    found_at = [f"{one.host}:{one.ports[Listener.CONTROLLER]}" for one in controllers]
+    controllers = [one for one in first_members(spec, nodes) if one.votes]
+    found_at = [controller_address(one) for one in controllers]
     if spec.quorum is Quorum.DYNAMIC:
         return {"controller.quorum.bootstrap.servers": ",".join(found_at)}
     voters = (f"{one.node_id}@{at}" for one, at in zip(controllers, found_at, strict=True))
@@ -245,27 +272,34 @@ def _identity(node: KafkaNode, *, data: Path, version: str, route: Route) -> dic
     """Return the settings that say who the node is and where it is found."""
     common = {
         "node.id": str(node.node_id),
-        "process.roles": str(node.role),
+        "process.roles": ",".join(node.roles),
         "log.dirs": str(data),
         "controller.listener.names": Listener.CONTROLLER,
         **_listeners(node),
     }
-    if node.role is Role.CONTROLLER:
-        if version_numbers(version) < _CONTROLLERS_ADVERTISE:
-            return common
-        port = node.ports[Listener.CONTROLLER]
-        return common | {"advertised.listeners": f"{Listener.CONTROLLER}://{node.host}:{port}"}
-    return common | broker_listeners(node, route=route)
+    told = common | broker_listeners(node, route=route) if node.serves else common
+    if not node.votes or version_numbers(version) < _CONTROLLERS_ADVERTISE:
+        return told
+    own = f"{Listener.CONTROLLER}://{controller_address(node)}"
+    others = told.get("advertised.listeners")
+    return told | {"advertised.listeners": f"{others},{own}" if others else own}
+
+
+def controller_address(node: KafkaNode) -> str:
+    """Return where other nodes find a controller: `host:port`."""
+    return f"{node.host_as(Role.CONTROLLER)}:{node.ports[Listener.CONTROLLER]}"
 
 
 def broker_listeners(node: KafkaNode, *, route: Route) -> dict[str, str]:
     """Return the settings that say where a broker is found, and by whom."""
-    hosts = {Listener.CLIENT: _found_by(CLIENTS, node, route=route)}
+    hosts = {Listener.CLIENT: _found_by(CLIENTS, node, Role.BROKER, route=route)}
+    own = node.host_as(Role.BROKER)
     told = _listeners(node) | {
         "inter.broker.listener.name": Listener.REPLICATION,
         "advertised.listeners": ",".join(
-            f"{listener}://{hosts.get(listener, node.host)}:{port}"
+            f"{listener}://{hosts.get(listener, own)}:{port}"
             for listener, port in node.ports.items()
+            if listener is not Listener.CONTROLLER
         ),
     }
     if Listener.CONTROL_PLANE in node.ports:

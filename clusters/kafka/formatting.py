@@ -99,7 +99,7 @@ def bootstrap_of(
 
     label = f"{asked or 'own'}{'-unstable' if unstable == 'true' else ''}"
     if spec.quorum is Quorum.DYNAMIC:
-        label += f"-voters-{spec.controllers}"
+        label += f"-voters-{spec.controllers}{'-combined' if spec.combined else ''}"
     return kept(
         cache_dir() / "format" / f"{release.version}-{release.digest[:16]}" / label,
         read=_read,
@@ -152,12 +152,12 @@ def first_voters(nodes: Sequence[KafkaNode]) -> tuple[Voter, ...]:
     return tuple(
         Voter(
             node_id=node.node_id,
-            host=node.host,
+            host=node.host_as(Role.CONTROLLER),
             port=node.ports[Listener.CONTROLLER],
             directory_id=new_id(),
         )
         for node in nodes
-        if node.role is Role.CONTROLLER
+        if node.votes
     )
 
 

@@ -150,7 +150,7 @@ class Members:
             self._cluster_id,
             observer,
             listener=Listener.CONTROLLER,
-            host=own.host,
+            host=own.host_as(Role.CONTROLLER),
             port=own.ports[Listener.CONTROLLER],
             timeout_s=_ATTEMPT_S,
         )

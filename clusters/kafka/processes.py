@@ -129,7 +129,7 @@ class BrokerProcesses(ProcessCluster):
         return ",".join(
             f"{self._route(CLIENTS, name) or node.address}:{node.ports[Listener.CLIENT]}"
             for name, node in self._listed.items()
-            if node.role is Role.BROKER
+            if node.serves
         )
 
     @property
@@ -235,10 +235,19 @@ class BrokerProcesses(ProcessCluster):
 
     def _leader(self) -> dict[NodeName, Address]:
         leader = self.leader_now()
-        return {} if leader is None else {leader: self._address(leader)}
+        if leader is None:
+            return {}
+        role = Role.CONTROLLER if self._listed[leader].votes else Role.BROKER
+        return {leader: self._address_as(leader, role)}
 
     def _address(self, node: NodeName) -> Address:
         """Return the address at which the harness finds a node: always the direct one."""
         own = self._listed[node]
-        listener = Listener.CLIENT if own.role is Role.BROKER else Listener.CONTROLLER
-        return (own.address, own.ports[listener])
+        return (own.address, own.ports[Listener.CLIENT if own.serves else Listener.CONTROLLER])
+
+    def _address_as(self, node: NodeName, role: str) -> Address:
+        """Return the address at which the harness finds a node in this role."""
+        if role != Role.CONTROLLER:
+            return self._address(node)
+        own = self._listed[node]
+        return (own.address, own.ports[Listener.CONTROLLER])

@@ -61,7 +61,7 @@ class KafkaSoftware(KafkaFiles):
             release=self.prepared.release,
             properties=directory / PROPERTIES,
             hosts=directory / HOSTS,
-            class_archive=self.prepared.class_archives.get(self.node.role),
+            class_archive=self.prepared.class_archives.get(self.node.roles[-1]),
             options=self.options,
         )
 

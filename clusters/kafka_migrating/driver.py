@@ -96,7 +96,7 @@ class KafkaMigratingCluster(KafkaZooKeeperCluster):
                 options=self._spec.java_options,
             )
             for node in nodes
-            if node.role is Role.CONTROLLER
+            if node.votes
         }
         return {**super()._equip(nodes), **controllers}
 

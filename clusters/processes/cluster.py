@@ -83,6 +83,10 @@ class ProcessCluster(HeldBack, ABC):
     def _address(self, node: NodeName) -> tuple[str, int]:
         """Return the address at which the harness finds a node: always the direct one."""
 
+    def _address_as(self, node: NodeName, role: str) -> tuple[str, int]:  # noqa: ARG002 -- for subclasses
+        """Return the address at which the harness finds a node in one of its roles."""
+        return self._address(node)
+
     @property
     def nodes(self) -> tuple[NodeName, ...]:
         """Return all nodes by role, in the order of starting, and by number."""
@@ -110,7 +114,7 @@ class ProcessCluster(HeldBack, ABC):
         for role in self._roles():
             members = self.node_roles.among(first, role)
             for name in members:
-                if self.pid_of(name) is None:
+                if self.pid_of(name) is None:  # else it was started for its other role
                     self._nodes[name].start()
             self._await_role(role, members)
 
@@ -267,7 +271,7 @@ class ProcessCluster(HeldBack, ABC):
 
     def _running(self, role: str) -> dict[NodeName, tuple[str, int]]:
         return {
-            name: self._address(name)
+            name: self._address_as(name, role)
             for name in self._names(role)
             if self.state(name) is NodeState.RUNNING
         }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.abilities import Route
-from clusters.kafka.configuration import KafkaNode, Listener
+from clusters.kafka.configuration import KafkaNode, Listener, controller_address
 from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import CLIENTS
 from clusters.reference.shell.node_settings import HOSTS
@@ -30,16 +30,12 @@ def settings_of(
     route: Route,
 ) -> dict[str, str]:
     """The node's properties. Raises UsageError if what the spec sets cannot be."""
-    stated = {**DEFAULTS, **own_settings(spec, node.role)}
-    voters = ",".join(
-        f"{one.node_id}@{one.host}:{one.ports[Listener.CONTROLLER]}"
-        for one in nodes
-        if one.role is Role.CONTROLLER
-    )
+    stated = {**DEFAULTS, **own_settings(spec, *node.roles)}
+    voters = ",".join(f"{one.node_id}@{controller_address(one)}" for one in nodes if one.votes)
     found = {
         **{name: value for name, value in stated.items() if name in KNOWN},
-        "process.roles": str(node.role),
-        f"{node.role}.id": str(node.node_id),
+        "process.roles": ",".join(node.roles),
+        "node.id": str(node.node_id),
         "controller.connect": voters,
         "controller.listener.names": Listener.CONTROLLER,
         "log.dirs": str(data),
@@ -65,11 +61,11 @@ def ignored(spec: KafkaSpec) -> tuple[str, ...]:
 
 def _listeners(node: KafkaNode, *, route: Route) -> dict[str, str]:
     bound = ",".join(f"{listener}://{node.address}:{port}" for listener, port in node.ports.items())
-    if node.role is Role.CONTROLLER:
+    if not node.serves:
         return {"listeners": bound}
     advertised = {
         Listener.CLIENT: route(CLIENTS, node.name) or node.address,
-        Listener.REPLICATION: node.host,
+        Listener.REPLICATION: node.host_as(Role.BROKER),
     }
     return {
         "listeners": bound,

@@ -41,7 +41,10 @@ def release_like(spec: KafkaSpec) -> str:
     return _KAFKA_LIKE[level_of(spec)]
 
 
-def own_settings(spec: KafkaSpec, role: Role) -> dict[str, str]:
-    """The settings that a spec states for nodes of a role; DEFAULTS are beneath them."""
-    own = spec.controller_settings if role is Role.CONTROLLER else spec.broker_settings
-    return {**spec.settings, **own}
+def own_settings(spec: KafkaSpec, *roles: Role) -> dict[str, str]:
+    """The settings that a spec states for nodes of these roles; DEFAULTS are beneath them."""
+    return {
+        **spec.settings,
+        **(spec.controller_settings if Role.CONTROLLER in roles else {}),
+        **(spec.broker_settings if Role.BROKER in roles else {}),
+    }

@@ -9,6 +9,7 @@ from typing import Final
 
 from clusters.abilities import Route
 from clusters.kafka.configuration import KafkaNode, broker_listeners
+from clusters.kafka_port import Role
 from clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
 from clusters.reference.shell.node_settings import HOSTS
 from clusters.reference.shell.property_values import RULES_OFF, RULES_ON, rules_kept
@@ -46,7 +47,7 @@ def properties(
         "broker.id": str(node.node_id),
         "log.dirs": str(data),
         # All of them may listen on one address: each stands for a host of its own.
-        HOST: node.host,
+        HOST: node.host_as(Role.BROKER),
         HOSTS: str(hosts),
         **found_servers(servers),
     }

@@ -14,6 +14,7 @@ from clusters.kafka.configuration import (
     KafkaNode,
     Listener,
     hosts_file,
+    links_between,
     nodes_of,
     properties,
     refuse_impossible,
@@ -21,7 +22,7 @@ from clusters.kafka.configuration import (
 from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.port import CLIENTS, NodeName
 from clusters.processes.properties import properties_file
-from history.failure import UsageError
+from history.failure import SpecError, UsageError
 
 SPEC = KafkaSpec(controllers=3, brokers=2)
 
@@ -54,7 +55,7 @@ def test_controllers_come_first_and_every_listener_has_a_port_of_its_own() -> No
     ports = [port for node in nodes for port in node.ports.values()]
     assert ports == list(range(9001, 9008))
     assert set(by_name("broker-1").ports) == {Listener.CLIENT, Listener.REPLICATION}
-    assert by_name("controller-1").role is Role.CONTROLLER
+    assert by_name("controller-1").roles == (Role.CONTROLLER,)
 
 
 def test_a_broker_says_who_it_is_and_where_it_is_found() -> None:
@@ -170,6 +171,93 @@ def test_each_node_finds_the_others_at_the_address_of_the_link() -> None:
 def test_clients_find_a_broker_at_the_address_of_their_link() -> None:
     advertised = configured(SPEC, "broker-2", route=lettered)["advertised.listeners"]
     assert advertised == "CLIENT://127.1.0.5:9006,REPL://broker-2.repl:9007"
+
+
+COMBINED = KafkaSpec(controllers=1, brokers=2, combined=True)
+
+
+def test_a_combined_node_has_the_listeners_of_both_roles_and_one_id() -> None:
+    COMBINED.check()
+    assert COMBINED.nodes == ("broker-1", "broker-2")
+    nodes = nodes_of(COMBINED, ports=numbered)
+    assert [(one.name, one.node_id, one.roles) for one in nodes] == [
+        ("broker-1", 1, (Role.CONTROLLER, Role.BROKER)),
+        ("broker-2", 2, (Role.BROKER,)),
+    ]
+    found = configured(COMBINED, "broker-1")
+    assert {
+        "node.id": "1",
+        "process.roles": "controller,broker",
+        "log.dirs": "/data",
+        "listeners": "CONTROLLER://127.0.0.1:9001,CLIENT://127.0.0.1:9002,REPL://127.0.0.1:9003",
+        "advertised.listeners": "CLIENT://127.0.0.1:9002,REPL://broker-1.repl:9003,"
+        "CONTROLLER://broker-1.raft:9001",
+        "inter.broker.listener.name": "REPL",
+        "controller.quorum.voters": "1@broker-1.raft:9001",
+    }.items() <= found.items()
+    assert configured(COMBINED, "broker-2")["process.roles"] == "broker"
+    older = configured(COMBINED, "broker-1", version="3.8.1")["advertised.listeners"]
+    assert "CONTROLLER" not in older, "refused before 3.9"
+
+
+def test_a_combined_node_is_told_what_is_set_for_either_role() -> None:
+    spec = replace(
+        COMBINED,
+        controller_settings={"a": "controller", "b": "controller"},
+        broker_settings={"b": "broker"},
+    )
+    found = configured(spec, "broker-1")
+    assert (found["a"], found["b"]) == ("controller", "broker")
+    assert "a" not in configured(spec, "broker-2")
+
+
+def test_a_combined_node_dials_its_own_controller_over_a_link() -> None:
+    nodes = nodes_of(COMBINED, ports=numbered)
+    links = links_between(nodes)
+    assert {(one.source, one.target, str(one.role), one.port) for one in links} == {
+        ("broker-1", "broker-1", "controller", 9001),
+        ("broker-2", "broker-1", "controller", 9001),
+        ("broker-2", "broker-1", "broker", 9003),
+        ("broker-1", "broker-2", "broker", 9005),
+        (CLIENTS, "broker-1", "broker", 9002),
+        (CLIENTS, "broker-2", "broker", 9004),
+    }
+    names = [CLIENTS, *(node.name for node in nodes)]
+
+    def route(source: NodeName, target: NodeName) -> str:
+        return f"127.1.{names.index(source)}.{names.index(target)}"
+
+    assert hosts_file(nodes[0], nodes=nodes, route=route).splitlines()[2:] == [
+        "127.1.1.1 broker-1.raft",
+        "127.0.0.1 broker-1.repl",
+        "127.1.1.2 broker-2.repl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            KafkaSpec(controllers=3, brokers=2),
+            "in a combined cluster 2 at most, as many as brokers, found 3",
+        ),
+        (
+            KafkaSpec(controllers=3, spare_controllers=1, quorum=Quorum.DYNAMIC),
+            "the voters of a combined cluster are fixed",
+        ),
+    ],
+)
+def test_a_combined_cluster_that_cannot_be_is_refused(spec: KafkaSpec, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        replace(spec, combined=True).check()
+
+
+@pytest.mark.parametrize("quorum", Quorum)
+def test_brokers_that_vote_are_neither_added_nor_removed(quorum: Quorum) -> None:
+    spec = replace(COMBINED, quorum=quorum, spare_brokers=1)
+    spec.check()
+    assert spec.fixed == {"broker-1"}
+    assert spec.spares == {"broker-3"}
 
 
 def read_properties(text: str) -> dict[str, str]:

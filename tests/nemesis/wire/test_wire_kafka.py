@@ -1,6 +1,5 @@
 """A real cluster, all of whose links between nodes go through the proxy: it works, and is taped."""
 
-import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +13,8 @@ from wire_doubles import until
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Listener
 from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import CLIENTS, NodeName
 from history.clock import Clock
 from history.cluster_tables import write_cluster_tables
@@ -38,23 +36,18 @@ def address_of(source: NodeName, target: NodeName) -> str | None:
 
 def links_of(cluster: KafkaCluster) -> list[Link]:
     return [
-        Link(
-            source=source,
-            target=target,
-            address=address_of(source, target),
-            port=cluster.port_of(
-                target,
-                Listener.CONTROLLER if role_of(target) is Role.CONTROLLER else Listener.REPLICATION,
-            ),
-        )
-        for source, target in itertools.permutations(NODES, 2)
-        if role_of(source) is Role.BROKER
+        Link(source=end.source, target=end.target, address=address, port=end.port, role=end.role)
+        for end in cluster.links()
+        if (address := address_of(end.source, end.target)) is not None
     ]
 
 
 @contextmanager
-def proxied(release: str, directory: Path) -> Iterator[tuple[KafkaCluster, Wire]]:
-    spec = KafkaSpec(release=release, settings={"replica.lag.time.max.ms": "1500"})
+def proxied(
+    release: str, directory: Path, *, combined: bool
+) -> Iterator[tuple[KafkaCluster, Wire]]:
+    settings = {"replica.lag.time.max.ms": "1500"}
+    spec = KafkaSpec(release=release, settings=settings, combined=combined)
     clock = Clock.start()
     with Warden(run_id="test") as warden:
         cluster = KafkaCluster(
@@ -88,11 +81,13 @@ def rows(directory: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("release", ["4.3.1", "3.4.1"])
+@pytest.mark.parametrize(("release", "combined"), [("4.3.1", True), ("3.4.1", False)])
 def test_a_cluster_behind_the_proxy_works_and_its_control_plane_is_on_tape(
-    release: str, tmp_path: Path
+    release: str, tmp_path: Path, *, combined: bool
 ) -> None:
-    with proxied(release, tmp_path) as (cluster, wire):
+    """A combined node asks its own controller over a link, too: all of it can be held."""
+    with proxied(release, tmp_path, combined=combined) as (cluster, wire):
+        assert cluster.leader_now() == (ONE if combined else NODES[0])
         cluster.create_topics([TopicSpec(name="t", assignment=((1, 2, 3),))])
         produce(cluster, 1000)
         wire.add(
@@ -116,10 +111,13 @@ def test_a_cluster_behind_the_proxy_works_and_its_control_plane_is_on_tape(
         assert wire.release("join").delivered == 1
         assert until(lambda: isr(cluster, acks="all") == {1, 2, 3})
         assert not wire.status().broken
+        if combined:
+            assert_one_process_has_both_roles(cluster)
     taped = rows(tmp_path)
     assert_taped(taped)
     [held] = [row for row in taped if row["rule"] == "join"]
     assert (held["action"], sorted(held["isr"])) == ("released", [1, 2, 3])
+    assert held["target"] == (ONE if combined else NODES[0])
     assert held["forwarded_ns"] > held["time_ns"]
     if release == "4.3.1":
         assert len(held["isr_epochs"]) == 3
@@ -148,13 +146,21 @@ def assert_taped(taped: list[dict[str, Any]]) -> None:
     assert any(row["fenced"] is False for row in beats if row["direction"] == "response")
     assert any(row["fetch_offset"] > 0 for row in beats if row["direction"] == "request")
     fetches = [row for row in taped if row["api"] == "Fetch"]
-    metadata = [row for row in fetches if row["target"] == "controller-1"]
-    assert {row["topic"] for row in metadata if row["item"] == 0} >= {"__cluster_metadata"}
+    asked = {row["connection"] for row in fetches if row["topic"] == "__cluster_metadata"}
+    metadata = [row for row in fetches if row["connection"] in asked]
     assert any((row["high_watermark"] or 0) > 0 for row in metadata)
     # Of data, the first fetch of each connection between brokers.
-    first = {row["connection"] for row in fetches if row["target"] != "controller-1"}
+    first = {row["connection"] for row in fetches} - asked
+    assert first
     assert len(first) == len({row["frame"] for row in fetches if row["connection"] in first})
     assert all(row["broker_id"] in {1, 2, 3} for row in fetches if row["connection"] in first)
+
+
+def assert_one_process_has_both_roles(cluster: KafkaCluster) -> None:
+    """The disk of the one that votes has the metadata log beside its replicas."""
+    assert cluster.nodes == tuple(NODES[1:])
+    found = {path.name for path in cluster.data_of(ONE).iterdir()}
+    assert {"__cluster_metadata-0", "t-0"} <= found
 
 
 def isr(cluster: KafkaCluster, *, acks: str) -> set[int]:
