@@ -69,6 +69,17 @@ _DIALECT_OFFERED: Final = tuple(
 )
 
 
+class _NoNames:
+    """`TopicNames` of no topic."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+
+
+_NO_NAMES: Final = _NoNames()
+
+
 def _as_it_is(values: Values) -> Values:
     return values
 
@@ -233,7 +244,8 @@ class Codec:
         *,
         told: Callable[[Values], Values] = _as_it_is,
     ) -> Incoming:
-        labels = Labels(self._image())
+        # A controller names topics by itself.
+        labels = Labels(self._image() if door is Door.BROKER else _NO_NAMES)
         offered = self._by_key[door].values()
         asked = Asked(api, header.version, entity, labels, offered, self._wall_offset_ns)
         message = api.asked(entity, correlation, labels)

@@ -37,7 +37,7 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.life_cycle import LifeCycle
 from clusters.reference.nodes.messages import client, control, data, quorum
-from clusters.reference.nodes.quorum.observer import QuorumObserver
+from clusters.reference.nodes.quorum.observer import FollowedLog, QuorumObserver
 from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.records import (
@@ -91,7 +91,8 @@ class BrokerNode:
     """A broker, to be driven as `effects.Node` says.
 
     `codec` turns commits of groups' offsets into payloads of the kind that the shell stores,
-    `snapshots` snapshots into what pieces are cut of.
+    `snapshots` snapshots into what pieces are cut of. `log`: the metadata log that it replays;
+    None: its own, which it fetches.
     """
 
     __slots__ = (
@@ -121,10 +122,13 @@ class BrokerNode:
         *,
         codec: CommitCodec | None = None,
         snapshots: SnapshotCodec | None = None,
+        log: FollowedLog | None = None,
     ) -> None:
         self.situation = Situation(configuration, rules)
         self.alarm: Alarm = self.situation.alarm
-        self.observer = QuorumObserver(configuration, rules, self.alarm, snapshots=snapshots)
+        self.observer: FollowedLog = log or QuorumObserver(
+            configuration, rules, self.alarm, snapshots=snapshots
+        )
         self._proposals = Proposals(self.situation)
         self.replicas = Replicas(self.situation, self._proposals)
         self.visibility = Visibility(self.situation)
@@ -187,6 +191,11 @@ class BrokerNode:
             self._request(now, source, kind, message, effects)
         else:
             self._rarer(now, source, kind, message, effects)
+
+    def moved(self, now: int, effects: Effects) -> None:
+        """Go on with the log, which something else than this broker may have moved."""
+        if not self._is_over:
+            self._observed(now, effects)
 
     def fenced(self, effects: Effects) -> None:
         """Serve no client from here on, nor those that wait."""

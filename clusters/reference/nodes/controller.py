@@ -21,9 +21,9 @@ from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["ControllerNode"]
+__all__ = ["OTHERS_FROM", "ControllerNode"]
 
-_OTHERS_FROM: Final = 20
+OTHERS_FROM: Final = 20
 """Below are events, and what voters say to each other."""
 _NOT_FOR_OTHERS: Final = "a controller is one of the voters"
 
@@ -55,6 +55,11 @@ class ControllerNode:
         )
         self._ended = False
 
+    @property
+    def voter(self) -> Voter:
+        """The voter that it is."""
+        return self._voter
+
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""
         if self._ended:
@@ -70,7 +75,7 @@ class ControllerNode:
             return
         elif kind == START:
             self._start(now, message, effects)
-        elif kind < _OTHERS_FROM or kind == DescribeQuorumRequest.kind:
+        elif kind < OTHERS_FROM or kind == DescribeQuorumRequest.kind:
             self._voter.handle(now, source, kind, message, effects)
             if kind == TICK:
                 self._active.tick(now, effects)

@@ -26,11 +26,11 @@ _OPEN_MAX: Final = 1000
 class Connections:
     """The connections that others dialled, by the number that stands for each as a source.
 
-    `asked`: (source, request) to the node; `broken`: takes note of what cannot be read.
+    `asked`: (door, source, request) to the node; `broken`: takes note of what cannot be read.
     """
 
     codec: Codec
-    asked: Callable[[int, Any], None]
+    asked: Callable[[Door, int, Any], None]
     broken: Callable[[str], None]
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(-1, -1))
     _open: dict[int, "_Connection"] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class _Connection(asyncio.Protocol):
             self._ready[correlation] = asked.answer(None)
             self._flush()
         else:
-            self._connections.asked(self._source, asked.message)
+            self._connections.asked(self._door, self._source, asked.message)
         self._read_or_not()
 
     def _flush(self) -> None:

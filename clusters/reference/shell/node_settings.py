@@ -27,6 +27,8 @@ class ProcessSettings:
     replication_listener: str
     """Brokers find each other by it."""
     voters: Mapping[int, Address]
+    is_broker: bool
+    """False of a node that is a controller alone."""
     log_directories: tuple[Path, ...]
     metadata_directory: Path
     hosts_file: Path | None

@@ -94,8 +94,8 @@ class OutgoingPort:
     codec: Codec
     client_id: Callable[[str], str]
     """The name that the node gives itself in this traffic."""
-    address_of: Callable[[int], Awaitable[Address | None]]
-    """The address of another node; None: it is not known."""
+    address_of: Callable[[int, str], Awaitable[Address | None]]
+    """The address of another node for this traffic; None: it is not known."""
     answered: Callable[[int, Any], None]
     """(node, response): hand it to the node."""
     unreachable: Callable[[int, Any], None]
@@ -273,7 +273,7 @@ class _Link(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_CONNECT_S_MAX):
-                address = await self._surroundings.address_of(self._node)
+                address = await self._surroundings.address_of(self._node, self._traffic)
                 if address is None:
                     raise ConnectionRefusedError(f"node {self._node} is not known")
                 await loop.create_connection(lambda: self, *address)

@@ -49,12 +49,12 @@ from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.codec.small_batches import CommitRecords
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
 from clusters.reference.nodes.records import Listener
-from clusters.reference.nodes.rules import Rules
 from clusters.reference.shell.disk import DataDirectories
 from clusters.reference.shell.incoming import Connections
 from clusters.reference.shell.node_settings import ProcessSettings
@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from clusters.reference.zk.broker import ZkBrokerNode
 
 __all__ = ["run"]
+
+_Handle = Callable[[int, int, int, Any, Effects], None]
 
 _INCARNATION_BITS: Final = 128
 _SELF: Final = -1
@@ -108,8 +110,11 @@ class _Process:
         )
         self._hosts = {} if settings.hosts_file is None else _hosts_in(settings.hosts_file)
         self._syncs = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sync")
-        self._node = _node(self._configuration, settings.rules)
+        self._node = _node(self._configuration, settings)
         self._handle = self._node.handle
+        node = self._node
+        self._vote = node.vote if isinstance(node, CombinedNode) else node.handle
+        """Takes a request that came in at a controller's listener."""
         self._zookeeper = self._ensemble()
         self._ended: asyncio.Future[str]
         self._build_connections()
@@ -167,7 +172,7 @@ class _Process:
         )
         self._incoming = Connections(
             codec=codec,
-            asked=lambda source, request: self._step(source, request.kind, request),
+            asked=self._asked,
             broken=lambda what: say("WARN", what),
         )
         self._outgoing = OutgoingConnections(
@@ -183,12 +188,19 @@ class _Process:
             )
         )
 
+    def _asked(self, door: Door, source: int, request: Any) -> None:
+        handle = self._vote if door is Door.CONTROLLER else self._handle
+        self._take(handle, source, request.kind, request)
+
     def _step(self, source: int, kind: int, message: Any) -> None:
+        self._take(self._handle, source, kind, message)
+
+    def _take(self, handle: _Handle, source: int, kind: int, message: Any) -> None:
         if self._ended.done():
             return
         effects: Effects = []
         try:
-            self._handle(time.monotonic_ns(), source, kind, message, effects)
+            handle(time.monotonic_ns(), source, kind, message, effects)
             for effect in effects:
                 code = effect[0]
                 if code == SEND:
@@ -258,8 +270,9 @@ class _Process:
     def _bound(self) -> list[tuple[str, Address]]:
         return list(self._settings.bound.items())
 
-    async def _address_of(self, node: int) -> Address | None:
-        if (voter := self._settings.voters.get(node)) is not None:
+    async def _address_of(self, node: int, traffic: str) -> Address | None:
+        voter = self._settings.voters.get(node)
+        if voter is not None and traffic != Traffic.REPLICATION:
             return self._resolved(voter)
         shown = self._image().brokers.get(node)
         listeners = await self._registered(node) if shown is None else shown.listeners
@@ -301,11 +314,14 @@ class _Process:
 
 
 def _node(
-    configuration: Configuration, rules: Rules
-) -> "ControllerNode | BrokerNode | ZkBrokerNode":
-    if configuration.is_controller:
+    configuration: Configuration, settings: ProcessSettings
+) -> "ControllerNode | BrokerNode | CombinedNode | ZkBrokerNode":
+    rules = settings.rules
+    if not settings.is_broker:
         return ControllerNode(configuration, rules, snapshots=SnapshotBytes())
     codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
+    if configuration.is_controller:
+        return CombinedNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
     if isinstance(configuration, ZkConfiguration):
         # Half of what a node of the other generation would import, and never use.
         from clusters.reference.zk.broker import ZkBrokerNode  # noqa: PLC0415

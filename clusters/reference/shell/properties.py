@@ -6,7 +6,7 @@ Names that only Kafka has a use for are left out by who writes the file.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +47,9 @@ __all__ = [
 
 LEVEL: Final = "fencepost.metadata.version"
 
-_ROLES: Final = ("broker", "controller")
+_BROKER: Final = "broker"
+_CONTROLLER: Final = "controller"
+_ROLES: Final = (_BROKER, _CONTROLLER, f"{_BROKER},{_CONTROLLER}", f"{_CONTROLLER},{_BROKER}")
 
 _NUMBERS: Final[Mapping[str, Number]] = {
     **SHARED_NUMBERS,
@@ -128,25 +130,26 @@ def number_fields() -> dict[str, tuple[str, int]]:
 def parsed(stated: Mapping[str, str]) -> ProcessSettings:
     """The settings that these properties say. Raises UsageError."""
     found = by_own_name(stated, known=KNOWN, aliases=_ALIASES)
-    role = one_of(found, "process.roles", _ROLES, more="; a process has one role here")
-    node_id = _node_id(found, role)
+    roles = one_of(found, "process.roles", _ROLES).split(",")
+    is_broker, is_controller = _BROKER in roles, _CONTROLLER in roles
+    node_id = _node_id(found, roles)
     voters = _voters(found)
-    if role == "controller" and node_id not in voters:
+    if is_controller and node_id not in voters:
         refuse("controller.connect", found["controller.connect"], f"one that names {node_id}")
     controller_listener = required(found, "controller.listener.names").split(",")[0]
     bound = dict(listeners(found, "listeners"))
     directories = tuple(Path(one.strip()) for one in required(found, "log.dirs").split(","))
     replication = found.get("inter.broker.listener.name", next(iter(bound)))
-    if role == "broker" and replication not in bound:
+    if is_broker and replication not in bound:
         refuse("inter.broker.listener.name", replication, f"one of {', '.join(bound)}")
-    if role == "controller" and controller_listener not in bound:
+    if is_controller and controller_listener not in bound:
         refuse("listeners", found["listeners"], f"one of them named {controller_listener}")
     configuration = Configuration(
         node_id=node_id,
-        is_controller=role == "controller",
+        is_controller=is_controller,
         voters=tuple(voters),
         cluster_id="",
-        listeners=advertised(found) if role == "broker" else (),
+        listeners=advertised(found) if is_broker else (),
         rack=found.get("broker.rack"),
         level=_level(found),
         **numbers(found, _NUMBERS),
@@ -159,14 +162,15 @@ def parsed(stated: Mapping[str, str]) -> ProcessSettings:
         controller_listener=controller_listener,
         replication_listener=replication,
         voters=voters,
+        is_broker=is_broker,
         log_directories=directories,
         metadata_directory=Path(found.get("metadata.log.dir", str(directories[0]))),
         hosts_file=Path(found[HOSTS]) if HOSTS in found else None,
     )
 
 
-def _node_id(found: Mapping[str, str], role: str) -> int:
-    own = f"{role}.id"
+def _node_id(found: Mapping[str, str], roles: Sequence[str]) -> int:
+    own = f"{roles[0]}.id" if len(roles) == 1 else "node.id"
     name = own if own in found else "node.id"
     if name not in found:
         raise UsageError(f"{own} is missing: a number from 0 to {ID_MAX}")

@@ -125,6 +125,7 @@ def parsed(stated: Mapping[str, str]) -> ProcessSettings:
         controller_listener="",
         replication_listener=replication,
         voters={},
+        is_broker=True,
         log_directories=directories,
         metadata_directory=directories[0],
         hosts_file=Path(found[HOSTS]) if HOSTS in found else None,

@@ -5,7 +5,7 @@ is decided by what it has, and what it has not it fetches again. Its snapshots h
 the log is cut below them.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import SYNC, SYNCED, TICK, UNREACHABLE, Effects
@@ -27,9 +27,39 @@ from clusters.reference.nodes.quorum.snapshots import (
 )
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["QuorumObserver"]
+__all__ = ["FollowedLog", "QuorumObserver"]
 
 _FETCHES: Final = (MetadataFetchRequest.kind, FetchSnapshotRequest.kind)
+
+
+class FollowedLog(Protocol):
+    """The replica of the metadata log that a broker replays, whoever keeps it."""
+
+    @property
+    def leader_id(self) -> int:
+        """The node that leads; -1: not known."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The end offset of the records that are committed."""
+
+    @property
+    def log(self) -> MetadataLog:
+        """The log itself."""
+
+    def start(self, now: int, contents: Contents, effects: Effects) -> None:
+        """Take what the disk has."""
+
+    def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take an event that concerns it."""
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at what is due."""
+
+    def snapshot(
+        self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects
+    ) -> None:
+        """Store what the log adds up to below `end_offset`."""
 
 
 class QuorumObserver:

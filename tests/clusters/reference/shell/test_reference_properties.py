@@ -73,6 +73,22 @@ def test_a_quorum_has_an_odd_number_of_voters(count: int) -> None:
     assert len(parsed(_BROKER | {"controller.connect": voters}).voters) == count
 
 
+@pytest.mark.parametrize("roles", ["broker,controller", "controller,broker"])
+def test_a_process_may_have_both_roles(roles: str) -> None:
+    both = {key: value for key, value in _BROKER.items() if not key.endswith(".id")} | {
+        "process.roles": roles,
+        "node.id": "1",
+        "controller.connect": "1@broker-1.raft:9093",
+        "listeners": f"{_CONTROLLER['listeners']},{_BROKER['listeners']}",
+    }
+    found = parsed(both)
+    assert (found.is_broker, found.configuration.is_controller) == (True, True)
+    assert set(found.bound) == {"CONTROLLER", "CLIENT", "REPL"}
+    assert [name for name, *_ in found.configuration.listeners] == ["CLIENT", "REPL"]
+    with pytest.raises(UsageError, match=r"one of them named CONTROLLER"):
+        parsed(both | {"listeners": _BROKER["listeners"]})
+
+
 def test_rules_are_switched_off_by_name() -> None:
     rules = parsed(_BROKER | {"fencepost.rules.off": "one_vote, sequence_checked"}).rules
     assert (rules.one_vote, rules.sequence_checked, rules.acks_all_waits) == (False, False, True)
@@ -82,7 +98,8 @@ def test_rules_are_switched_off_by_name() -> None:
     ("changes", "name", "allowed"),
     [
         ({"log.dirz": "/x"}, "log.dirz", "log.dirs"),
-        ({"process.roles": "broker,controller"}, "process.roles", "broker, controller"),
+        ({"process.roles": "broker,voter"}, "process.roles", "broker, controller"),
+        ({"process.roles": "broker,controller"}, "node.id", "missing"),
         ({"process.roles": ""}, "process.roles", "missing"),
         ({"broker.id": "-1"}, "broker.id", "from 0 to 2147483647"),
         ({"broker.id": "one"}, "broker.id", "a whole number"),

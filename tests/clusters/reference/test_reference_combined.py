@@ -1,0 +1,50 @@
+"""Reference nodes that are controller and broker at once, as processes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.warden import Warden
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.reference.driver import ReferenceCluster
+from history.clock import Clock
+from history.failure import HarnessError
+
+pytestmark = pytest.mark.slow
+
+Until = Callable[..., bool]
+
+
+def test_a_kill_takes_both_roles_and_a_wiped_node_comes_back_in_both(
+    tmp_path: Path, until: Until
+) -> None:
+    spec = KafkaSpec(controllers=3, brokers=3, combined=True)
+    with Warden(run_id="combined") as warden:
+        it = ReferenceCluster(spec, host=LocalHost(warden), directory=tmp_path, clock=Clock.start())
+        try:
+            it.start()
+            assert it.nodes == ("broker-1", "broker-2", "broker-3")
+            it.create_topics([TopicSpec(name="t", assignment=((1, 2, 3),))])
+            active = it.leader_now()
+            assert active is not None
+            it.kill_node(active)
+            assert until(lambda: it.leader_now() not in (None, active))
+            assert until(lambda: shown(it) == {1, 2, 3} - {it.broker_id(active)})
+            it.wipe_node(active)
+            it.start_node(active)
+            assert until(lambda: shown(it) == {1, 2, 3})
+            assert until(lambda: set(it.view().partitions["t-0"].isr) == {1, 2, 3})
+            found = {path.name for path in it.data_of(active).iterdir()}
+            assert {"__cluster_metadata-0", "t-0"} <= found
+        finally:
+            it.stop()
+
+
+def shown(it: ReferenceCluster) -> frozenset[int] | None:
+    """The brokers that take part; None: none answers, as a dead one holds their metadata up."""
+    try:
+        return it.view().taking_part
+    except HarnessError:
+        return None
