@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from clusters.kafka_port import KafkaSpec, Quorum, of_kafka
+from clusters.kafka_port import Quorum, of_kafka
 from clusters.port import ClusterSpec
 from clusters.reference import process_settings, specs
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
@@ -29,7 +29,7 @@ __all__ = [
     "fitted_to_reference",
     "level_of",
     "promises_of",
-    "refuse_unsimulated",
+    "refuse_unsimulated_clients",
     "refuse_what_is_kafkas",
     "release_like",
     "rules_of",
@@ -122,14 +122,8 @@ def promises_of(scenario: Scenario) -> Promises:
     return replace(promises, metadata_age_max_ms=0.0)
 
 
-def refuse_unsimulated(scenario: Scenario) -> None:
-    """Raise UsageError, with its place, for nodes or clients that virtual time does not have."""
-    if isinstance(scenario.cluster, KafkaSpec) and scenario.cluster.combined:
-        found = (
-            "nodes in virtual time have one role each; as processes they have both: pass "
-            "--cluster reference, or kafka"
-        )
-        raise scenario.document.error(SpecError(("cluster", "combined"), found))
+def refuse_unsimulated_clients(scenario: Scenario) -> None:
+    """Raise UsageError for a workload that has no clients in virtual time."""
     for one in scenario.workloads:
         if isinstance(one, MetadataSpec) and one.reader is not ReadingClient.OWN:
             raise UsageError(f"{scenario.name}: {one.reader} is no client in virtual time")

@@ -25,7 +25,7 @@ from harness.prepare.inventory_file import load_inventory
 from harness.prepare.reference import (
     fitted_to_reference,
     level_of,
-    refuse_unsimulated,
+    refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     release_like,
     rules_of,
@@ -133,7 +133,7 @@ def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
         from harness.trials.plan import plan_of  # noqa: PLC0415
 
         plan_of(scenario, options.seed)
-    refuse_unsimulated(scenario)
+    refuse_unsimulated_clients(scenario)
 
 
 def _refuse_full_disk(results: Path) -> None:

@@ -73,13 +73,12 @@ def record_simulated(
             wire = _wire(cluster, tape, clients=scenario.wires_clients)
         cluster.start()
         progress.say(f"{len(cluster.nodes)} nodes are up at {cluster.world.now_ns / _S:.2f} s")
+        tables = recorded_tables(cluster, wired=options.wire, clients=tables_of(scenario))
         note(
             run,
             node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
-            recorded=(
-                "windows",
-                *recorded_tables(cluster, wired=options.wire, clients=tables_of(scenario)),
-            ),
+            second_roles={str(node): role for node, role in cluster.node_roles.second.items()},
+            recorded=("windows", *tables),
             stuck_isr_limit_s=scenario.recovery_limit_s,
         )
         cluster.create_topics(scenario.topics)

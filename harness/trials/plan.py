@@ -17,7 +17,7 @@ from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.systems import system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.reference import refuse_unsimulated, refuse_what_is_kafkas
+from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.trials.directing import why_not_tried
@@ -162,7 +162,10 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
 
 
 def _refuse_what_is_not_tried(scenario: Scenario) -> None:
-    refuse_unsimulated(scenario)
+    refuse_unsimulated_clients(scenario)
+    if isinstance(scenario.cluster, KafkaSpec) and scenario.cluster.combined:
+        words = "the oracle of trials knows nodes of one role alone: leave it to a run"
+        raise scenario.document.error(SpecError(("cluster", "combined"), words))
     for place, step in places(scenario.play or ()):
         if (why := why_not_tried(step)) is not None:
             found = SpecError(("play", *place), f"{step_word(step)}: {why}: leave it to a run")

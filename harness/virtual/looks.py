@@ -74,6 +74,7 @@ class SimulatedLooks:
                 broker_ids=self._ids,
                 view=view,
                 active_controller=active,
+                roles=self._cluster.node_roles,
             )
         return scene
 

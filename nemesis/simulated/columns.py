@@ -16,6 +16,7 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages import client, control, data, quorum
 from clusters.reference.nodes.states import BrokerState
 from clusters.simulation.host import Channel
+from nemesis.simulated.parties import asked_as
 from nemesis.simulated.zk_columns import ZK_APIS, ZK_READERS
 from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
@@ -91,7 +92,7 @@ def frame_of(
     )
     frame = Frame(
         connection=link.connection,
-        link=party,
+        link=asked_as(party, asked.kind),
         direction=direction_of(link),
         header=header,
         data=b"",

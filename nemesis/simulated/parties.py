@@ -1,15 +1,25 @@
 """The parties of a simulated network: hosts by their names as the harness knows them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
+from typing import Final
 
+from clusters.kafka_port import Role
 from clusters.port import CLIENTS, NodeName
+from clusters.reference.nodes.messages.data import FetchRequest
+from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
 from clusters.simulation.host import Channel, Host, HostState
 from clusters.simulation.world import World
 from nemesis.wire.rules import Flow
 from nemesis.wire.rules import Link as WireLink
 
-__all__ = ["Parties"]
+__all__ = ["Parties", "asked_as"]
+
+_ROLES: Final = {
+    MetadataFetchRequest.kind: Role.CONTROLLER,
+    FetchRequest.kind: Role.BROKER,
+}
 
 
 class Parties:
@@ -63,6 +73,16 @@ class Parties:
         if party == CLIENTS:
             return [h for h in hosts if self._clients_from <= h.number < self._harness_from]
         return [host for host in hosts if host.name == party]
+
+
+def asked_as(party: WireLink, kind: int) -> WireLink:
+    """Return the link with the role in which a Fetch asks its target: one channel has them all."""
+    return party if kind not in _ROLES else _in_role(party, _ROLES[kind])
+
+
+@cache
+def _in_role(party: WireLink, role: Role) -> WireLink:
+    return replace(party, role=role)
 
 
 @cache

@@ -62,6 +62,11 @@ class CombinedNode:
         )
 
     @property
+    def leads(self) -> bool:
+        """Return whether it leads the quorum, as far as it knows."""
+        return self._controller.voter.is_leader
+
+    @property
     def image(self) -> MetadataImage:
         """The metadata that the broker has applied."""
         return self._broker.image

@@ -20,7 +20,7 @@ from clusters.abilities import LinkEnd
 from clusters.kafka_port import BrokersSpec, ClusterView, TopicSpec, refuse_unplaceable
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import NodeName, NodeState, View
+from clusters.port import NodeName, NodeRoles, NodeState, View
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
@@ -142,6 +142,11 @@ class SimulatedCluster(ABC):
     def nodes(self) -> tuple[NodeName, ...]:
         """The nodes that others need first, each role in the order of its numbers."""
         return self._nodes
+
+    @property
+    def node_roles(self) -> NodeRoles:
+        """The roles of the nodes."""
+        return self._spec.node_roles
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -364,11 +369,8 @@ class SimulatedCluster(ABC):
             self._let_go(names, within_ns=10 * S)
 
     def _running_numbers(self, role: str) -> tuple[int, ...]:
-        return tuple(
-            host.number
-            for name, host in self._hosts.items()
-            if host.state is HostState.RUNNING and name.startswith(role)
-        )
+        hosts = [self._hosts[name] for name in self.node_roles.among(self._hosts, role)]
+        return tuple(host.number for host in hosts if host.state is HostState.RUNNING)
 
     def _target(self, via: NodeName | None) -> int | None:
         return None if via is None else self.broker_id(via)

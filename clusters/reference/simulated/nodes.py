@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.port import NodeName
+from clusters.kafka_port import KafkaSpec, Role, role_of
+from clusters.port import NodeName, node_number
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.shell.properties import number_fields
 from clusters.reference.specs import DEFAULTS, own_settings
@@ -46,23 +46,26 @@ def ignored(settings: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in settings if name not in _FIELDS))
 
 
+def number_of(node: NodeName) -> int:
+    """Return Kafka's id of a node, which is the number of its host."""
+    return node_number(node) + (CONTROLLERS_FROM if role_of(node) is Role.CONTROLLER else 0)
+
+
 def configurations(spec: KafkaSpec, *, level: int, seed: int) -> dict[NodeName, Configuration]:
     """Return what each node is told, controllers first; UsageError for a setting that cannot be."""
-    voters = tuple(CONTROLLERS_FROM + number for number in range(1, spec.controllers + 1))
+    numbers = {node: number_of(node) for node in spec.nodes}
+    voters = tuple(numbers[node] for node in spec.node_roles.among(spec.nodes, Role.CONTROLLER))
     found: dict[NodeName, Configuration] = {}
-    for node_id in (*voters, *range(1, spec.brokers + 1)):
-        is_controller = node_id >= CONTROLLERS_FROM
-        number = node_id - CONTROLLERS_FROM if is_controller else node_id
-        role = Role.CONTROLLER if is_controller else Role.BROKER
-        name = NodeName(f"{role}-{number}")
+    for name, node_id in numbers.items():
+        roles = [Role(role) for role in spec.node_roles.of(name)]
         try:
             found[name] = configured(
-                own_settings(spec, role),
+                own_settings(spec, *roles),
                 node_id=node_id,
-                is_controller=is_controller,
+                is_controller=Role.CONTROLLER in roles,
                 voters=voters,
                 cluster_id=CLUSTER_ID,
-                listeners=() if is_controller else (("CLIENT", name, 9092, 0),),
+                listeners=(("CLIENT", name, 9092, 0),) if Role.BROKER in roles else (),
                 level=level,
                 seed=seed,
             )

@@ -13,10 +13,17 @@ from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import NodeName
 from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
+from clusters.reference.simulated.cluster import (
+    CLIENTS_FROM,
+    HARNESS_FROM,
+    START_NS_MAX,
+    SimulatedCluster,
+)
+from clusters.reference.simulated.listeners import TwoListeners
 from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import Watch
@@ -96,7 +103,7 @@ class SimulatedQuorumCluster(SimulatedCluster):
         """Return what a node was told, by Kafka's names."""
         return {
             **DEFAULTS,
-            **own_settings(self._quorum_spec, role_of(node)),
+            **own_settings(self._quorum_spec, *map(Role, self.node_roles.of(node))),
             "node.id": str(self.broker_id(node)),
         }
 
@@ -129,14 +136,14 @@ class SimulatedQuorumCluster(SimulatedCluster):
 
     def links(self) -> tuple[LinkEnd, ...]:
         """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
-        controllers = [name for name in self.nodes if name.startswith(Role.CONTROLLER)]
-        brokers = [name for name in self.nodes if name.startswith(Role.BROKER)]
+        controllers = self.node_roles.among(self.nodes, Role.CONTROLLER)
+        brokers = self.node_roles.among(self.nodes, Role.BROKER)
         between = [(source, target) for target in controllers for source in self.nodes]
         between += [(source, target) for target in brokers for source in brokers]
         outside = [(NodeName("clients"), target) for target in brokers]
         return tuple(
             LinkEnd(source=source, target=target, port=0)
-            for source, target in (*between, *outside)
+            for source, target in dict.fromkeys((*between, *outside))
             if source != target
         )
 
@@ -155,6 +162,13 @@ class SimulatedQuorumCluster(SimulatedCluster):
 
     def _built(self, node: NodeName) -> Node:
         configuration = self._configuration(node)
+        if self.node_roles.has(node, Role.CONTROLLER) and self.node_roles.has(node, Role.BROKER):
+            return TwoListeners(
+                CombinedNode(configuration, self._rules),
+                asker=self.world.network.number_of,
+                clients_from=CLIENTS_FROM,
+                operators_from=HARNESS_FROM,
+            )
         if configuration.is_controller:
             return ControllerNode(configuration, self._rules)
         return BrokerNode(configuration, self._rules)

@@ -264,6 +264,13 @@ def test_disks_are_not_tried_without_a_word() -> None:
         plan_of(load_scenario(Path("scenarios/nightly/disks.yaml"), []), seed=1)
 
 
+def test_a_trial_has_no_combined_nodes() -> None:
+    path = Path("scenarios/nightly/combined-storm.yaml")
+    line = 1 + path.read_text().splitlines().index("  combined: true")
+    with pytest.raises(UsageError, match=rf":{line}: cluster\.combined: .* leave it to a run"):
+        plan_of(load_scenario(path, []), seed=1)
+
+
 def test_a_step_within_a_block_is_refused_where_it_stands(tmp_path: Path) -> None:
     block = [{"repeat": 2, "steps": [{"wait": "1s"}, {"choose": [[{"flip_bit": B}]]}]}]
     scenario = load_scenario(written(tmp_path, play=[{"kill": B}, *block]), [])

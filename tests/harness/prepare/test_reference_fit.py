@@ -13,7 +13,7 @@ from clusters.systems import KAFKA, REFERENCE
 from harness.prepare import releases as releases_module
 from harness.prepare.reference import (
     fitted_to_reference,
-    refuse_unsimulated,
+    refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     rules_without,
 )
@@ -77,23 +77,8 @@ def test_a_stock_client_does_not_read_in_virtual_time(tmp_path: Path) -> None:
     path = tmp_path / "stock.yaml"
     path.write_text(text.replace("kind: metadata", "kind: metadata\n    reader: librdkafka"))
     with pytest.raises(UsageError, match="librdkafka is no client in virtual time"):
-        refuse_unsimulated(load_scenario(path, []))
-    refuse_unsimulated(load_scenario(find_scenario("visibility"), []))
-
-
-def test_nodes_of_two_roles_are_processes(tmp_path: Path) -> None:
-    path = tmp_path / "combined.yaml"
-    text = (
-        find_scenario("smoke")
-        .read_text()
-        .replace("brokers: 3\n", "brokers: 3\n  combined: true\n", 1)
-    )
-    path.write_text(text)
-    line = 1 + text.splitlines().index("  combined: true")
-    combined = load_scenario(path, [])
-    refuse_what_is_kafkas(combined)
-    with pytest.raises(UsageError, match=rf":{line}: cluster\.combined: .* one role each"):
-        refuse_unsimulated(combined)
+        refuse_unsimulated_clients(load_scenario(path, []))
+    refuse_unsimulated_clients(load_scenario(find_scenario("visibility"), []))
 
 
 def test_a_rule_that_is_not_there_is_refused_with_the_nearest_one() -> None:

@@ -65,6 +65,65 @@ def test_e03_an_epoch_that_is_not_taken_from_the_fetch_is_found_by_the_tape(
     assert ended.violated.isdisjoint({"stale-epoch-join", "epoch-check-bypassed"})
 
 
+COMBINED = """\
+name: kip-903-combined
+cluster:
+  controllers: 1
+  brokers: 3
+  combined: true
+  settings: {replica.lag.time.max.ms: 1500, broker.session.timeout.ms: 2000}
+topics: [{name: t, replicas: [[2, 3]], settings: {min.insync.replicas: 1}}]
+workload: {kind: produce-poll, producers: 1, consumers: 1, rate: 500, consume: assign}
+play:
+  - await: {acknowledged: 500}
+  - pause: broker-3
+  - await: {isr: {t-0: [2]}}
+  - hold: {as: join, api: AlterPartition, from: broker-2, where: {key: t-0, isr includes: 3}}
+  - resume: broker-3
+  - await: {held: join}
+  - kill: broker-3
+  - await: {fenced: broker-3}
+  - {wipe: broker-3, keep_directory_id: true}
+  - hold: {as: catch-up, api: Fetch, from: broker-3, to: brokers, where: {metadata: false}}
+  - start: broker-3
+  - await: {unfenced: broker-3}
+  - await: {held: catch-up}
+  - kill: broker-2
+  - release: join
+  - await: {fenced: broker-2}
+  - release: catch-up
+  - wait: 500ms
+  - start: broker-2
+  - await: recovered
+  - await: {acknowledged: 200}
+require: {served: [pause], judged: [stale-epoch-join, lost-write]}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_kip_903_fires_where_a_broker_is_the_controller_and_the_metadata_log_goes_on(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    """The hold of all Fetches of records leaves the metadata log alone: broker 3 is unfenced."""
+    path = tmp_path / "combined.yaml"
+    path.write_text(COMBINED)
+    at_1 = fencepost("run", str(path), *SIMULATED, "--metadata-version", "1", results=tmp_path)
+    assert {"stale-epoch-join", "lost-write"} <= at_1.violated
+    assert read_manifest(at_1.run.manifest_path).second_roles == {"broker-1": "controller"}
+    at_2 = fencepost("run", str(path), *SIMULATED, "--metadata-version", "2", results=tmp_path)
+    assert at_2.said["validity"] == "valid"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_storm_that_wipes_combined_nodes_is_valid(fencepost: Fencepost, tmp_path: Path) -> None:
+    limit = ("--time-limit", "60s")
+    ended = fencepost("run", "combined-storm", *SIMULATED, *limit, results=tmp_path)
+    assert ended.said["validity"] == "valid"
+    assert "wipe" in sealed_table(ended.run, "faults")["fault"].to_pylist()
+
+
 RECREATED = """\
 name: recreated
 topics: [{name: t, replicas: [[1, 2, 3]]}]

@@ -6,37 +6,24 @@ import pytest
 from broker_world import World, batch, configured
 from node_world import NodeWorld
 
-from clusters.node_port import effects as border
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.control.active import REQUESTS
 from clusters.reference.nodes.messages.control import BrokerHeartbeatRequest
-from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest, MetadataFetchRequest
+from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
 from clusters.reference.nodes.rules import Rules
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
+from clusters.reference.simulated.listeners import TwoListeners
 from clusters.simulation.host import EVERY_TICK
 
-_AT_CONTROLLERS = REQUESTS | {*range(10, FetchSnapshotRequest.kind + 1, 2)}
-"""The requests that a node sends to a controller's listener; clients send none of them there."""
 
+class _Doors(TwoListeners):
+    """A node whose broker is looked at as others in such worlds are."""
 
-class _Doors:
-    """A node behind two listeners, as its shell tells them apart."""
-
-    def __init__(self, world: "CombinedWorld", node: CombinedNode) -> None:
-        self.node, self.alarm = node, EVERY_TICK
-        self._world = world
+    alarm = EVERY_TICK
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.node._broker, name)
-
-    def handle(
-        self, now: int, source: int, kind: int, message: Any, effects: border.Effects
-    ) -> None:
-        asking = self._world.simulation.network._numbers.get(source, -1)
-        at_controller = kind in _AT_CONTROLLERS and asking in self._world.ids
-        handle = self.node.vote if at_controller else self.node.handle
-        handle(now, source, kind, message, effects)
 
 
 class CombinedWorld(World):
@@ -52,7 +39,12 @@ class CombinedWorld(World):
             configuration = configured(node_id, voters, **settings)
             if node_id not in voters:
                 return BrokerNode(configuration, Rules())
-            return _Doors(self, CombinedNode(configuration, Rules()))
+            return _Doors(
+                CombinedNode(configuration, Rules()),
+                asker=self.simulation.network.number_of,
+                clients_from=CLIENTS_FROM,
+                operators_from=HARNESS_FROM,
+            )
 
         for node_id in range(1, brokers + 1):
             self.add(node_id, lambda node_id=node_id: build(node_id))
