@@ -18,7 +18,10 @@ broker that it is fenced, it answers no client. Answers to clients are known of 
 All with a slack for ticks, clocks that drift, and answers on their way.
 
 Where brokers register in ZooKeeper and send MetadataHeartbeats, the broker-side time-out is the
-lease: without an answer for that long a broker fences itself.
+lease: without an answer for that long a broker fences itself. There a controller is a broker, too,
+and what it says to itself may be on no link. So once a broker was elected, its lease is known again
+from the first answer to what it sent to another one after its own office was over. A broker that
+has registered as legacy at any time sends no heartbeats then, and is not judged.
 
 A release of Kafka has no such lease: its broker learns from the metadata log that it was fenced,
 and may serve until then. There, what is found is told and allowed.
@@ -28,7 +31,7 @@ incarnation ids", "Broker-Side Heartbeat Timeout".
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -38,11 +41,17 @@ import pyarrow.compute as pc
 
 from checkers.entry import Entry, Strength
 from checkers.facts import Judged, Tables
-from checkers.metadata.metadata_heartbeats import BROKER_SIDE, METADATA_HEARTBEAT, timeouts_ms
+from checkers.metadata.metadata_heartbeats import (
+    BROKER_SIDE,
+    LEGACY,
+    METADATA_HEARTBEAT,
+    timeouts_ms,
+)
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.sessions import session_timeouts_ns
+from checkers.metadata.sessions import session_timeouts_ns, terms_of
 from checkers.metadata.view import View, counted, doubtful
 from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
@@ -66,6 +75,13 @@ class _Read(NamedTuple):
     number: int
 
 
+class _Office(NamedTuple):
+    """A time in which a broker was the controller; both ends are beyond the true ones."""
+
+    begin_ns: int
+    end_ns: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
     """The time from when on a broker may not serve, and the request whose answer says so."""
@@ -81,16 +97,21 @@ class _End:
 def served_while_fenced(tables: Tables, seen: View) -> Judged:
     """Find reads that a fenced broker answered, by broker.
 
-    Reads `describes`, `wire` and `node_settings`.
+    Reads `describes`, `wire`, `node_settings` and, on ZooKeeper, `metadata_log`.
     """
     timeouts_ns = _leases_ns(tables["node_settings"])
     reads, contacts = _reads(tables["describes"]), _contacts(tables["wire"])
     if not timeouts_ns:
         yield from doubtful(NAME, "no settings are known")
         return
+    if contacts and seen.facts.on_zookeeper and seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
     lease_ns = max(timeouts_ns.values())
-    for node in sorted(contacts):
-        answers = _judged(node, reads.get(node, []), _Leases(contacts[node], lease_ns))
+    offices, legacy = _offices(seen), _legacy(seen)
+    for node in sorted(contacts.keys() - legacy):
+        leases = _Leases(contacts[node], lease_ns, offices.get(node, ()))
+        answers = _judged(node, reads.get(node, []), leases)
         yield node, counted(NAME, node, answers, allowed=not seen.facts.leases)
 
 
@@ -124,12 +145,34 @@ def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
     }
 
 
+def _offices(seen: View) -> Mapping[str, Sequence[_Office]]:
+    """Return the offices of each broker as the controller, in order; none but on ZooKeeper."""
+    found: dict[str, list[_Office]] = {}
+    if seen.facts.on_zookeeper and not seen.log.doubt:
+        terms = terms_of(seen.log, seen.facts)
+        ends_ns = [*(term.begin_ns for term in terms[1:]), OPEN_NS]
+        for term, end_ns in zip(terms, ends_ns, strict=True):
+            found.setdefault(term.node, []).append(_Office(term.begin_earliest_ns, end_ns))
+    return found
+
+
+def _legacy(seen: View) -> Collection[str]:
+    """Return the brokers that have registered as legacy."""
+    nodes = seen.facts.nodes()
+    return {
+        nodes.get(one.broker_id, "")
+        for one in seen.log.records
+        if one.type == "BrokerInfoRecord" and one.value == LEGACY and one.broker_id is not None
+    }
+
+
 @dataclass(slots=True)
 class _Leases:
     """The leases of one broker, out of what it was answered."""
 
     contacts: Sequence[Rpc]
     lease_ns: int
+    offices: Sequence[_Office]
     _returned_ns: list[int] = field(init=False)
     _newest: list[Rpc] = field(init=False)
     """The newest contact by place: of those up to it, the one that was asked last."""
@@ -142,8 +185,13 @@ class _Leases:
         self._newest_beats = list(accumulate(beats, _newer_of_any))
 
     def is_known(self, read: _Read) -> bool:
-        """Return whether anything had been answered to the broker before the read returned."""
-        return bool(bisect_left(self._returned_ns, read.return_ns))
+        """Return whether it is known what was answered to the broker before the read returned."""
+        known = bisect_left(self._returned_ns, read.return_ns)
+        if not known:
+            return False
+        held = [one for one in self.offices if one.begin_ns < read.return_ns]
+        newest = self._newest[known - 1]
+        return not held or newest.source == newest.target or newest.asked_ns > held[-1].end_ns
 
     def end_for(self, read: _Read) -> _End | None:
         """Return when the right to serve had surely ended before the read was called, or None."""
@@ -237,5 +285,6 @@ CHECKS: Final = (
             needs=("describes", "wire", "node_settings"),
         ),
         kernel=served_while_fenced,
+        tables=("describes", "wire", "node_settings", "metadata_log"),
     ),
 )

@@ -12,11 +12,20 @@ answered or not, an answer from when it arrived at the proxy, and the record as 
 controller's clock allows. Not judged are registrations of which no heartbeat is on the tape at all,
 those that share their epoch with another one, and those that are known from a snapshot alone.
 
-Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`.
+Where brokers register in ZooKeeper and send MetadataHeartbeats, there is no log to apply. There the
+controller tells a broker with a new incarnation id all that it must know (LeaderAndIsr,
+UpdateMetadata), and the broker is active once it has taken that. So before the answer that first
+calls such an incarnation active, an UpdateMetadata of the same controller for it must have been
+answered. Judged are registrations made while that controller was in office; what a controller says
+to itself may be on no link, and is left out.
+
+Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`; for
+brokers on ZooKeeper there is none: the draft "Controller heartbeats, broker incarnation ids" leaves
+it open, and the reference cluster has it as a rule of its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +33,9 @@ import pyarrow as pa
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.metadata_heartbeats import heartbeats_of
 from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import term_at, terms_of
 from checkers.metadata.view import View, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
@@ -44,9 +55,11 @@ def unfenced_too_early(tables: Tables, seen: View) -> Judged:
         yield from doubtful(NAME, seen.log.doubt)
         return
     heartbeats = _heartbeats(tables["wire"])
+    activated = _activations(tables["wire"], seen) if seen.facts.on_zookeeper else {}
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, counted(NAME, key, _judged(broker, heartbeats, seen))
+        untold = activated.get(broker.broker_id, ())
+        yield key, counted(NAME, key, chain(_judged(broker, heartbeats, seen), untold))
 
 
 def _heartbeats(wire: pa.Table) -> _Heartbeats:
@@ -56,6 +69,49 @@ def _heartbeats(wire: pa.Table) -> _Heartbeats:
             place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
             found.setdefault(place, []).append(rpc)
     return found
+
+
+def _activations(wire: pa.Table, seen: View) -> Mapping[int, Sequence[Proof | None]]:
+    """Judge, by broker id, the first answers that call new incarnations active, on ZooKeeper."""
+    terms = terms_of(seen.log, seen.facts)
+    told: dict[tuple[str, str, int], list[Rpc]] = {}
+    for rpc in rpcs(wire, "UpdateMetadata"):
+        if rpc.of("item") == 0 and rpc.ok and rpc.of("broker_epoch") is not None:
+            told.setdefault((rpc.source, rpc.target, rpc.of("broker_epoch")), []).append(rpc)
+    found: dict[int, list[Proof | None]] = {}
+    for broker_id, heartbeats in heartbeats_of(wire).items():
+        judged: set[int] = set()
+        for rpc in sorted(heartbeats, key=lambda one: one.answered_ns or OPEN_NS):
+            incarnation = rpc.of("broker_epoch")
+            if not rpc.ok or rpc.answered("fenced") is not False or incarnation in judged:
+                continue
+            judged.add(incarnation)
+            term = term_at(terms, incarnation)
+            if term is None or term.node != rpc.target or rpc.source == rpc.target:
+                continue
+            if seen.broker_before(broker_id, incarnation + 1) is None:
+                continue
+            taken = told.get((rpc.target, rpc.source, incarnation), ())
+            found.setdefault(broker_id, []).append(_untold(rpc, taken))
+    return found
+
+
+def _untold(rpc: Rpc, taken: Sequence[Rpc]) -> Proof | None:
+    assert rpc.answered_ns is not None
+    if any(one.answered_ns is not None and one.answered_ns <= rpc.answered_ns for one in taken):
+        return None
+    return Proof.of(
+        "{target} told broker {broker_id} at {answered} (frame {answer_frame}) that incarnation "
+        "{incarnation} of it, which registered at metadata offset {metadata_offset}, is active; "
+        "that incarnation had answered no UpdateMetadata of {target} before",
+        metadata_offsets={"metadata_offset": rpc.of("broker_epoch")},
+        frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
+        values={"incarnation": rpc.of("broker_epoch")},
+        times={"answered": rpc.answered_ns},
+        sources={"incarnation": "frame", "broker_id": "frame", "answered": "answer_frame"},
+        target=rpc.target,
+        broker_id=rpc.of("broker_id"),
+    )
 
 
 def _judged(broker: BrokerHistory, heartbeats: _Heartbeats, seen: View) -> Iterator[Proof | None]:
@@ -127,9 +183,12 @@ CHECKS: Final = (
             title="A broker was unfenced before it had applied its own registration",
             rule="The metadata log unfences a broker, and by the latest that this can have been "
             "written, no heartbeat of its registration had been passed on that says it has applied "
-            "the offset of that registration.",
+            "the offset of that registration. Where brokers register in ZooKeeper: the controller "
+            "in office told a new incarnation that it is active before that had answered an "
+            "UpdateMetadata of it.",
             meaning="A broker serves clients, and may lead, by metadata from before its own start.",
-            case="an unfencing of a registration of which a heartbeat is on the tape",
+            case="an unfencing, or the first answer that calls an incarnation active, of a "
+            "registration of which a heartbeat is on the tape",
             source="KIP-631, Broker state machine",
             needs=("metadata_log", "wire"),
         ),

@@ -11,11 +11,20 @@ import pyarrow.compute as pc
 
 from checkers.metadata.rpcs import Rpc, rpcs
 
-__all__ = ["BROKER_SIDE", "CONTROLLER_SIDE", "METADATA_HEARTBEAT", "heartbeats_of", "timeouts_ms"]
+__all__ = [
+    "BROKER_SIDE",
+    "CONTROLLER_SIDE",
+    "LEGACY",
+    "METADATA_HEARTBEAT",
+    "heartbeats_of",
+    "timeouts_ms",
+]
 
 METADATA_HEARTBEAT: Final = "MetadataHeartbeat"
 CONTROLLER_SIDE: Final = "controller.heartbeat.timeout.ms"
 BROKER_SIDE: Final = "broker.heartbeat.timeout.ms"
+LEGACY: Final = "4"
+"""The version of a registration by which a broker sends no heartbeats."""
 
 
 def heartbeats_of(wire: pa.Table) -> Mapping[int, Sequence[Rpc]]:

@@ -112,10 +112,11 @@ def promises_of(scenario: Scenario) -> Promises:
     """Return the promises to clients on nodes of our own, as processes or simulated.
 
     Leases; and at a level at which brokers hide what not all of them have acknowledged, that no
-    read of metadata lacks what was known before it. On ZooKeeper there is neither.
+    read of metadata lacks what was known before it. On ZooKeeper the broker-side time-out is the
+    lease, from the protocol on that has heartbeats, and nothing is hidden.
     """
     if isinstance(scenario.cluster, ReferenceZooKeeperSpec):
-        return scenario.promises
+        return replace(scenario.promises, leases=level_of(scenario.cluster) > 1)
     promises = replace(scenario.promises, leases=True)
     if level_of(scenario.cluster) < LEVEL_VISIBILITY:
         return promises

@@ -40,6 +40,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
     at 3000 broker-2 beats epoch 33 [wanting STOPPING] -> ok [told fenced] at 3001
     at 3000 broker-1 to broker-2 tells epoch 2 for 33 -> ok at 3001       LeaderAndIsr
+    at 3000 broker-1 to broker-2 updates epoch 2 for 33 -> ok at 3001     UpdateMetadata
     at 3000 broker-1 changes t-0 isr 1,2 leader-epoch 3 under 4 -> ok at 3005          IsrChange
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
@@ -364,6 +365,7 @@ _APIS = {
     "beats": ("MetadataHeartbeat", 10057),
     "changes": ("IsrChange", 10058),
     "tells": ("LeaderAndIsr", 4),
+    "updates": ("UpdateMetadata", 6),
     "fetch": ("Fetch", 1),
     "fetches": ("Fetch", 1),
     "begin-epoch": ("BeginQuorumEpoch", 53),
@@ -452,7 +454,7 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     elif found["verb"] == "beats":
         asked |= {"broker_epoch": int(told["epoch"]), "detail": told.get("wanting", "ACTIVE")}
         answer |= _wishes(answered[1] if answered else None)
-    elif found["verb"] == "tells":
+    elif found["verb"] in ("tells", "updates"):
         asked = {"controller_epoch": int(told["epoch"]), "broker_epoch": int(told["for"])}
     elif found["verb"] == "heartbeat":
         asked |= {"broker_epoch": int(told["epoch"]), "fetch_offset": int(told.get("offset", -1))}

@@ -1,10 +1,21 @@
 """L5: reads through brokers that may not serve."""
 
 import pyarrow as pa
-from metadata_logs import FACTS, asked, describes, doubts, facts, never, proofs, tables
+from metadata_logs import (
+    FACTS,
+    asked,
+    describes,
+    doubts,
+    facts,
+    metadata_log,
+    never,
+    proofs,
+    tables,
+)
 from proving import assert_proof, source_of
 
 from checkers.anomaly import anomalies_of
+from checkers.facts import Facts
 from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.proof import Proof
 from history.cluster_schema import DESCRIBES, NODE_SETTINGS
@@ -108,3 +119,48 @@ def test_without_heartbeats_or_settings_nothing_is_judged() -> None:
     assert not list(asked(served_while_fenced, given("", WOKE), LEASES))
     silent = given(BEAT, WOKE) | {"node_settings": NODE_SETTINGS.empty_table()}
     assert "settings" in doubts(asked(served_while_fenced, silent, FACTS))["metadata"]
+
+
+TOLD = pa.Table.from_pylist(
+    [{"node": "broker-1", "name": "broker.heartbeat.timeout.ms", "value": "3000"}],
+    schema=NODE_SETTINGS,
+)
+NODES = {"zookeeper-1": 2001, "broker-1": 1, "broker-2": 2, "broker-3": 3}
+BEATS = "at 1000 broker-1 to broker-2 beats epoch 1 -> ok at 1005\n"
+LATE = WOKE + READ.format("5000..5003")
+
+
+def on_zookeeper(log: str, frames: str = BEATS, reads: str = LATE) -> list[Proof]:
+    given = tables(
+        metadata_log(zookeeper_1=log), frames, describes=describes(reads), node_settings=TOLD
+    )
+    found = asked(served_while_fenced, given, Facts(node_ids=NODES, leases=True))
+    return proofs(found).get("broker-1", [])
+
+
+def test_on_zookeeper_the_broker_side_time_out_is_the_lease() -> None:
+    (proof,) = on_zookeeper("1 leader 2 at 100")
+    assert proof.sentence.endswith("(MetadataHeartbeat of 1.000 s, frame 0)")
+    again = "at 3000 broker-1 to broker-2 beats epoch 1 -> {}"
+    assert not on_zookeeper("1 leader 2 at 100", BEATS + again.format("ok at 3005"))
+    assert on_zookeeper("1 leader 2 at 100", BEATS + again.format("nothing"))
+
+
+def test_what_a_controller_says_to_itself_may_be_on_no_link() -> None:
+    elected = "1 leader 2 at 100\n3 leader 1 at 2000"
+    assert not on_zookeeper(elected)
+    # Deposed, it still may not know; once it asked another one, it does.
+    deposed = elected + "\n5 leader 3 at 3000"
+    assert not on_zookeeper(deposed)
+    other = "at 3500 broker-1 to broker-3 beats epoch 1 -> ok at 3505"
+    much_later = WOKE.replace("44", "74") + READ.format("8000..8003")
+    assert on_zookeeper(deposed, BEATS + other, much_later)
+    # Where it is on the tape, it counts.
+    own = "at 2500 broker-1 to broker-1 beats epoch 1 -> ok at 2505"
+    assert not on_zookeeper(elected, BEATS + own)
+    assert on_zookeeper(elected, BEATS + own, much_later)
+
+
+def test_a_broker_that_was_legacy_is_not_judged() -> None:
+    assert not on_zookeeper("1 leader 2 at 100\n3 runs-on 1 h1 version 4 at 2000")
+    assert on_zookeeper("1 leader 2 at 100\n3 runs-on 1 h1 version 5 at 2000")

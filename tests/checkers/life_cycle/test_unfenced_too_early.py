@@ -1,6 +1,16 @@
 """L8: what a broker had said it has applied when it was unfenced."""
 
-from metadata_logs import FACTS, asked, case_count, doubts, never, proofs, tables
+from metadata_logs import (
+    FACTS,
+    ON_ZOOKEEPER,
+    asked,
+    case_count,
+    doubts,
+    metadata_log,
+    never,
+    proofs,
+    tables,
+)
 from proving import assert_proof, only, source_of
 
 from checkers.facts import Judged
@@ -80,3 +90,50 @@ def test_a_registration_that_comes_unfenced_was_not_unfenced_by_anything() -> No
 
 def test_without_a_log_of_record_it_is_unknown() -> None:
     assert doubts(asked(unfenced_too_early, tables("", LAGS), FACTS))
+
+
+BEAT = "at {0} broker-2 to broker-1 beats epoch 9 -> ok {1}at {2}"
+SHOWN = "at {} broker-1 to broker-2 updates epoch 1 for 9 -> {}"
+
+
+def on_zookeeper(*frames: str, elected: str = "1 leader 1 at 100") -> Judged:
+    log = metadata_log(zookeeper_1=f"{elected}\n3 register 2 unfenced\n9 register 2 unfenced")
+    return asked(unfenced_too_early, tables(log, "\n".join(frames)), ON_ZOOKEEPER)
+
+
+def test_a_new_incarnation_on_zookeeper_is_called_active_before_it_was_told_anything() -> None:
+    found = proofs(on_zookeeper(BEAT.format(1000, "", 1005)))["broker 2"]
+    assert_proof(
+        found[0],
+        "had answered no UpdateMetadata of {target} before",
+        target="broker-1",
+        broker_id=2,
+        answered=1005,
+        answer_frame=1,
+        incarnation=9,
+        metadata_offset=9,
+    )
+    late = SHOWN.format(1006, "ok at 1007")
+    assert proofs(on_zookeeper(BEAT.format(1000, "", 1005), late))
+    assert proofs(on_zookeeper(BEAT.format(1000, "", 1005), SHOWN.format(1001, "nothing")))
+    refused = SHOWN.format(1001, "STALE_BROKER_EPOCH at 1002")
+    assert proofs(on_zookeeper(BEAT.format(1000, "", 1005), refused))
+
+
+def test_what_it_answered_before_and_what_is_not_known_accuse_nobody() -> None:
+    told = SHOWN.format(1001, "ok at 1002")
+    good = list(on_zookeeper(told, BEAT.format(1000, "", 1005)))
+    assert (proofs(good), case_count(good)) == ({}, 1)
+    for frames in (
+        # Called inactive, without an answer, and of an incarnation that is not in the log.
+        (BEAT.format(1000, "told fenced ", 1005),),
+        ("at 1000 broker-2 to broker-1 beats epoch 9 -> nothing",),
+        ("at 1000 broker-2 to broker-1 beats epoch 7 -> ok at 1005", told.replace("9", "7")),
+        # Of a controller that was elected after the registration, or is another one.
+        ("at 1000 broker-2 to broker-3 beats epoch 9 -> ok at 1005",),
+        # To itself.
+        ("at 1000 broker-1 to broker-1 beats epoch 9 -> ok at 1005",),
+    ):
+        assert not proofs(on_zookeeper(*frames)), frames
+    later = on_zookeeper(BEAT.format(2000, "", 2005), elected="12 leader 1 at 1200")
+    assert not proofs(later)
