@@ -16,7 +16,9 @@ offset. An answer without a new version is not judged: the offset at which it wa
 An IsrChange names no partition epoch. One that alone can have made a version (its ISR, at a time
 between when it was passed on and when it was answered) has to agree in the same way; its sender's
 incarnation id stands for the broker epoch (INVALID_INCARNATION_ID), another sender than the leader
-and another leader epoch are answered NOT_LEADER_OR_FOLLOWER.
+and another leader epoch are answered NOT_LEADER_OR_FOLLOWER. Its controller learns of registrations
+from ZooKeeper: one made less than `LEARNT_NS` before it was passed on, or later, may not be known
+to it, and is not held against it.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
@@ -27,6 +29,7 @@ from typing import Any, Final, NamedTuple
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
@@ -41,9 +44,10 @@ from checkers.metadata.view import View, by_partition
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "bypassed_epoch_checks"]
+__all__ = ["CHECKS", "LEARNT_NS", "NAME", "bypassed_epoch_checks"]
 
 NAME: Final = "epoch-check-bypassed"
+LEARNT_NS: Final = 2_000_000_000
 _UNCHECKED: Final = -1
 _STALE: Final = "STALE_BROKER_EPOCH"
 _OLD: Final = "INVALID_INCARNATION_ID"
@@ -144,6 +148,10 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
         broker = seen.broker_before(broker_id, version.metadata_offset)
         if epoch is None or epoch == _UNCHECKED or broker is None:
             continue
+        if request.api == ISR_CHANGE and not _is_learnt(
+            broker, seen.brokers[broker_id], request, seen
+        ):
+            continue
         yield _Claim(
             named=epoch,
             in_force=broker.broker_epoch,
@@ -153,6 +161,16 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
             offset=broker.registration_offset,
             refusal=refusal,
         )
+
+
+def _is_learnt(broker: BrokerVersion, history: BrokerHistory, request: Rpc, seen: View) -> bool:
+    """Return whether a controller on ZooKeeper knew of a registration when the request came."""
+    made = next(
+        (one for one in history.versions if one.metadata_offset == broker.registration_offset),
+        broker,
+    )
+    known_ns = seen.facts.latest_ns(made.timestamp_ms) + LEARNT_NS
+    return known_ns < (request.reached_ns or 0)
 
 
 def _proof(

@@ -6,7 +6,8 @@ treated as one that is absent. So of each partition:
 
 - whoever is elected has sent a heartbeat that reached the controller in office, not longer before
   the election than the time-out. A broker that had registered before that controller was elected
-  may have been heard of by the one before: it has the time-out from the election on;
+  may have been heard of by the one before: it has the time-out from the election on. Of one that
+  has registered since, heartbeats of its earlier incarnations say nothing;
 - who leads does not lead on for longer than the time-out after its last heartbeat. The controller
   may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
   as well. That it lived is known if it answered another broker afterwards, and had `_ACTS_NS` then.
@@ -28,7 +29,12 @@ from typing import Final
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
-from checkers.metadata.metadata_heartbeats import CONTROLLER_SIDE, heartbeats_of, timeouts_ms
+from checkers.metadata.metadata_heartbeats import (
+    CONTROLLER_SIDE,
+    LEGACY,
+    heartbeats_of,
+    timeouts_ms,
+)
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import Term, term_at, terms_of
@@ -44,7 +50,6 @@ NAME: Final = "inactive-leader"
 SLACK_NS: Final = 5_000_000_000
 _ACTS_NS: Final = 1_000_000_000
 _SESSION: Final = "zookeeper.session.timeout.ms"
-_LEGACY: Final = "4"
 _NS_A_MS: Final = 1_000_000
 
 
@@ -66,21 +71,32 @@ class _Record:
         own = term is not None and nodes.get(term.node) == leader
         return term is not None and leader != NO_LEADER and not own and leader not in self.legacy
 
-    def last_heard(self, broker_id: int, term: Term, until_ns: int) -> Rpc | None:
-        """Return the last heartbeat that reached the controller in its term, until then."""
+    def last_heard(
+        self, broker_id: int, term: Term, until_ns: int, *, incarnation: int = 0
+    ) -> Rpc | None:
+        """Return the last heartbeat that reached the controller in its term, until then.
+
+        Of this incarnation, or of a later one.
+        """
         reached = (
             rpc
             for rpc in self.heartbeats.get(broker_id, ())
             if rpc.target == term.node
             and rpc.reached_ns is not None
             and term.begin_earliest_ns <= rpc.reached_ns <= until_ns
+            and rpc.of("broker_epoch") >= incarnation
         )
         return max(reached, key=lambda rpc: rpc.reached_ns or 0, default=None)
 
-    def registered_in(self, broker_id: int, offset: int, term: Term) -> bool:
-        """Return whether the registration that a broker has at this offset is of this term."""
+    def registered_in(self, broker_id: int, offset: int, term: Term) -> int:
+        """Return the incarnation id that a broker has at this offset, if it is of this term; or 0.
+
+        It is the metadata offset of its registration.
+        """
         broker = self.seen.broker_before(broker_id, offset)
-        return broker is not None and broker.registration_offset > term.begin_offset
+        if broker is None or broker.registration_offset <= term.begin_offset:
+            return 0
+        return broker.registration_offset
 
     def answered_another(self, broker_id: int, term: Term, from_ns: int, until_ns: int) -> bool:
         """Return whether the controller answered another broker between these times."""
@@ -103,7 +119,7 @@ def inactive_leaders(tables: Tables, seen: View) -> Judged:
         legacy=frozenset(
             one.broker_id
             for one in seen.log.records
-            if one.type == "BrokerInfoRecord" and one.value == _LEGACY and one.broker_id is not None
+            if one.type == "BrokerInfoRecord" and one.value == LEGACY and one.broker_id is not None
         ),
         timeout_ns=max(timeouts.values(), default=0) * _NS_A_MS,
         session_ns=max(timeouts_ms(settings, _SESSION).values(), default=0) * _NS_A_MS,
@@ -137,13 +153,18 @@ def _elected(
 ) -> Proof | None:
     facts = record.seen.facts
     latest_ns = facts.latest_ns(version.timestamp_ms)
-    last = record.last_heard(version.leader, term, latest_ns)
+    incarnation = record.registered_in(version.leader, version.metadata_offset, term)
+    last = record.last_heard(version.leader, term, latest_ns, incarnation=incarnation)
     since_ns = term.begin_ns if last is None else last.reached_ns or 0
     bound_ns = record.outages.after(since_ns, record.timeout_ns + SLACK_NS)
-    is_new = last is None and record.registered_in(version.leader, version.metadata_offset, term)
-    if facts.earliest_ns(version.timestamp_ms) <= bound_ns and not is_new:
+    is_unheard = last is None and incarnation > 0
+    if facts.earliest_ns(version.timestamp_ms) <= bound_ns and not is_unheard:
         return None
-    rule = "none of its heartbeats had reached {controller}, the controller since {since}"
+    rule = (
+        "no heartbeat of its incarnation had reached {controller}, the controller since {since}"
+        if is_unheard
+        else "none of its heartbeats had reached {controller}, the controller since {since}"
+    )
     if last is not None:
         rule = "its last heartbeat had reached {controller}, the controller, at {reached}"
     return _proof(

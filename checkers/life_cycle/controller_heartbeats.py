@@ -7,7 +7,7 @@ registered until its answer arrived must not be answered INVALID_INCARNATION_ID.
 
 timeouts-out-of-order: the broker-side time-out must be longer than the controller-side one, so that
 no broker fences itself before the controller counts on it no more. A node with another
-configuration refuses to start; one that states it and runs was not refused.
+configuration refuses to start; one that states it and has registered was not refused.
 
 bad-heartbeat-accepted: a heartbeat with a negative broker id, or whose target state is neither
 ACTIVE nor STOPPING, must be answered INVALID_REQUEST.
@@ -97,8 +97,11 @@ def _proof(rpc: Rpc) -> Proof:
     )
 
 
-def timeouts_out_of_order(tables: Tables, _: View) -> Judged:
-    """Find nodes with time-outs in the wrong order. Reads `node_settings`."""
+def timeouts_out_of_order(tables: Tables, seen: View) -> Judged:
+    """Find nodes with time-outs in the wrong order. Reads `node_settings` and `metadata_log`."""
+    if seen.log.doubt:
+        yield from doubtful(TIMEOUTS, seen.log.doubt)
+        return
     settings = tables["node_settings"]
     controller_side = timeouts_ms(settings, CONTROLLER_SIDE)
     broker_side = timeouts_ms(settings, BROKER_SIDE)
@@ -107,6 +110,7 @@ def timeouts_out_of_order(tables: Tables, _: View) -> Judged:
         if broker_side[node] > controller_side[node]
         else _in_wrong_order(node, broker_side[node], controller_side[node])
         for node in sorted(broker_side.keys() & controller_side.keys())
+        if seen.facts.node_ids.get(node, -1) in seen.brokers
     ]
     yield METADATA, counted(TIMEOUTS, METADATA, answers)
 
@@ -204,15 +208,15 @@ CHECKS: Final = (
             id="L11",
             name=TIMEOUTS,
             title="A broker runs with time-outs in the wrong order",
-            rule="A node's broker.heartbeat.timeout.ms is not longer than its "
-            "controller.heartbeat.timeout.ms.",
+            rule="The broker.heartbeat.timeout.ms of a node that has registered is not longer than "
+            "its controller.heartbeat.timeout.ms.",
             meaning="A broker fences itself while the controller still counts on it.",
-            case="a node that states both time-outs",
+            case="a broker that states both time-outs and has registered",
             source=_SOURCE,
-            needs=("node_settings", "transaction_log"),
+            needs=("node_settings", "metadata_log", "transaction_log"),
         ),
         kernel=timeouts_out_of_order,
-        tables=("node_settings",),
+        tables=("node_settings", "metadata_log"),
     ),
     TableCheck(
         entry=Entry(

@@ -6,7 +6,8 @@ answer no client saw may have made a version or not.
 
 An IsrChange (of the draft "Controller heartbeats, broker incarnation ids") names no partition
 epoch, and is not answered with one. It can have made a version of the ISR that it asks for, at a
-time between when it was passed on and when its answer was there.
+time between when it was passed on and when its answer was there. An incarnation id is the metadata
+offset of its registration: a request that names one has made no version before that.
 """
 
 from collections import Counter
@@ -146,6 +147,8 @@ def isr_changes(version: PartitionVersion, requests: Requests, facts: Facts) -> 
         and rpc.reached_ns <= latest_ns
         and (rpc.answered_ns is None or rpc.answered_ns >= earliest_ns)
         and set(rpc.of("isr") or ()) == set(version.isr)
+        and max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
+        < version.metadata_offset
     ]
     return VersionProposals(
         sure=tuple(rpc for rpc in fitting if rpc.ok),

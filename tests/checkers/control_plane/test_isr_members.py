@@ -227,14 +227,14 @@ def test_a_request_out_of_date_was_not_refused(
     ],
 )
 def test_an_isr_change_out_of_date_was_not_refused(change: str, rule: str, refusal: str) -> None:
-    log = BEGIN + "10 change t-0 isr 1 at 500\n11 change t-0 isr 1,2 at 1100"
-    answered = f"at 1050 {change} -> {{}} at 1110"
+    log = BEGIN + "10 change t-0 isr 1 at 500\n11 change t-0 isr 1,2 at 9100"
+    answered = f"at 9050 {change} -> {{}} at 9110"
     given = tables(log, answered.format("ok"))
     (proof,) = proofs(asked(bypassed_epoch_checks, given, FACTS))["t-0"]
     assert_proof(proof, rule, api="IsrChange", key="t-0", refusal=refusal)
     for good in (
         answered.format(refusal),
-        "at 1050 broker-1 changes t-0 isr 1:1,2:3 under 1 -> ok at 1110",
+        "at 9050 broker-1 changes t-0 isr 1:1,2:3 under 1 -> ok at 9110",
         # Another change than the one that was made.
         answered.replace("isr 1,2", "isr 1").replace("isr 1:1,2:2", "isr 1:1").format("ok"),
         # Answered before the change was made.

@@ -42,7 +42,9 @@ def test_the_newest_incarnation_is_refused() -> None:
 
 
 def test_a_broker_fences_itself_later_than_the_controller_gives_it_up() -> None:
-    def found(broker_side: int) -> tuple[list[Proof], int]:
+    def found(
+        broker_side: int, log: str = "3 register 1 unfenced at 1000"
+    ) -> tuple[list[Proof], int]:
         limits = {
             "controller.heartbeat.timeout.ms": 2000,
             "broker.heartbeat.timeout.ms": broker_side,
@@ -51,7 +53,10 @@ def test_a_broker_fences_itself_later_than_the_controller_gives_it_up() -> None:
             {"node": "broker-1", "name": name, "value": str(value)}
             for name, value in limits.items()
         ]
-        given = {"node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS)}
+        given = {
+            "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),
+            "metadata_log": metadata_log(zookeeper_1=log),
+        }
         return told(asked(timeouts_out_of_order, given, ON_ZOOKEEPER))
 
     assert found(2001) == ([], 1)
@@ -60,6 +65,8 @@ def test_a_broker_fences_itself_later_than_the_controller_gives_it_up() -> None:
         proof, "is not longer than the", node="broker-1", broker_side=2000, controller_side=2000
     )
     assert count == 1
+    # One that refused to start is not in the log.
+    assert found(2000, LOG) == ([], 0)
 
 
 def test_a_heartbeat_that_cannot_be_meant_is_accepted() -> None:

@@ -1,0 +1,42 @@
+"""C13, where an IsrChange changes an ISR: by the incarnations and the leader that it names."""
+
+from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, proofs, sentence, tables
+
+from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+
+LOG = """
+    1 leader 2 at 100
+    3 register 1 unfenced at 200
+    5 topic t at 300
+    6 partition t-0 replicas 1,2 isr 1,2 leader 1 at 400
+    9 register 1 unfenced at {registered}
+    20 change t-0 isr 1 at 9000
+"""
+ASKED = "at 8990 broker-1 to broker-2 changes t-0 isr 1 under {} -> {}"
+
+
+def found(frame: str, *, registered: int = 5000) -> list[str]:
+    log = metadata_log(zookeeper_1=LOG.format(registered=registered))
+    judged = asked(bypassed_epoch_checks, tables(log, frame), ON_ZOOKEEPER)
+    return [one.sentence for of_key in proofs(judged).values() for one in of_key]
+
+
+def test_an_incarnation_that_is_over_changes_an_isr() -> None:
+    (told,) = found(ASKED.format(3, "ok at 9010"))
+    assert told == sentence(
+        """the IsrChange of t-0 sent at 8.990 s (frame 0) named its sender, broker 1, with broker
+        epoch 3; it had registered with 9 at metadata offset 9, and broker-2 made the change at
+        metadata offset 20 instead of answering INVALID_INCARNATION_ID"""
+    )
+    assert found(ASKED.format(9, "ok at 9010")) == []
+    # One that was answered otherwise, or not at all, made nothing for certain.
+    assert found(ASKED.format(3, "INVALID_INCARNATION_ID at 9010")) == []
+    assert found(ASKED.format(3, "nothing")) == []
+
+
+def test_a_registration_of_a_moment_ago_may_not_be_known_to_the_controller() -> None:
+    assert found(ASKED.format(3, "ok at 9010"), registered=7500) == []
+
+
+def test_a_request_made_no_version_before_the_incarnation_that_it_names() -> None:
+    assert found(ASKED.format(30, "ok at 9010")) == []
