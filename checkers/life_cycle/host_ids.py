@@ -4,7 +4,8 @@ A broker's id comes from the first of these that there is: its configuration; it
 ZooKeeper keeps for its host, if no other broker has that registered (step a); if step b is adopted,
 the one id that topics name and no broker has registered, where several are an error; a new id. The
 log has what ZooKeeper knew at the registration. The disk is known from the log, too: a host that
-had an id has it on its disk, until a fault wiped that.
+had an id has it on its disk, until a fault wiped that. Before its first registration it has the one
+that is stated as `fencepost.disk.broker.id`, if any.
 
 A broker reads some time before it registers, and what it read may have changed meanwhile. So a
 registration is accused if its id was not the right one at any moment of the `READ_MS` before it.
@@ -39,8 +40,11 @@ GARBAGE: Final = "host-garbage"
 
 READ_MS: Final = 10_000
 GRACE_MS: Final = 10_000
+_ADOPTS: Final = "fencepost.broker.id.adopt.missing"
+_SCAN: Final = "fencepost.host.garbage.interval.ms"
+_DISK: Final = "fencepost.disk.broker.id"
 _SCAN_MS: Final = 60_000
-"""The default of `broker.hosts.scan.interval.ms`."""
+"""The default of `_SCAN`."""
 _NEW: Final = -1
 """Stands for an id that was never used."""
 
@@ -53,6 +57,8 @@ class _Host:
     adopts: bool
     scan_ms: int
     wiped_ns: Sequence[int]
+    first_disk: int | None
+    """The id that its disk had before the first start."""
 
 
 def wrong_ids(tables: Tables, seen: View) -> Judged:
@@ -98,9 +104,10 @@ def _hosts(settings: pa.Table, faults: pa.Table) -> Mapping[str, _Host]:
     return {
         one["host.name"]: _Host(
             configured=int(one.get("broker.id", _NEW)),
-            adopts=one.get("broker.id.adopt.missing") == "true",
-            scan_ms=int(one.get("broker.hosts.scan.interval.ms", _SCAN_MS)),
+            adopts=one.get(_ADOPTS) == "true",
+            scan_ms=int(one.get(_SCAN, _SCAN_MS)),
             wiped_ns=wiped.get(node, ()),
+            first_disk=int(one[_DISK]) if _DISK in one else None,
         )
         for node, one in told.items()
         if "host.name" in one
@@ -134,11 +141,11 @@ def _disk(
     last: MetadataRecord | None, host: _Host, record: MetadataRecord, facts: Facts
 ) -> int | None:
     """Return the id on the host's disk; None if it has none, or was wiped."""
-    if last is None:
+    from_ns = 0 if last is None else facts.earliest_ns(last.timestamp_ms)
+    until_ns = facts.latest_ns(record.timestamp_ms)
+    if any(from_ns <= wiped_ns <= until_ns for wiped_ns in host.wiped_ns):
         return None
-    from_ns, until_ns = facts.earliest_ns(last.timestamp_ms), facts.latest_ns(record.timestamp_ms)
-    wiped = any(from_ns <= wiped_ns <= until_ns for wiped_ns in host.wiped_ns)
-    return None if wiped else last.broker_id
+    return host.first_disk if last is None else last.broker_id
 
 
 def _right_ids(

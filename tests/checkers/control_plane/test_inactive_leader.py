@@ -77,8 +77,8 @@ def test_a_broker_is_elected_that_has_sent_no_heartbeat() -> None:
     assert found() == ([], 4)
     new = "4 register 2 unfenced at 1200"
     # Those of the incarnation before say nothing of this one.
-    for wire in ("", SECOND.format(1150, "ok at 1160")):
-        (proof,), _ = found(wire, registered=new) if wire else found(registered=new)
+    for lines in ([], [SECOND.format(1150, "ok at 1160")]):
+        (proof,), _ = found(*lines, registered=new)
         assert_proof(proof, "no heartbeat of its incarnation", broker_id=2)
     own = SECOND.replace("epoch 2", "epoch 4")
     assert found(own.format(4000, "ok at 4010"), registered=new) == ([], 4)

@@ -1,5 +1,8 @@
 """Broker ids by host name: what the procedure gives, what ZooKeeper keeps, and what is garbage."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pyarrow as pa
 from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
 from proving import assert_proof
@@ -13,7 +16,7 @@ from history.schema import FAULTS
 MS = 1_000_000
 
 
-def settings(**more: str) -> pa.Table:
+def settings(*, adopts: str | None, disks: Mapping[str, str], **more: str) -> pa.Table:
     names = {"broker-1": {"host.name": "h1"}, "broker-2": {"host.name": "h2"}}
     rows = [
         {"node": node, "name": name, "value": value}
@@ -21,6 +24,8 @@ def settings(**more: str) -> pa.Table:
         for name, value in {
             **one,
             **{key.replace("_", "."): text for key, text in more.items()},
+            **({} if adopts is None else {"fencepost.broker.id.adopt.missing": adopts}),
+            **({"fencepost.disk.broker.id": disks[node]} if node in disks else {}),
         }.items()
     ]
     return pa.Table.from_pylist(rows, schema=NODE_SETTINGS)
@@ -32,12 +37,18 @@ def wipe(node: str, at_ms: int) -> pa.Table:
 
 
 def found(
-    kernel: TableKernel, log: str, *, faults: pa.Table | None = None, **more: str
+    kernel: TableKernel,
+    log: str,
+    *,
+    faults: pa.Table | None = None,
+    adopts: str | None = None,
+    disks: Mapping[str, str] = MappingProxyType({}),
+    **more: str,
 ) -> tuple[list[Proof], int]:
     """The proofs, and how many cases were judged."""
     given = {
         "metadata_log": metadata_log(zookeeper_1=log),
-        "node_settings": settings(**more),
+        "node_settings": settings(adopts=adopts, disks=disks, **more),
         "faults": FAULTS.empty_table() if faults is None else faults,
     }
     return told(asked(kernel, given, ON_ZOOKEEPER))
@@ -68,6 +79,16 @@ def test_a_host_with_a_disk_has_the_id_on_it_whatever_zookeeper_keeps() -> None:
     assert_wrong(proof, "its disk has", "1")
 
 
+def test_a_disk_may_have_an_id_before_the_first_registration() -> None:
+    new = "0 topic t at 1\n1 runs-on 1001 h1 at 1000"
+    (proof,), _ = found(wrong_ids, new, disks={"broker-1": "1"})
+    assert_wrong(proof, "its disk has", "1")
+    assert found(wrong_ids, new) == ([], 1)
+    assert found(wrong_ids, new.replace("1001", "1"), disks={"broker-1": "1"}) == ([], 1)
+    lost = wipe("broker-1", 500)
+    assert found(wrong_ids, new, disks={"broker-1": "1"}, faults=lost) == ([], 1)
+
+
 def test_an_id_that_is_kept_but_anothers_is_not_taken_again() -> None:
     stolen = AWAY + "8 runs-on 1 h2 at 31000\n"
     lost = wipe("broker-1", 30_500)
@@ -81,11 +102,11 @@ def test_of_several_missing_ids_none_is_taken() -> None:
     gone = TOPIC.replace("replicas 1,2", "replicas 1,2,5") + "7 session-ends 1 at 30000\n"
     unknown = gone + "8 forgets h1 at 30001\n9 runs-on 1 h1 at 60000"
     lost = wipe("broker-1", 31_000)
-    (proof,), _ = found(wrong_ids, unknown, faults=lost, broker_id_adopt_missing="true")
+    (proof,), _ = found(wrong_ids, unknown, faults=lost, adopts="true")
     source = "topics name and no broker has registered"
     assert_wrong(proof, source, "none of those in use", missing="1, 5")
     alone = AWAY + "8 forgets h1 at 30001\n9 runs-on 1 h1 at 60000"
-    assert found(wrong_ids, alone, faults=lost, broker_id_adopt_missing="true") == ([], 2)
+    assert found(wrong_ids, alone, faults=lost, adopts="true") == ([], 2)
     (proof,), _ = found(wrong_ids, alone, faults=lost)
     assert_wrong(proof, "was never used (a new one)", "none of those in use")
 
@@ -95,7 +116,7 @@ def test_an_id_is_right_if_it_was_so_a_moment_before() -> None:
     both = TOPIC + "7 session-ends 1 at 30000\n8 session-ends 2 at 30001\n9 forgets h1 at 30002\n"
     raced = both + "10 runs-on 2 h2 at 40000\n11 runs-on 1 h1 at 40005"
     lost = wipe("broker-1", 30_500)
-    assert found(wrong_ids, raced, faults=lost, broker_id_adopt_missing="true")[0] == []
+    assert found(wrong_ids, raced, faults=lost, adopts="true")[0] == []
 
 
 def test_a_configured_id_comes_first() -> None:
