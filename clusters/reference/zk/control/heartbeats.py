@@ -92,11 +92,19 @@ class Heartbeats:
 
     def _registered(self, now: int, effects: Effects) -> None:
         for broker_id in tuple(self._held):
-            self._decide(now, broker_id, effects)
+            self._decide(now, broker_id, effects, is_read=True)
 
-    def _decide(self, now: int, broker_id: int, effects: Effects) -> None:
-        """Do what the heartbeat that is held wants, or answer it."""
+    def _decide(self, now: int, broker_id: int, effects: Effects, *, is_read: bool = False) -> None:
+        """Do what the heartbeat that is held wants, or answer it.
+
+        `is_read`: all registrations have just been read.
+        """
         states, (_, request) = self._parts.states, self._held[broker_id]
+        known = self._parts.context.image.brokers.get(broker_id)
+        # The state that is kept is of the incarnation before, until its registration is read.
+        is_ahead = request.incarnation_id > (-1 if known is None else known.incarnation_id)
+        if is_ahead and not is_read:
+            return
         state, target = states.state_of(broker_id), request.target_state
         then = partial(self._answered, broker_id)
         if broker_id in self._activating:
