@@ -25,8 +25,10 @@ _CONTROLLER_SLACK_NS: Final = 3_000_000_000
 _NONE: Final = 0
 _NOBODY: Final = -1
 _INVALID_INCARNATION: Final = "INVALID_INCARNATION_ID"
+_INACTIVE: Final = 1
+_ACTIVE: Final = 2
 _STOPPING: Final = 3
-_TARGETS: Final = frozenset({2, _STOPPING})
+_TARGETS: Final = frozenset({_ACTIVE, _STOPPING})
 
 
 @dataclass(slots=True)
@@ -68,15 +70,38 @@ class Contact:
         if office is not None:
             office.stepped(now)
 
-    def kept(self, node: int, broker_id: int, incarnation: int) -> None:
+    def kept(
+        self, node: int, broker_id: int, incarnation: int, state: int, now: int
+    ) -> Iterator[Problem]:
         """A controller keeps a state of a broker, under this incarnation."""
-        known = self._offices[node].known
-        known[broker_id] = max(incarnation, known.get(broker_id, -1))
+        office = self._offices[node]
+        office.known[broker_id] = max(incarnation, office.known.get(broker_id, -1))
+        if state == _INACTIVE:
+            office.inactive_ns[broker_id] = now
+            return
+        since_ns = office.inactive_ns.pop(broker_id, None)
+        legacy = broker_id in self.decided.legacy
+        if since_ns is None or state != _ACTIVE or node == broker_id or legacy:
+            return
+        if office.taken_ns.get(broker_id, -1) < since_ns:
+            words = f"broker {node} takes broker {broker_id} for active, which was inactive since"
+            yield "unfenced-too-early", f"{words} {since_ns / 1e9:.3f} s and took nothing since"
+
+    def took(self, node: int, controller: int, now: int) -> None:
+        """A broker has taken what a controller told it to show."""
+        office = self._offices.get(controller)
+        if office is not None:
+            office.taken_ns[node] = now
 
     def known(self, node: int, broker_id: int) -> int:
         """Return the highest incarnation id that a controller knows of a broker; -1: none."""
         office = self._offices.get(node)
         return -1 if office is None else office.known.get(broker_id, -1)
+
+    def vouched(self, node: int, broker_id: int) -> int:
+        """Return the highest incarnation id in a heartbeat that reached an active controller."""
+        office = self._offices.get(node)
+        return -1 if office is None else office.vouched.get(broker_id, -1)
 
     def asked(self, controller: int, now: int) -> None:
         """A controller has decided something, which holds once ZooKeeper has it."""
@@ -97,6 +122,8 @@ class Contact:
         office = self._offices.get(controller)
         if office is not None:
             office.heard_ns[request.broker_id] = now
+            if office.loaded_ns > office.begun_ns:
+                office.vouch(request.broker_id, request.incarnation_id)
         sent, _ = self._sent.get((source, request.correlation), (None, 0))
         if sent == request:  # No process takes an answer to one before it.
             known = self.known(controller, request.broker_id)

@@ -25,6 +25,12 @@ class Office:
     """When it did something last."""
     known: dict[int, int] = field(default_factory=dict)
     """The highest incarnation id by broker."""
+    vouched: dict[int, int] = field(default_factory=dict)
+    """The highest incarnation id in a heartbeat since it is active, which it takes over (Z04)."""
+    inactive_ns: dict[int, int] = field(default_factory=dict)
+    """When it found a broker inactive; none: it does not."""
+    taken_ns: dict[int, int] = field(default_factory=dict)
+    """When a broker answered an UpdateMetadata last."""
     heard_ns: dict[int, int] = field(default_factory=dict)
     """When a heartbeat last arrived, by broker."""
     asked_ns: int | None = None
@@ -33,6 +39,10 @@ class Office:
     """Since when it has been waiting for what it asked for; None: it does not wait."""
     _hindered_ns: list[tuple[int, int]] = field(default_factory=list)
     """From when until when it waited or stood still."""
+
+    def vouch(self, broker_id: int, incarnation: int) -> None:
+        """A heartbeat of this incarnation arrives."""
+        self.vouched[broker_id] = max(incarnation, self.vouched.get(broker_id, -1))
 
     def stepped(self, now: int) -> None:
         """It does something, or takes what arrives."""

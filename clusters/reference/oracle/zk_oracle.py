@@ -23,7 +23,9 @@ _HEARTBEAT_ANSWER: Final = 89
 _CHANGE: Final = 90
 _CHANGE_ANSWER: Final = 91
 _TOLD: Final = frozenset({80, 82, 84})
-_TOLD_ANSWERS: Final = frozenset({81, 83, 85})
+_SHOWN: Final = 85
+"""The answer to an UpdateMetadata."""
+_TOLD_ANSWERS: Final = frozenset({81, 83, _SHOWN})
 _SERVED: Final = frozenset({55, 61, 63, 65, 67, 69, 71, 79})
 """Responses of brokers to what is answered at once: what was under way is completed (Z08)."""
 
@@ -54,8 +56,9 @@ class ZkOracle:
     contact: Contact = field(init=False)
     _asked: dict[tuple[int, int], Any] = field(default_factory=dict)
     """The IsrChanges that were sent, by (broker, correlation); each process counts anew."""
-    _changes: dict[tuple[int, int, int], Any] = field(default_factory=dict)
-    """Those that arrived, by (controller, source, correlation)."""
+    _changes: dict[tuple[int, int, int], tuple[Any, int, int]] = field(default_factory=dict)
+    """Those that arrived, by (controller, source, correlation), with the highest incarnation
+    id in heartbeats of the sender until then, and when they arrived."""
     _told: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
     """(request, broker epoch of who got it) by (broker, source, correlation)."""
     _led: dict[PartitionKey, int] = field(default_factory=dict)
@@ -75,6 +78,8 @@ class ZkOracle:
     def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
         """A node's disk lost something, of these partitions or of all."""
         self.kept.disk_lost(node, keys)
+        if keys is None:
+            self.decided.disk_lost(f"broker-{node}")
 
     def finish(self, now: int) -> None:
         """Everything was healed, and the cluster is quiet."""
@@ -104,8 +109,10 @@ class ZkOracle:
             if not self.speaks(source):
                 self._add(now, source, [("ungated-request", f"broker {source} sent an IsrChange")])
         elif kind == _CHANGE_ANSWER:
-            self._add(now, source, self._change_answered(source, target, message))
+            self._add(now, source, self._change_answered(now, source, target, message))
         else:
+            if kind == _SHOWN and not message.error:
+                self.contact.took(source, target, now)
             self._add(now, source, self._told_answered(source, target, message))
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
@@ -118,17 +125,21 @@ class ZkOracle:
         elif kind == _CHANGE:
             # No process takes an answer to one before it.
             if self._asked.get((source, message.correlation)) == message:
-                self._changes[target, source, message.correlation] = message
+                vouched = self.contact.vouched(target, message.broker_id)
+                self._changes[target, source, message.correlation] = (message, vouched, now)
         else:
             place = (target, source, message.correlation)
             self._told[place] = (message, self.broker_epoch(target))
 
-    def _change_answered(self, controller: int, target: int, response: Any) -> Iterable[Problem]:
+    def _change_answered(
+        self, now: int, controller: int, target: int, response: Any
+    ) -> Iterable[Problem]:
         """Judge what a controller granted: its sender's incarnation, its leadership, its ISR."""
-        request = self._changes.pop((controller, target, response.correlation), None)
-        if request is None or response.error:
+        taken = self._changes.pop((controller, target, response.correlation), None)
+        if taken is None or response.error:
             return
-        known = self.contact.known(controller, request.broker_id)
+        request, vouched, since_ns = taken
+        known = max(vouched, self.contact.known(controller, request.broker_id))
         changes = [(topic, one) for topic, several in request.topics for one in several]
         for (topic, change), (error, _) in zip(changes, response.results, strict=True):
             if error:
@@ -136,6 +147,11 @@ class ZkOracle:
             what = f"broker {controller} granted isr {change.isr} of {topic}-{change.partition}"
             if request.incarnation_id < known:
                 words = f"{what} to incarnation {request.incarnation_id}, it knew {known}"
+                yield "epoch-check-bypassed", words
+            key = (self.decided.topic_id(topic), change.partition)
+            reign = (request.broker_id, change.leader_epoch)
+            if reign not in self.decided.reigns(key, since_ns, now):
+                words = f"{what} to broker {reign[0]}, which did not lead in epoch {reign[1]} then"
                 yield "epoch-check-bypassed", words
             if not change.isr:
                 yield "empty-isr", f"{what} to its leader {request.broker_id}"
@@ -157,15 +173,17 @@ class ZkOracle:
 
     def _elected(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
         self.contact.elected(node, now)
-        return ()
+        if self.speaks(node) and self.broker_side_ns <= self.controller_side_ns:
+            words = f"{self.broker_side_ns / 1e9:.3f} s, the controller's {self.controller_side_ns}"
+            yield "timeouts-out-of-order", f"broker {node} runs with a time-out of {words} ns"
 
     def _loaded(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
         self.contact.loaded(node, now)
         return ()
 
-    def _keeps(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
+    def _keeps(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         broker_id, incarnation, state = note[2:5]
-        self.contact.kept(node, broker_id, incarnation)
+        yield from self.contact.kept(node, broker_id, incarnation, state, now)
         if broker_id in self.decided.legacy and state < _ACTIVE:
             yield "legacy-inactive", f"broker {node} keeps legacy broker {broker_id} as {state!r}"
 

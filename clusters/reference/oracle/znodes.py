@@ -45,6 +45,8 @@ class ZnodeDecisions(Decisions):
     controller: int = -1
     """The broker in /controller; -1: none."""
     controller_epoch: int = -1
+    _reigns: dict[PartitionKey, list[tuple[int, int, int]]] = field(default_factory=dict)
+    """(since when, leader, leader epoch) of each partition, in order."""
     wrote: bool = False
     """True if the last transaction was the controller's in office."""
     _office: int = 0
@@ -53,6 +55,8 @@ class ZnodeDecisions(Decisions):
     """The sessions that were ever a controller's."""
     _sessions: dict[int, int] = field(default_factory=dict)
     """The session by which each broker is registered."""
+    _ids_of_disks: dict[str, int] = field(default_factory=dict)
+    """The id that each host has registered last, and so has on its disk."""
     _ids: dict[str, int] = field(default_factory=dict)
     """Topic ids by name."""
     _replicas: dict[PartitionKey, tuple[int, ...]] = field(default_factory=dict)
@@ -72,9 +76,9 @@ class ZnodeDecisions(Decisions):
         self.wrote = session == self._office and self.controller >= 0
         for path, data, version in changes:
             if path.startswith(_IDS):
-                self._registered(now, zxid, session, int(path.removeprefix(_IDS)), data)
+                yield from self._registered(now, zxid, session, int(path.removeprefix(_IDS)), data)
             elif path.startswith(_TOPICS):
-                yield from self._of_topic(session, path.removeprefix(_TOPICS), data, version)
+                yield from self._of_topic(now, session, path.removeprefix(_TOPICS), data, version)
             elif path.startswith(_CONFIGS):
                 self._configured(path.removeprefix(_CONFIGS), data)
             elif path == _CONTROLLER:
@@ -85,6 +89,20 @@ class ZnodeDecisions(Decisions):
                     self._office = session
                     self._offices.add(session)
 
+    def topic_id(self, topic: str) -> int:
+        """Return the id of a topic; -1: there is none of this name."""
+        return self._ids.get(topic, -1)
+
+    def reigns(self, key: PartitionKey, from_ns: int, until_ns: int) -> set[tuple[int, int]]:
+        """Return the (leader, leader epoch) of a partition that held at any time in between."""
+        found: set[tuple[int, int]] = set()
+        for since_ns, leader, epoch in reversed(self._reigns.get(key, [])):
+            if since_ns <= until_ns:
+                found.add((leader, epoch))
+            if since_ns <= from_ns:
+                break
+        return found
+
     def is_registered(self, broker_id: int) -> bool:
         """Return whether a broker has a registration now."""
         broker = self.brokers.get(broker_id)
@@ -92,7 +110,7 @@ class ZnodeDecisions(Decisions):
 
     def _registered(
         self, now: int, zxid: int, session: int, broker_id: int, data: bytes | None
-    ) -> None:
+    ) -> Iterator[Problem]:
         if data is None:
             if broker_id in self.brokers:
                 self.brokers[broker_id].fenced = True
@@ -102,11 +120,21 @@ class ZnodeDecisions(Decisions):
         if known is None or known.fenced:
             self.brokers[broker_id] = Broker(zxid, zxid, False, False, (), now)
         self._sessions[broker_id] = session
-        is_legacy = bool(data) and int(_content(data).get("version", 0)) == _LEGACY
+        info = _content(data)
+        is_legacy = int(info.get("version", 0)) == _LEGACY
         (self.legacy.add if is_legacy else self.legacy.discard)(broker_id)
+        host = str(info.get("host", ""))
+        before = self._ids_of_disks.setdefault(host, broker_id)
+        if before != broker_id:
+            self._ids_of_disks[host] = broker_id
+            yield "wrong-id", f"host {host} registers id {broker_id}, and its disk has {before}"
+
+    def disk_lost(self, host: str) -> None:
+        """A host's disk was wiped: its broker may find another id."""
+        self._ids_of_disks.pop(host, None)
 
     def _of_topic(
-        self, session: int, path: str, data: bytes | None, version: int
+        self, now: int, session: int, path: str, data: bytes | None, version: int
     ) -> Iterator[Problem]:
         parts = path.split("/")
         topic = parts[0]
@@ -114,7 +142,12 @@ class ZnodeDecisions(Decisions):
             self._assigned(topic, data)
         elif len(parts) == _STATE_PARTS and data and topic in self._ids:
             key = (self._ids[topic], int(parts[2]))
-            yield from self._state(key, _content(data), version, session)
+            state = _content(data)
+            reign = (int(state["leader"]), int(state["leader_epoch"]))
+            reigns = self._reigns.setdefault(key, [])
+            if not reigns or reigns[-1][1:] != reign:
+                reigns.append((now, *reign))
+            yield from self._state(key, state, version, session)
 
     def _assigned(self, topic: str, data: bytes | None) -> None:
         if data is None:
