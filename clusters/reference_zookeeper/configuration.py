@@ -17,8 +17,15 @@ from clusters.reference.shell.zk_properties import HOST, KNOWN, PROTOCOL, parsed
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
+from history.failure import UsageError
 
-__all__ = ["ignored", "properties", "rules_on", "settings_of"]
+__all__ = ["BROKER_ID", "DISK_ID", "finds_ids", "ignored", "properties", "rules_on", "settings_of"]
+
+BROKER_ID: Final = "broker.id"
+DISK_ID: Final = "fencepost.disk.broker.id"
+"""Stated of a node, and told to none: the id that its disk had before its first start."""
+_FOUND: Final = "-1"
+"""Brokers are told no id: each has that of its disk, or finds one by its host's name."""
 
 _DEFAULTS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -42,9 +49,12 @@ def properties(
     route: Route,
 ) -> dict[str, str]:
     """Return the broker's properties. Raises UsageError if what the spec sets cannot be."""
+    if finds_ids(spec):
+        words = "disks that have an id before the first start are in virtual time alone"
+        raise UsageError(f"{BROKER_ID} {_FOUND}: {words}")
     found = {
         **settings_of(spec, broker_listeners(node, route=route)),
-        "broker.id": str(node.node_id),
+        BROKER_ID: str(node.node_id),
         "log.dirs": str(data),
         # All of them may listen on one address: each stands for a host of its own.
         HOST: node.host_as(Role.BROKER),
@@ -65,6 +75,11 @@ def settings_of(spec: ReferenceZooKeeperSpec, listeners: Mapping[str, str]) -> d
         **{name: value for name, value in known.items() if name in KNOWN},
         PROTOCOL: stated.get(PROTOCOL, spec.protocol_level),
     }
+
+
+def finds_ids(spec: ReferenceZooKeeperSpec) -> bool:
+    """Return whether brokers are told no id."""
+    return {**spec.settings, **spec.broker_settings}.get(BROKER_ID) == _FOUND
 
 
 def rules_on(spec: ReferenceZooKeeperSpec) -> ZkRules:

@@ -16,16 +16,18 @@ from clusters.kafka_port import Role, role_of
 from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.effects import Node
+from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import CLIENTS, NodeName
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
+from clusters.reference.simulated.nodes import CLUSTER_ID
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import Watch
 from clusters.reference.simulated.witness import AppendTimes, write_simulated_replicas
 from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.configuration import ignored
+from clusters.reference_zookeeper.configuration import DISK_ID, finds_ids, ignored
 from clusters.reference_zookeeper.simulated.log_files import write_log
 from clusters.reference_zookeeper.simulated.nodes import configured, told
 from clusters.reference_zookeeper.simulated.watching import ZkWatch
@@ -123,7 +125,10 @@ class SimulatedZkCluster(SimulatedCluster):
 
     def settings(self, node: NodeName) -> Mapping[str, str]:
         """Return what a node was told, by Kafka's names; nothing of a server."""
-        return self._settings.get(node, {})
+        told = self._settings.get(node, {})
+        if not told or not finds_ids(self._zk_spec):
+            return told
+        return {**told, DISK_ID: str(self.broker_id(node))}
 
     def start(self) -> None:
         """Start every node, and let the world go on until all brokers serve and one controls."""
@@ -234,7 +239,10 @@ class SimulatedZkCluster(SimulatedCluster):
     def _place(self, name: NodeName, number: int) -> Host:
         if role_of(name) is Role.ZOOKEEPER:
             return self.world.hosts[number]
-        return super()._place(name, number)
+        host = super()._place(name, number)
+        if finds_ids(self._zk_spec):
+            host.disk.format({META_PROPERTIES: _meta(number)})
+        return host
 
     def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:  # noqa: ARG002  # of KRaft
         """Return nothing: this generation formats no disks."""
@@ -246,3 +254,8 @@ class SimulatedZkCluster(SimulatedCluster):
     def _active_controller(self) -> int:
         controller = self._zk_watch.controller_now()
         return -1 if controller is None else controller
+
+
+def _meta(broker_id: int) -> MetaProperties:
+    """Return what the disk of a broker has that found its id before."""
+    return MetaProperties(cluster_id=CLUSTER_ID, node_id=broker_id, directory_id=0, mode="")

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from clusters.kafka_port import Role
 from clusters.port import NodeName
-from clusters.reference.shell.zk_properties import CONNECT, parsed
+from clusters.reference.shell.zk_properties import CONNECT, HOST, parsed
 from clusters.reference.simulated.nodes import CLUSTER_ID
 from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference_zookeeper.configuration import settings_of
+from clusters.reference_zookeeper.configuration import BROKER_ID, finds_ids, settings_of
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 
 __all__ = ["configured", "told"]
@@ -21,7 +21,8 @@ def told(spec: ReferenceZooKeeperSpec, node: NodeName, *, broker_id: int) -> Map
     servers = range(1, spec.zookeepers + 1)
     return {
         **settings_of(spec, {"listeners": f"CLIENT://{node}:{_PORT}"}),
-        "broker.id": str(broker_id),
+        BROKER_ID: "-1" if finds_ids(spec) else str(broker_id),
+        HOST: node,
         "log.dirs": str(node),
         CONNECT: ",".join(f"{Role.ZOOKEEPER}-{one}:2181" for one in servers),
     }

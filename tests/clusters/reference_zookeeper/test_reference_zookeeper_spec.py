@@ -1,5 +1,6 @@
 """A scenario states a reference cluster on ZooKeeper; what cannot be is refused in one line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,20 @@ def test_a_rule_is_switched_on_by_the_settings_in_virtual_time_too() -> None:
         assert not cluster.rules.empty_isr_refused
 
 
-def test_it_promises_no_lease(tmp_path: Path) -> None:
-    scenario = stated(tmp_path, "brokers: 3")
-    assert promises_of(scenario) == scenario.promises
+def test_it_promises_leases_from_the_protocol_on_that_has_heartbeats(tmp_path: Path) -> None:
+    for protocol in (1, 2):
+        scenario = stated(tmp_path, f"brokers: 3, inter_broker_protocol: {protocol}")
+        expected = replace(scenario.promises, leases=protocol > 1)
+        assert promises_of(scenario) == expected
+
+
+def test_brokers_are_told_no_id_in_virtual_time_alone() -> None:
+    spec = ReferenceZooKeeperSpec(settings={"broker.id": "-1"})
+    with pytest.raises(UsageError, match=r"broker\.id -1: .* in virtual time alone"):
+        properties_of(spec)
+    cluster = SIMULATED.simulate(spec, seed=1, rules_off=())
+    told = cluster.settings(NodeName("broker-2"))
+    assert (told["broker.id"], told["host.name"]) == ("-1", "broker-2")
+    assert told["fencepost.disk.broker.id"] == "2"
+    cluster.start()
+    assert cluster.view().brokers == {1, 2, 3}
