@@ -54,5 +54,9 @@ class TrialSpec:
     """Leaders of the quorum fall one after the other, and elections are quick."""
     old_software: bool = False
     """Now and then a broker starts as a version that does not know the present level."""
+    other_ids: bool = False
+    """Now and then a broker on ZooKeeper starts with the id of another in its configuration."""
+    garbled: bool = False
+    """Now and then a broker asks the controller on ZooKeeper for what cannot be."""
     unformatted: bool = False
     """Now and then a node starts on a disk that is new and was not formatted."""

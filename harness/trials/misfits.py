@@ -1,8 +1,9 @@
-"""Nodes that start as they should not: of an old version, or on an unformatted disk.
+"""Nodes that start as they should not: of an old version, with an id, or on an unformatted disk.
 
 With the rules on, each ends without help. A broker is started as it should be afterwards; a
 controller that lost its disk stays away for good, since it has forgotten its votes. It is always
-the same controller, so that a majority remains.
+the same controller, so that a majority remains. On ZooKeeper a broker of the version before may
+run beside the others, and stays what it is.
 """
 
 import random
@@ -11,8 +12,9 @@ from typing import Final
 
 from clusters.kafka_port import Role, role_of
 from clusters.port import NodeName, NodeState
-from clusters.reference.nodes.configuration import S
+from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from harness.trials.plan import TrialPlan
 from nemesis.targets import NamedNodes
 from nemesis.verbs.start import Start
@@ -20,8 +22,8 @@ from nemesis.verbs.step import Step
 
 __all__ = ["Misfits"]
 
-_OLD_SHARE: Final = 0.3
-"""The share of the starts of brokers that become those of an old version."""
+_SHARE: Final = 0.3
+"""The share of the starts of brokers that become those of an old version, or with another id."""
 _OLD_S_MAX: Final = 2.0
 """The time for which a node of an old version may try."""
 
@@ -45,20 +47,37 @@ class Misfits:
         if self._cluster.state(node) is not NodeState.DOWN:
             return True
         if role_of(node) is Role.BROKER:
-            if self._plan.old_software and self._draw.random() < _OLD_SHARE:
-                self._try_old(node)
-                return False
-            return True
+            return self._starts_rightly(node)
         if self._plan.unformatted and self.lost <= {node}:
             self.lost |= {node}
             self._cluster.host(node).disk.format({})
         return True
 
-    def _try_old(self, node: NodeName) -> None:
-        """Start a version that does not know the present level; the node is down afterwards."""
+    def _starts_rightly(self, node: NodeName) -> bool:
+        """Return whether to start a broker as it should be, or as one that may run beside it."""
+        plan, cluster, draw = self._plan, self._cluster, self._draw
+        own = cluster.configurations[node]
+        if plan.other_ids and draw.random() < _SHARE:
+            others = [one for one in cluster.brokers if one != cluster.broker_id(node)]
+            self._try(node, replace(own, node_id=draw.choice(others)))
+            return False
+        if not plan.old_software:
+            return True
+        is_old = draw.random() < _SHARE
+        if isinstance(own, ZkConfiguration):
+            if is_old:
+                before = replace(own, inter_broker_protocol=InterBrokerProtocol.DIRECT)
+                cluster.configure(node, before)
+            return True
+        if is_old:
+            self._try(node, replace(own, level_max=max(1, cluster.level - 1)))
+        return not is_old
+
+    def _try(self, node: NodeName, configuration: Configuration) -> None:
+        """Start a node with a configuration that it must refuse; it is down afterwards."""
         cluster = self._cluster
         own = cluster.configurations[node]
-        cluster.configure(node, replace(own, level_max=max(1, cluster.level - 1)))
+        cluster.configure(node, configuration)
         cluster.start_node(node)
         cluster.run(int(self._draw.random() * _OLD_S_MAX * S))
         if cluster.state(node) is not NodeState.DOWN:

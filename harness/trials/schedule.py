@@ -47,7 +47,7 @@ class Schedule:
         self._draw = draw
         self._unless_misfit = unless_misfit
         is_play = plan.storm is Storm.PLAY
-        self._has_misfits = is_play and (plan.old_software or plan.unformatted)
+        self._has_misfits = is_play and (plan.old_software or plan.other_ids or plan.unformatted)
         """A play then names each node that it starts: it is what became of a drawn schedule."""
         self._begin_ns = self._world.now_ns
         """The zero of a play's times."""

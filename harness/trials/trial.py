@@ -30,6 +30,7 @@ from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, MetadataAsker
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
+from harness.trials.garbled import garble
 from harness.trials.kits import built, judged, stale_brokers, watched
 from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
@@ -152,6 +153,8 @@ class _Trial:
         self._world = self.cluster.world
         self.oracle = judged(self.cluster)
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
+        if plan.garbled:
+            garble(self.cluster, seed=plan.seed)
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
         self._has_rules = _lays_rules(plan)
         self._wire = self._laid_wire()
