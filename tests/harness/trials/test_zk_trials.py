@@ -100,3 +100,30 @@ def test_a_broker_that_is_cut_off_from_the_controller_shows_old_metadata_below_t
     judged = {one.check for one in verdict.checks if one.case_count}
     assert "stale-read-after-write" in judged
     assert plan_of(load_scenario(trial.run.scenario_path, []), seed=1).metadata == plan.metadata
+
+
+def test_a_new_incarnation_is_active_once_it_was_told_whenever_its_registration_is_read(
+    tmp_path: Path,
+) -> None:
+    """The controller, cut off from ZooKeeper, knew of it by its heartbeats, and called it active.
+
+    That is against `active_once_told`; so is what `untold-and-active` shows without that rule.
+    """
+    for name, off, expected in (
+        ("late-isr-change", (), False),
+        ("untold-and-active", (), False),
+        ("untold-and-active", ("active_once_told",), True),
+    ):
+        plan = plan_of(load_scenario(find_scenario(name), []), seed=1)
+        root = tmp_path / f"{name}-{len(off)}"
+        trial = store_trial(plan, without_rules=off, root=root, name=name)
+        verdict = check_run(trial.run, session=InProcessTasks())
+        invalid = {one.check for one in verdict.checks if one.validity is Validity.INVALID}
+        assert ("unfenced-too-early" in invalid) is expected, (name, off)
+
+
+def test_garbled_requests_and_a_broker_of_the_version_before_accuse_no_clean_cluster() -> None:
+    for name in ("garbled-requests", "rolled-back", "other-id"):
+        plan = plan_of(load_scenario(find_scenario(name), []), seed=2)
+        result = run_trial(plan, rules_of(plan.cluster))
+        assert (result.findings, result.crash) == ((), ""), name
