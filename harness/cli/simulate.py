@@ -52,6 +52,13 @@ def simulate(**flags: Any) -> int:
 
 @click.command()
 @click.option("--seeds", type=click.IntRange(1), default=2000, show_default=True, help="A rule.")
+@click.option(
+    "--system",
+    type=click.Choice([name for name, one in SYSTEMS.items() if one.in_virtual_time]),
+    default=next(iter(SYSTEMS)),
+    show_default=True,
+    help="The generation of the reference cluster.",
+)
 @click.option("--clean", type=click.IntRange(0), default=20_000, show_default=True)
 @click.option("--hits", type=click.IntRange(1), default=5, show_default=True, help="Are enough.")
 @click.option(

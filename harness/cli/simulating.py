@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from clusters.provision.java import find_java
-from clusters.reference.nodes.rules import RULES, ProtocolRule, Rules
+from clusters.reference.nodes.rules import ProtocolRule
 from clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
 from harness.cli.options import emit_json
 from harness.cli.tables import console
@@ -18,10 +18,12 @@ from harness.progress import Progress, terminal_progress
 from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
+from harness.trials.generations import GENERATIONS, KRAFT, Generation
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.trial import TrialResult
 from harness.trials.zk_plan import drawn_zk_plan
 from history.failure import UsageError
+from nemesis.words import did_you_mean
 
 if TYPE_CHECKING:
     from harness.run.spark_start import SparkStart
@@ -80,6 +82,7 @@ def simulate(
 
 def selftest(
     *,
+    system: str,
     seeds: int,
     clean: int,
     hits: int,
@@ -91,7 +94,8 @@ def selftest(
     as_json: bool,
 ) -> int:
     """Switch each rule of the reference cluster off, and see that a check finds it out."""
-    rules_without(chosen, Rules())
+    generation = GENERATIONS[system]
+    subjects = _subjects(generation, chosen)
     from checkers.runner.session import is_local
 
     if not is_local(spark_master):
@@ -100,7 +104,6 @@ def selftest(
     from harness.trials.selftest_page import selftest_page
     from harness.trials.series import TrialTally
 
-    subjects = [rule for rule in RULES if not chosen or rule.name in chosen]
     found: list[Detection] = []
     with terminal_progress() as progress:
         session = _spark(spark_master, progress).session()
@@ -113,7 +116,10 @@ def selftest(
         tally = TrialTally()
         if clean:
             tally = clean_series(
-                session=session, seeds=clean, shown=lambda now: progress.say(_line(now, clean))
+                generation,
+                session=session,
+                seeds=clean,
+                shown=lambda now: progress.say(_line(now, clean)),
             )
     if page is not None:
         before = page.read_text(encoding="utf-8") if page.exists() else ""
@@ -122,9 +128,28 @@ def selftest(
         emit_json({"rules": [_detection_json(d) for d in found], "clean": _tally_json(tally)})
     else:
         console().print(_matrix(found))
-        _say_tally(tally, "fencepost simulate storm")
+        _say_tally(tally, _repeat(_STORM, None if generation is KRAFT else system, None, ()))
     accused = bool(tally.suspicious or tally.crashes)
     return 0 if all(one.detected for one in found) and not accused else 1
+
+
+def _subjects(generation: Generation, chosen: Sequence[str]) -> list[ProtocolRule]:
+    """Return the rules to try; raise UsageError for one that the generation does not have."""
+    known = [rule.name for rule in generation.tried]
+    for name in chosen:
+        if name in known:
+            continue
+        unseen = [rule.unseen for rule in generation.rules_of_its_own if rule.name == name]
+        if unseen:
+            raise UsageError(f"--rule {name}: no check can find it out: {unseen[0]}")
+        others = [one.system for one in GENERATIONS.values() if name in _names(one)]
+        hint = f"--system {others[0]} has it" if others else did_you_mean(name, known)
+        raise UsageError(f"--rule {name}: {generation.system} has no such rule; {hint}")
+    return [rule for rule in generation.tried if not chosen or rule.name in chosen]
+
+
+def _names(generation: Generation) -> frozenset[str]:
+    return frozenset(rule.name for rule in generation.tried)
 
 
 def _spark(master: str, progress: Progress) -> "SparkStart":

@@ -1,10 +1,10 @@
 """The self-test: each rule switched off must be found out, and a clean cluster not be accused.
 
-For each rule of the reference cluster, trials go on without it until the oracle has found in enough
-of them what its absence shows as. These are recorded, one after the other, until a check of the
-product has found it, too (see `checked`): that is what counts. Then comes a series with all rules
-on, in which nothing may be found. A rule that no check finds fails the test, as does a clean
-cluster that is accused.
+For each rule of a generation of the reference cluster, trials go on without it until the oracle has
+found in enough of them what its absence shows as. These are recorded, one after the other, until a
+check of the product has found it, too (see `checked`): that is what counts. Then comes a series
+with all rules on, in which nothing may be found. A rule that no check finds fails the test, as does
+a clean cluster that is accused.
 """
 
 from collections import Counter
@@ -16,10 +16,10 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
-from clusters.reference.nodes.rules import ProtocolRule, Rules
+from clusters.reference.nodes.rules import ProtocolRule
 from harness.trials.checked import Attempt, attempts
-from harness.trials.examples import LEVELS, PLAYS, STORM, Example, levels_of
-from harness.trials.plan import TrialPlan, drawn_plan
+from harness.trials.examples import STORM, Example
+from harness.trials.generations import Generation, generation_of
 from harness.trials.series import TrialSeries, TrialTally
 from harness.trials.trial import TrialResult
 
@@ -107,6 +107,7 @@ class _Search:
 
     def __init__(self, rule: ProtocolRule, *, session: SparkSession, seeds: int) -> None:
         self._rule = rule
+        self._generation = generation_of(rule)
         self._session = session
         self._seeds = seeds
         self.tally = TrialTally()
@@ -121,8 +122,8 @@ class _Search:
         before = self.tally.trial_count
         series = TrialSeries(
             session=self._session,
-            plans=partial(drawn_plan, levels=levels_of(rule)),
-            rules=Rules().without(rule.name, *rule.beside),
+            plans=self._generation.storms(rule),
+            rules=self._generation.rules().without(rule.name, *rule.beside),
             first=before + 1,
             count=self._seeds - before,
         )
@@ -134,7 +135,8 @@ class _Search:
 
 def _own(rule: ProtocolRule) -> list[Example]:
     """Return the rule's own play, if it has one: it was made to be quick."""
-    return [Example(rule=rule, play=PLAYS[rule.name], seed=1)] if rule.name in PLAYS else []
+    play = generation_of(rule).plays.get(rule.name)
+    return [] if play is None else [Example(rule=rule, play=play, seed=1)]
 
 
 def _drawn(rule: ProtocolRule, seeds: Sequence[int]) -> list[Example]:
@@ -157,14 +159,20 @@ def _judged(
 
 
 def clean_series(
-    *, session: SparkSession, seeds: int, shown: Callable[[TrialTally], None]
+    generation: Generation,
+    *,
+    session: SparkSession,
+    seeds: int,
+    shown: Callable[[TrialTally], None],
 ) -> TrialTally:
     """Run all kinds of faults with all rules on: any finding is an accusation without a ground."""
-
-    def plans(seed: int) -> TrialPlan:
-        return drawn_plan(seed, levels=LEVELS)
-
-    series = TrialSeries(session=session, plans=plans, rules=Rules(), first=1, count=seeds)
+    series = TrialSeries(
+        session=session,
+        plans=generation.storms(None),
+        rules=generation.rules(),
+        first=1,
+        count=seeds,
+    )
     tally = TrialTally()
     for tally in series.run(until=lambda now: bool(now.suspicious or now.crashes)):
         shown(tally)

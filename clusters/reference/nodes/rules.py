@@ -31,6 +31,8 @@ class ProtocolRule:
     """The highest at which no other rule does its work."""
     beside: tuple[str, ...] = ()
     """Rules that do the same work: without them, too, the bug can show at all."""
+    unseen: str = ""
+    """Why no check can find out that it is off; empty: one can."""
 
 
 def protocol_rule(
@@ -41,12 +43,12 @@ def protocol_rule(
     *,
     beside: str = "",
     is_on: bool = True,
-    **levels: int,
+    **others: int | str,
 ) -> Any:
     """A switch, with what `ProtocolRule` has of it; names are parted by commas."""
     names = {"shows_as": _parted(shows_as), "beside": _parted(beside)}
     said = {"source": source, "says": says, "prevents": prevents}
-    return field(default=is_on, metadata={**said, **names, **levels})
+    return field(default=is_on, metadata={**said, **names, **others})
 
 
 def _parted(names: str) -> tuple[str, ...]:

@@ -25,13 +25,15 @@ class ZkRules(Rules):
         "Kafka's controller",
         "A partition's state is written only over the version that was read.",
         "A controller or leader overwrites a decision that it has not seen.",
-        "nonlinearizable-isr, lost-write",
+        "epoch-went-back, nonlinearizable-isr, lost-write",
     )
     controller_epoch_fences_writes: bool = protocol_rule(
         "Kafka's controller (KAFKA-6082)",
         "A controller writes only while the controller epoch is still its own.",
         "A deposed controller decides on.",
         "deposed-controller-write, two-leaders",
+        unseen="A controller is deposed by the end of its session, and ends its office before it "
+        "has another one: ZooKeeper refuses what the old one asks for, whatever it checks.",
     )
     controller_epoch_checked: bool = protocol_rule(
         "Kafka's brokers",
@@ -99,7 +101,7 @@ class ZkRules(Rules):
         "controller heartbeats, beyond the draft",
         "An inactive broker is active again once it has taken the state that it missed.",
         "A broker serves again while it still shows what it did when it was fenced.",
-        "stale-read-after-write, lost-write",
+        "unfenced-too-early, stale-read-after-write, lost-write",
     )
     controller_ends_silence: bool = protocol_rule(
         _Z,
@@ -124,6 +126,8 @@ class ZkRules(Rules):
         "A stopping broker may end once it leads nothing that another could lead.",
         "Partitions are without a leader for a while at each stop.",
         "unsafe-shutdown",
+        unseen="The controller answers STOPPING once it has moved all leaderships, in any case: a "
+        "broker that does not wait differs from one whose last LeaderAndIsr has come already.",
     )
     # IsrChange (Z09, Z10).
     isr_change_of_old_incarnation_refused: bool = protocol_rule(
@@ -188,6 +192,8 @@ class ZkRules(Rules):
         "Of several missing ids none is taken (step b).",
         "A broker takes the id of one that is only restarting.",
         "wrong-id",
+        # A host that was there before finds its id by its name.
+        beside="host_keeps_its_id",
     )
     host_mapping_written: bool = protocol_rule(
         _H,
@@ -200,6 +206,8 @@ class ZkRules(Rules):
         "A host's entry whose id is registered by another host is removed.",
         "A host that comes back tries an id that is another's.",
         "host-garbage",
+        # Without them a host takes an id that another one had.
+        beside="one_missing_id_alone, host_keeps_its_id",
     )
 
 

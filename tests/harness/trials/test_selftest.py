@@ -6,8 +6,10 @@ import pytest
 
 from checkers.catalogue import CATALOGUE
 from clusters.reference.nodes.rules import RULES
+from harness.cli.main import main
 from harness.trials.checked import attempted
 from harness.trials.examples import Example
+from harness.trials.generations import GENERATIONS, KRAFT
 from harness.trials.selftest import Detection
 from harness.trials.selftest_page import examples_in, selftest_page
 
@@ -16,7 +18,9 @@ LINES = examples_in(PAGE)
 
 
 def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
-    assert [example.rule.name for example, _ in LINES] == [rule.name for rule in RULES]
+    tried = [rule.name for one in GENERATIONS.values() for rule in one.tried]
+    assert [example.rule.name for example, _ in LINES] == tried
+    assert KRAFT.tried == RULES
     named = {check for _, checks in LINES for check in checks}
     assert named <= {entry.name for entry in CATALOGUE}
 
@@ -44,4 +48,33 @@ def test_a_rule_that_is_tried_again_gets_a_new_line_and_the_others_keep_theirs()
     rows = [line for line in again.splitlines() if line.startswith("| ")]
     changed = [line for line in rows if line not in page.splitlines()]
     assert changed == [f"| {rule.name} |  |  | 0 | **none** | 0/8 |  |"]
-    assert len(rows) == len(RULES) + 1
+    assert len(rows) == len(LINES) + len(GENERATIONS)
+
+
+def test_the_page_of_one_generation_keeps_the_other() -> None:
+    assert selftest_page([], before=PAGE.read_text()) == PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["--rule", "one_voot"],
+            "--rule one_voot: kafka has no such rule; did you mean 'one_vote'",
+        ),
+        (["--rule", "id_sources_agree"], "--system reference-zookeeper has it"),
+        (["--system", "reference-zookeeper", "--rule", "one_vote"], "--system kafka has it"),
+        (
+            ["--system", "reference-zookeeper", "--rule", "controller_epoch_fences_writes"],
+            "no check can find it out: A controller is deposed",
+        ),
+        (["--system", "kafka-zookeeper"], "'kafka-zookeeper' is not one of"),
+    ],
+)
+def test_a_rule_that_cannot_be_tried_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["selftest", *arguments])
+    assert ended.value.code
+    assert says in capsys.readouterr().err
