@@ -16,6 +16,7 @@ from harness.cli.running import host_words, options_from
 from harness.cli.tables import console, table_of
 from harness.cli.window_table import say_windows
 from harness.progress import terminal_progress
+from harness.run.plan import planned as planned_run
 from harness.scenario.expectation import tried_releases
 from harness.scenario.laid_over import key_of_release
 from harness.scenario.scenario import Scenario, load_scenario
@@ -33,7 +34,7 @@ from harness.series.track_record import (
     with_table,
     without_series,
 )
-from history.failure import UsageError
+from history.failure import HarnessError, UsageError
 from report.notation import counted, length, one_line
 
 __all__ = ["reproduce", "track_record"]
@@ -58,6 +59,8 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
     releases = _listed(flags, key) or _tried(loaded)
     subjects = [_subject(scenario, key, release, seeds, flags) for release in releases]
+    for subject in subjects:
+        _refuse_impossible(subject)
     words = ["fencepost", "reproduce", scenario, f"--{key}", ",".join(releases)]
     words += ["--runs", str(runs), "--seed", str(first)]
     plan = planned(subjects, command=_command(words, flags))
@@ -147,6 +150,16 @@ def _subject(
             for seed in seeds
         ],
     )
+
+
+def _refuse_impossible(subject: Subject) -> None:
+    """Raise UsageError now for what its first run would refuse: a series takes hours."""
+    try:
+        planned_run(subject.scenario, subject.options[0], lambda _: None)
+    except UsageError:
+        raise
+    except HarnessError:
+        pass  # What fails today is a result of its runs.
 
 
 def _command(words: list[str], flags: dict[str, Any]) -> str:

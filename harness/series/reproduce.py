@@ -37,8 +37,6 @@ from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest
 from history.reader import table_files
 from history.run_directory import RunDirectory
-from report.anomalies import operations_at
-from report.frames import frame_ends
 
 __all__ = ["Runner", "Subject", "first_proof_seconds", "planned", "reproduce", "result_of"]
 
@@ -289,6 +287,10 @@ def first_proof_seconds(
     if not proofs:
         return None
     operations = {index for proof in proofs for index in proof.operations}
+    # With pandas: a series is refused before.
+    from report.anomalies import operations_at  # noqa: PLC0415
+    from report.frames import frame_ends  # noqa: PLC0415
+
     found = operations_at(table_files(run, "operations"), operations)
     returns = {index: found[index].return_ns if index in found else None for index in operations}
     frames = {number for proof in proofs for number in proof.frames}

@@ -137,3 +137,13 @@ def test_a_series_goes_from_its_file_into_the_record_and_the_page(
     assert "| `trial` (KAFKA-1) | 3.4.1 | fires | 1/1 |" in page.read_text()
     _, out, _ = call(capsys, "track-record")
     assert out in page.read_text()
+
+
+def test_the_last_release_is_refused_before_the_first_is_run(
+    trial: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, HIT)
+    code, _, err = call(capsys, "reproduce", trial, "--kafka", "4.3.1,2.8.0", "--runs", "1")
+    assert code == 254
+    assert "Kafka 2.8.0 is too old" in err
+    assert not (trial.parent / "results").exists()
