@@ -175,11 +175,12 @@ def checkers(
     *, only: str | None, sizes: tuple[int, ...], runs: int, directory: Path | None, as_json: bool
 ) -> int:
     """Time, growth and peak memory of the checkers, on histories of any length."""
+    sections = _named(only, CHECKER_SECTIONS)
     from bench.checkers import checkers_bench
 
     with terminal_progress() as progress:
         figures = checkers_bench(
-            only=_named(only, CHECKER_SECTIONS),
+            only=sections,
             sizes=sizes,
             repetitions=runs,
             directory=directory,
@@ -196,12 +197,11 @@ def checkers(
 @as_json
 def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
     """Events and virtual seconds of simulated clusters a second of one core, and where it goes."""
+    sections = _named(only, SIMULATOR_SECTIONS)
     from bench.simulator import simulator_bench
 
     with terminal_progress() as progress:
-        figures = simulator_bench(
-            only=_named(only, SIMULATOR_SECTIONS), runs=runs, say=progress.say
-        )
+        figures = simulator_bench(only=sections, runs=runs, say=progress.say)
     return _shown(figures, as_json=as_json)
 
 

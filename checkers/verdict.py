@@ -14,11 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from checkers.anomaly import Anomaly
 from history.atomic import write_atomically
 from history.failure import HarnessError
+
+if TYPE_CHECKING:
+    from checkers.anomaly import Anomaly
 
 __all__ = [
     "EXIT_CODES",
@@ -89,7 +91,7 @@ class CheckResult:
     """The figures measured on the way; units are suffixes."""
     seconds: float = 0.0
     """The seconds of one core."""
-    examples: tuple[Anomaly, ...] = ()
+    examples: "tuple[Anomaly, ...]" = ()
     """The first few anomalies, those that are never allowed first."""
 
 
@@ -154,6 +156,8 @@ def _written(check: CheckResult) -> dict[str, Any]:
 
 
 def _read(content: Mapping[str, Any]) -> CheckResult:
+    from checkers.anomaly import Anomaly  # noqa: PLC0415  # with pyarrow; scenarios take `Validity`
+
     examples = tuple(map(Anomaly.of_row, content["examples"]))
     return CheckResult(
         **{**content, "validity": Validity(content["validity"]), "examples": examples}

@@ -7,7 +7,7 @@ the registry finds it there.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import BrokersSpec, TopicSpec
@@ -17,7 +17,9 @@ from history.clock import Clock
 from history.manifest import Promises
 from history.models import Model
 from history.run_directory import RunDirectory
-from workloads.port import Workload
+
+if TYPE_CHECKING:
+    from workloads.port import Workload  # with numpy
 
 __all__ = ["Setup", "SimulatedSetup", "WorkloadKind"]
 
@@ -91,12 +93,12 @@ class WorkloadKind:
     moves_replicas: bool = False
     """True if any broker may become a replica of a key."""
 
-    def build(self, spec: Any, setup: Setup) -> Workload:
+    def build(self, spec: Any, setup: Setup) -> "Workload":
         """Return the workload of a run, not started yet."""
         built: Workload = import_module(self.module).build(spec, setup)
         return built
 
-    def build_simulated(self, spec: Any, setup: SimulatedSetup) -> Workload:
+    def build_simulated(self, spec: Any, setup: SimulatedSetup) -> "Workload":
         """Return the workload in virtual time, not started yet."""
         assert self.simulated is not None, "refused before"
         built: Workload = import_module(self.simulated).build(spec, setup)

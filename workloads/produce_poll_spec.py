@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from history.manifest import Promises
-from workloads.clients.columns import VALUE_BYTES_MIN
 from workloads.kind import WorkloadKind
 from workloads.librdkafka import refused_setting
+from workloads.values import VALUE_BYTES_MIN
 
 __all__ = ["KIND", "Consume", "ProducePollSpec"]
 

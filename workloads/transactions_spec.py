@@ -9,10 +9,10 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from history.manifest import Promises
-from workloads.clients.columns import VALUE_BYTES_MIN
 from workloads.generators.intents import Intent
 from workloads.kind import WorkloadKind
 from workloads.transactional_settings import refused_transactional_setting
+from workloads.values import VALUE_BYTES_MIN
 
 __all__ = ["KIND", "ClientLibrary", "Intent", "TransactionsSpec"]
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
@@ -11,8 +12,10 @@ from clusters.kafka.readiness import listed
 from clusters.kafka_port import ClusterView, KafkaSpec, Role
 from clusters.port import NodeName
 from clusters.protocol.metadata_records import Definitions
-from clusters.witness.witness import WitnessReport, write_witness
 from history.failure import HarnessError
+
+if TYPE_CHECKING:
+    from clusters.witness.witness import WitnessReport
 
 __all__ = ["QuorumProcesses"]
 
@@ -58,8 +61,11 @@ class QuorumProcesses(BrokerProcesses):
             node_of=self.node_of,
         )
 
-    def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
+    def testify(self, raw: Path, *, topics: Sequence[str]) -> "WitnessReport":
         """Record in `raw` what the disks hold: metadata logs, replicas of topics, nodes' logs."""
+        # With pyarrow: what a cluster can do is asked of its class, and refused before.
+        from clusters.witness.witness import write_witness  # noqa: PLC0415
+
         self._write_node_tables(raw)
         return write_witness(
             # A spare node that was never started has nothing to tell.

@@ -74,7 +74,11 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code; without `arguments`, as a process of its own."""
+    if arguments is None:
+        # kio looks for hypothesis, for tests of its own; with it a refusal takes up to 2 s more,
+        # and a directory of its is left where the command was given.
+        sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     _keep_to_this_code()
     sys.exit(_exit_code(arguments))
 

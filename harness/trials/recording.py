@@ -16,10 +16,10 @@ from clusters.observation import Down
 from clusters.port import NodeName
 from clusters.reference.nodes.errors import ERROR_NAMES, Error
 from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference.simulated.witness import AppendTimes
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
 from harness.manifest import note
 from harness.trials.plan import TrialPlan

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusters.node_port.notes import APPENDED_METADATA
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.world import Watcher
 from history.failure import HarnessError
 from history.journal import RowJournal

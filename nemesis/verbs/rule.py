@@ -20,7 +20,6 @@ from nemesis.verbs.step import Breaking, Parties
 from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.wire.apis import API_KEYS
-from nemesis.wire.clause_fields import CLAUSE_FIELDS
 from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
 from nemesis.wire.zookeeper.messages import ONE_WAY
 from nemesis.words import did_you_mean, rule_name
@@ -190,6 +189,8 @@ def _clauses(value: object) -> tuple[Clause, ...]:
 
 
 def _clause(text: str, value: object) -> Clause:
+    from nemesis.wire.clause_fields import CLAUSE_FIELDS  # noqa: PLC0415  # with pyarrow
+
     found = _CLAUSE.fullmatch(text)
     assert found is not None
     name, operator = found[1].replace(" ", "_"), Operator(found[2] or "is")

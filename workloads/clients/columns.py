@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
+from workloads.values import VALUE_BYTES_MIN
 
 __all__ = [
     "FOREIGN_VALUE",
-    "VALUE_BYTES_MIN",
     "KafkaErrorLike",
     "MessageLike",
     "Polled",
@@ -27,7 +27,6 @@ __all__ = [
     "values_of",
 ]
 
-VALUE_BYTES_MIN: Final = 8
 FOREIGN_VALUE: Final = -1
 """Stands for a record that is too short to be one of ours; no send ever has this value."""
 _VALUE: Final = np.dtype("<i8")

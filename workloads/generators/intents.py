@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Intent", "Intents"]
 
@@ -19,7 +21,7 @@ class Intents:
     """The intents of one producer, one after the other."""
 
     def __init__(
-        self, pattern: Sequence[Intent], *, abort_share: float, rng: np.random.Generator
+        self, pattern: Sequence[Intent], *, abort_share: float, rng: "np.random.Generator"
     ) -> None:
         self._pattern = tuple(pattern)
         self._abort_share = abort_share

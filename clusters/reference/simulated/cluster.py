@@ -24,9 +24,9 @@ from clusters.port import NodeName, NodeRoles, NodeState, View
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.asking import Operator
 from clusters.reference.simulated.observing import Watch
-from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.world import World
 from history.failure import HarnessError

@@ -17,6 +17,7 @@ from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.rules import Rules
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import (
     CLIENTS_FROM,
     HARNESS_FROM,
@@ -27,7 +28,6 @@ from clusters.reference.simulated.listeners import TwoListeners
 from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import Watch
-from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
@@ -157,6 +157,9 @@ class SimulatedQuorumCluster(SimulatedCluster):
         self, raw: Path, *, topics: Collection[str], times: AppendTimes
     ) -> tuple[int, int]:
         """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+        # With pyarrow, which a trial does not take.
+        from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
+
         disks = {node: self.host(node).disk for node in self.nodes}
         return write_simulated_witness(disks, topics=topics, times=times, raw=raw)
 

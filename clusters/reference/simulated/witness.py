@@ -1,8 +1,7 @@
 """The disks of a simulated cluster, as the tables that the witness writes.
 
 A simulated disk holds values, so there is nothing to decode and nothing that could be damaged.
-Times are those at which a record was first appended anywhere: `AppendTimes` has to be told of them
-while the world goes on.
+Times are those at which a record was first appended anywhere (`AppendTimes`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -43,13 +42,14 @@ from clusters.reference.nodes.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.simulation.disk import Disk
 from history.cluster_schema import METADATA_LOG, REPLICA_RECORDS, REPLICAS
 from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import TableFile
 from history.writer import bucket_of
 
-__all__ = ["AppendTimes", "write_simulated_replicas", "write_simulated_witness"]
+__all__ = ["write_simulated_replicas", "write_simulated_witness"]
 
 _TYPE_KEYS: Final[Mapping[type, int]] = {
     RegisterBrokerRecord: 0,
@@ -65,31 +65,8 @@ _TYPE_KEYS: Final[Mapping[type, int]] = {
     NoOpRecord: 20,
     LeaderChangeMessage: 2,
 }
-_MS: Final = 1_000_000
 _TOPIC_RESOURCE: Final = 2
 _RECOVERING: Final = {None: None, False: 0, True: 1}
-
-
-class AppendTimes:
-    """The times at which the leader of the quorum appended each batch, by base offset and epoch."""
-
-    def __init__(self, origin_utc_ns: int) -> None:
-        self._origin_utc_ns = origin_utc_ns
-        self._times: dict[tuple[int, int], int] = {}
-        self._latest_ms = origin_utc_ns // _MS
-
-    def add(self, now_ns: int, base_offset: int, epoch: int) -> None:
-        """A batch was appended at this time of the world."""
-        self._latest_ms = self.stamp_ms(now_ns)
-        self._times[base_offset, epoch] = self._latest_ms
-
-    def of(self, batch: MetadataBatch) -> int:
-        """Return ms since 1970; of a batch whose time was never noted, the latest time known."""
-        return self._times.get((batch.base_offset, batch.epoch), self._latest_ms)
-
-    def stamp_ms(self, now_ns: int) -> int:
-        """A time of the world as a wall clock shows it."""
-        return (self._origin_utc_ns + now_ns) // _MS
 
 
 def write_simulated_witness(

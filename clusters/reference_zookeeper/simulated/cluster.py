@@ -13,17 +13,16 @@ from typing import Any
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
 from clusters.kafka_port import Role, role_of
-from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import CLIENTS, NodeName
 from clusters.reference.nodes.configuration import Configuration, S
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
 from clusters.reference.simulated.nodes import CLUSTER_ID
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import Watch
-from clusters.reference.simulated.witness import AppendTimes, write_simulated_replicas
 from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
@@ -39,8 +38,6 @@ from clusters.simulation.zookeeper.ensemble import Ensemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import transactions
-from clusters.witness.witness import WitnessReport
-from clusters.zookeeper.stored.tables import write_server_disks
 from history.journal import RowJournal
 
 __all__ = ["SimulatedZkCluster", "build"]
@@ -210,6 +207,12 @@ class SimulatedZkCluster(SimulatedCluster):
 
         The servers' logs are written as real ones have them, and read by the same witness.
         """
+        # With pyarrow, which a trial does not take.
+        from clusters.kafka_zookeeper.metadata_log import write_metadata_log  # noqa: PLC0415
+        from clusters.reference.simulated.witness import write_simulated_replicas  # noqa: PLC0415
+        from clusters.witness.witness import WitnessReport  # noqa: PLC0415
+        from clusters.zookeeper.stored.tables import write_server_disks  # noqa: PLC0415
+
         brokers = {node: self.host(node).disk for node in self._configurations}
         report = WitnessReport()
         with TemporaryDirectory() as directory:
