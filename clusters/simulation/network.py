@@ -27,6 +27,7 @@ __all__ = [
     "SEEN",
     "STREAMED_FROM",
     "UNUSUAL",
+    "WANTED",
     "Interceptor",
     "Latency",
     "Network",
@@ -39,6 +40,8 @@ KIND_COUNT: Final = 256
 """Kinds of messages are below it."""
 NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
+WANTED: Final = 1
+"""In `Link.wanted`: the interceptor wants this kind, and nobody else is told of it."""
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 STREAMED_FROM: Final = 100
@@ -110,6 +113,8 @@ class Network:
         self._connection_count = 0
         self._numbers: dict[int, int] = {}
         self._interceptor: Interceptor | None = None
+        self.take: Callable[[Channel, Any, Any], bool] = _untaken
+        """The interceptor's, for frames that concern it alone (`WANTED`)."""
         self._seen: Callable[[Channel, Any], None] = _unseen
         self._seen_kinds = self._seen_alone = NOTHING
         self._trouble: Trouble | None = None
@@ -189,6 +194,7 @@ class Network:
     def intercept(self, interceptor: Interceptor | None) -> None:
         """Let the interceptor see what it wants from now on."""
         self._interceptor = interceptor
+        self.take = _untaken if interceptor is None else interceptor.take
         self.refresh()
 
     def watch(self, seen: Callable[[Channel, Any], None], kinds: bytes) -> None:
@@ -393,6 +399,10 @@ def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
 
 
 def _unseen(_link: Channel, _message: Any) -> None: ...
+
+
+def _untaken(_link: Channel, _message: Any, _request: Any) -> bool:
+    return False
 
 
 def open_key(message: Any) -> int:

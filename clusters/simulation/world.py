@@ -42,7 +42,15 @@ from clusters.node_port.effects import (
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import EVERY_TICK, Build, Channel, Host, HostState
-from clusters.simulation.network import NOTHING, SEEN, UNUSUAL, Latency, Network, table_of
+from clusters.simulation.network import (
+    NOTHING,
+    SEEN,
+    UNUSUAL,
+    WANTED,
+    Latency,
+    Network,
+    table_of,
+)
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
 __all__ = ["WAKE", "Watcher", "World"]
@@ -329,6 +337,8 @@ class World:
         wanted = link.wanted[message.kind]
         if self._witnessed is not None:
             self._witnessed.sent(message)
+        elif wanted == WANTED:
+            return self.network.take(link, message, request)
         elif wanted == SEEN:
             sender, receiver = link.sender.number, link.receiver.number
             self._sent(self.now_ns, sender, receiver, message.kind, message)

@@ -9,8 +9,8 @@ from contextlib import ExitStack, nullcontext
 from typing import Any, Final
 
 from clusters.port import CLIENTS
+from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of, together

@@ -64,7 +64,8 @@ class Document:
 
     def stated(self, key: str) -> Any:
         """Return the file's own value under this key of its top, without any flag; else None."""
-        return yaml.safe_load(self.text).get(key)
+        data = yaml.safe_load(self.text) if self.flags else self.data
+        return data.get(key)
 
     def resolved(self) -> str:
         """Return the text of what is really run.
@@ -104,14 +105,16 @@ def load_document(path: Path, *, expected: str = _SCENARIO) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot read it: {error}") from None
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if not isinstance(root, yaml.MappingNode):
+            raise UsageError(f"{path}:1: {expected}")
+        lines: dict[Path_, int] = {(): root.start_mark.line + 1}
+        # Before values are made of the nodes: that lays what is merged into them.
+        _collect(root, (), lines, str(path))
+        data = loader.construct_document(root)
     except yaml.YAMLError as error:
         raise UsageError(f"{_yaml_place(path, error)}: {_yaml_problem(error)}") from None
-    if not isinstance(root, yaml.MappingNode) or not isinstance(data, dict):
-        raise UsageError(f"{path}:1: {expected}")
-    lines: dict[Path_, int] = {(): root.start_mark.line + 1}
-    _collect(root, (), lines, str(path))
     return Document(name=str(path), text=text, data=data, lines=lines, flags={})
 
 

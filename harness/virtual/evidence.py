@@ -66,16 +66,21 @@ class Overheard:
     def __init__(
         self, hear: Callable[[int, int, Note], None], watcher: Watcher | None = None
     ) -> None:
-        self._hear = hear
-        self._note: Callable[..., None] = watcher.note if watcher else _unheard
+        self.note: Callable[[int, int, Note], None] = _both(hear, watcher.note) if watcher else hear
+        """Hear what a node or a client says became true."""
         self.started: Callable[..., None] = watcher.started if watcher else _unheard
         self.sent: Callable[..., None] = watcher.sent if watcher else _unheard
         self.delivered: Callable[..., None] = watcher.delivered if watcher else _unheard
 
-    def note(self, now: int, node: int, note: Note) -> None:
-        """Pass on what a node or a client says became true."""
-        self._hear(now, node, note)
-        self._note(now, node, note)
+
+def _both(
+    first: Callable[[int, int, Note], None], second: Callable[[int, int, Note], None]
+) -> Callable[[int, int, Note], None]:
+    def note(now: int, node: int, note: Note) -> None:
+        first(now, node, note)
+        second(now, node, note)
+
+    return note
 
 
 def _unheard(*_: object) -> None:

@@ -9,6 +9,7 @@ What cannot be said of messages is refused: there are no versions to lower in th
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, assert_never
 
 from clusters.kafka_port import Role, role_of
@@ -51,6 +52,8 @@ __all__ = ["SimulatedWire"]
 _FETCH_KIND: Final = FetchRequest.kind
 _TAPED: Final = table_of(TAPED_KINDS)
 _ALL: Final = bytes([1]) * KIND_COUNT
+_KEY: Final = itemgetter(0)
+"""The key of a partition of a Fetch."""
 
 
 @dataclass(slots=True, eq=False)
@@ -197,8 +200,7 @@ class SimulatedWire:
         taped = bool(self._taped[kind])
         fetches = self._fetches.get(link.connection) if kind == _FETCH_KIND else None
         if fetches is not None:
-            named = [one[0] for one in message.partitions]
-            taped = fetches.tells(message.replica_epoch, named)
+            taped = fetches.tells(message.replica_epoch, map(_KEY, message.partitions))
             if not (taped or self._stalled or link.connection in self._ruled):
                 return False  # As nearly all are: nothing more is made of them.
         party = self._parties.link(link)
@@ -216,7 +218,7 @@ class SimulatedWire:
         if taped or judgement.rule is not None:
             self._record(frame, judgement.rule, FrameFate.FORWARDED)
             if fetches is not None:
-                fetches.told(message.replica_epoch, named)
+                fetches.told(message.replica_epoch, map(_KEY, message.partitions))
         return False
 
     def _overhear(self, link: Channel, message: Any, request: Any) -> None:

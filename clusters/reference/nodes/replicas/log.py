@@ -35,7 +35,7 @@ class PartitionLog:
 
     def __init__(self, key: PartitionKey, batches: Iterable[Batch], high_watermark: int) -> None:
         self.key = key
-        self.batches: list[Batch] = []
+        self.batches = list(batches)
         self.end = 0
         """The log end offset."""
         self.last_epoch = NO_EPOCH
@@ -44,8 +44,7 @@ class PartitionLog:
         """Records since the last SYNC."""
         self._bases: list[int] = []
         self._epochs: list[tuple[int, int]] = []
-        for batch in batches:
-            self.append(batch)
+        self._read_back()
         self.high_watermark = min(high_watermark, self.end)
 
     def append(self, batch: Batch) -> None:
@@ -93,6 +92,17 @@ class PartitionLog:
             self.last_epoch = self._epochs[-1][0] if self._epochs else NO_EPOCH
             self.high_watermark = min(self.high_watermark, self.end)
         return self.end
+
+    def _read_back(self) -> None:
+        """Number the batches of a log that was there before."""
+        end, last_epoch, bases = 0, NO_EPOCH, self._bases
+        for batch in self.batches:
+            bases.append(end)
+            if batch.leader_epoch > last_epoch:
+                last_epoch = batch.leader_epoch
+                self._epochs.append((last_epoch, end))
+            end += batch.count
+        self.end, self.last_epoch = end, last_epoch
 
     def _count_below(self, offset: int) -> int:
         """Return how many batches end at or below the offset."""
