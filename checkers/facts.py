@@ -30,7 +30,9 @@ class Facts:
     """The manifest's facts that checks of the cluster's tables need. Times are ns of the run."""
 
     node_ids: Mapping[str, int]
-    """Kafka's id of each node."""
+    """Kafka's id of each node; -1 for one that had several during the run."""
+    last_ids: Mapping[str, int] = field(default_factory=dict)
+    """The last id of each that had several."""
     second_roles: Mapping[str, str] = field(default_factory=dict)
     """The roles that nodes have besides the one they are named for, by node."""
     origin_utc_ns: int = 0
@@ -126,8 +128,13 @@ class Facts:
         return tuple(node for node in self.node_ids if BROKER in self._roles_of(node))
 
     def nodes(self) -> Mapping[int, str]:
-        """Return the name of each Kafka id."""
-        return {kafka_id: node for node, kafka_id in self.node_ids.items()}
+        """Return the name of each Kafka id that is one node's alone."""
+        return {kafka_id: node for node, kafka_id in self.node_ids.items() if kafka_id >= 0}
+
+    def nodes_at_the_end(self) -> Mapping[int, str]:
+        """Return the node of each Kafka id at the end of the run, whose disk is that broker's."""
+        ids = {**self.node_ids, **self.last_ids}
+        return {kafka_id: node for node, kafka_id in ids.items() if kafka_id >= 0}
 
 
 def facts_of(manifest: Manifest) -> Facts:
@@ -137,6 +144,7 @@ def facts_of(manifest: Manifest) -> Facts:
     return Facts(
         node_ids=dict(manifest.node_ids),
         second_roles=dict(manifest.second_roles),
+        last_ids=dict(manifest.last_ids),
         origin_utc_ns=manifest.origin_utc_ns,
         healed_ns=manifest.healed_ns,
         end_ns=manifest.end_ns,

@@ -3,13 +3,23 @@
 Abilities like those of `clusters.port`: each a small Protocol, asked for with `isinstance`.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Protocol, runtime_checkable
 
 from clusters.port import Cluster, NodeName
+from clusters.setting_changes import SettingChange
 from history.manifest import Change
 
-__all__ = ["ChangesMembers", "ChangesReleases", "Finalises", "Follows", "members_of"]
+__all__ = [
+    "ChangesIds",
+    "ChangesMembers",
+    "ChangesReleases",
+    "ChangesSettings",
+    "Finalises",
+    "Follows",
+    "members_of",
+]
 
 
 @runtime_checkable
@@ -21,6 +31,20 @@ class ChangesReleases(Protocol):
 
     def changes(self) -> tuple[Change, ...]:
         """Return the changes of the versions under test so far, in order."""
+
+
+@runtime_checkable
+class ChangesSettings(Protocol):
+    """The ability to have a node configured otherwise than it was."""
+
+    def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
+        """Have a node run with these properties from its next start on; evidence in words.
+
+        Raises HarnessError if its software does not take them.
+        """
+
+    def setting_changes(self) -> Sequence[SettingChange]:
+        """Return the changes so far, in order."""
 
 
 @runtime_checkable
@@ -41,6 +65,19 @@ class Follows(Protocol):
 
     def await_follower(self, controller: NodeName, *, within_s: float) -> str:
         """Wait until it has what the leader appended after this call; evidence in words."""
+
+
+@runtime_checkable
+class ChangesIds(Protocol):
+    """The ability of nodes to go on under another id than they began with."""
+
+    @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """The ids of all nodes; -1 for one that had several."""
+
+    @property
+    def last_ids(self) -> Mapping[NodeName, int]:
+        """The present ids of nodes that had several."""
 
 
 @runtime_checkable

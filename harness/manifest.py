@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from clusters.evolution import ChangesIds
 from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
 from harness.scenario.options import RunOptions
@@ -13,7 +14,7 @@ from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.window_kinds import asked_strikes
 
-__all__ = ["first_manifest", "note"]
+__all__ = ["first_manifest", "note", "note_ids"]
 
 
 def first_manifest(
@@ -58,3 +59,9 @@ def note(run: RunDirectory, **changes: object) -> None:
     """Change these fields of the run's manifest."""
     manifest = read_manifest(run.manifest_path)
     write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
+
+
+def note_ids(run: RunDirectory, cluster: object) -> None:
+    """Note which nodes had several ids, where that can be, and which they have now."""
+    if isinstance(cluster, ChangesIds):
+        note(run, node_ids=dict(cluster.node_ids), last_ids=dict(cluster.last_ids))

@@ -308,11 +308,13 @@ REPLICA_RECORDS: Final = pa.schema(
 
 NODE_SETTINGS: Final = pa.schema(
     [
-        # One row a setting that a node was started with, as its configuration file says it. A
-        # setting that is not there has the release's default.
+        # One row a setting that a node was given, as its configuration file says it. A setting that
+        # is not there has the release's default. Of a node and a name, the latest is the last.
         pa.field("node", pa.string(), nullable=False),
         pa.field("name", pa.string(), nullable=False),
         pa.field("value", pa.string(), nullable=False),
+        # When it was given other ones on the way: they hold from the next start on. Null: at first.
+        pa.field("since_ns", pa.int64()),
     ]
 )
 

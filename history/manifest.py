@@ -100,7 +100,9 @@ class Manifest:
     machine: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     node_ids: Mapping[str, int] = field(default_factory=dict)
-    """The id in Kafka of each node, controllers first."""
+    """The id in Kafka of each node, controllers first; -1 for one that had several."""
+    last_ids: Mapping[str, int] = field(default_factory=dict)
+    """The last of those that had several."""
     second_roles: Mapping[str, str] = field(default_factory=dict)
     """The roles that nodes have besides the one they are named for, by node."""
     recorded: tuple[str, ...] = ()
@@ -170,7 +172,7 @@ def read_manifest(path: Path) -> Manifest:
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest at `path`, atomically. Raises HarnessError if the disk refuses."""
     content = {item.name: getattr(manifest, item.name) for item in fields(Manifest)}
-    for name in ("versions", "machine", "digests", "node_ids", "second_roles"):
+    for name in ("versions", "machine", "digests", "node_ids", "last_ids", "second_roles"):
         content[name] = dict(content[name])
     content["promises"] = asdict(manifest.promises)
     content["changes"] = [asdict(change) for change in manifest.changes]

@@ -206,6 +206,7 @@ LATER_COLUMNS: Final = {
     "faults": ("kind",),
     "describes": ("metadata_offset",),
     "wire": ("session_epoch",),
+    "node_settings": ("since_ns",),
 }
 """The columns that runs of earlier versions lack, by table; nullable, and null there."""
 

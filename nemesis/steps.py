@@ -4,6 +4,10 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from clusters.observation import Down
+from clusters.port import NodeName
+from nemesis.targets import NamedNodes
+from nemesis.verbs.await_condition import Await
 from nemesis.verbs.registry import is_fault, kind_of, verb_of
 from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import AWAIT_BOUND_S, Breaking, OnNodes, Play, Step
@@ -20,6 +24,7 @@ __all__ = [
     "dealt",
     "flat",
     "kinds_of_play",
+    "next_ends",
     "places",
     "starts_clients",
     "takes_of",
@@ -68,6 +73,23 @@ def dealt(play: Play, draw: random.Random) -> Iterator[tuple[str, Step]]:
 def flat(play: Iterable[Step]) -> Iterator[Step]:
     """Yield every step that a play may perform, those of loops and choices once each."""
     return (step for _, step in places(play))
+
+
+def next_ends(play: Iterable[Step]) -> frozenset[NodeName]:
+    """Return the nodes whose end is awaited by the next step that concerns them."""
+    ending: set[NodeName] = set()
+    others: set[NodeName] = set()
+    for step in play:
+        match step:
+            case Await(condition=Down(node=node)) if node not in others:
+                ending.add(node)
+            case OnNodes(target=NamedNodes(nodes=nodes)):
+                others.update(nodes)
+            case OnNodes():
+                break  # which nodes it concerns is not known yet
+            case _:
+                pass
+    return frozenset(ending)
 
 
 def places(play: Iterable[Step]) -> Iterator[tuple[tuple[str | int, ...], Step]]:

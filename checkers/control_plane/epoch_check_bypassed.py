@@ -97,7 +97,7 @@ def _changes_judged(
     history: PartitionHistory, changes: Requests, seen: View
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
-        asked = isr_changes(version, changes, seen.facts)
+        asked = isr_changes(version, changes, seen)
         if len(asked.sure) != 1 or asked.possible or before.isr == version.isr:
             continue
         (request,) = asked.sure

@@ -67,9 +67,10 @@ class _Record:
 
     def judges(self, leader: int, term: Term | None) -> bool:
         """Return whether it is known what that controller heard of a leader."""
-        nodes = self.seen.facts.node_ids
-        own = term is not None and nodes.get(term.node) == leader
-        return term is not None and leader != NO_LEADER and not own and leader not in self.legacy
+        if term is None or not term.node:
+            return False  # the controller's node is not known, nor what has reached it
+        own = self.seen.facts.node_ids.get(term.node) == leader
+        return leader != NO_LEADER and not own and leader not in self.legacy
 
     def last_heard(
         self, broker_id: int, term: Term, until_ns: int, *, incarnation: int = 0

@@ -132,7 +132,7 @@ def stale_joins(
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
                 continue
-            made, by_change = proposals(version, mine), isr_changes(version, asked, seen.facts)
+            made, by_change = proposals(version, mine), isr_changes(version, asked, seen)
             candidates = made.sure or by_change.sure or (*made.possible, *by_change.possible)
             if not candidates:
                 doubt = doubt or (_unseen(history, version, joined) if taped else "")

@@ -175,7 +175,7 @@ def _behind(
     course: _Course,
 ) -> int | None:
     """Return how many records of its leader's log it lacks; None if the disks do not tell."""
-    nodes = course.seen.facts.nodes()
+    nodes = course.seen.facts.nodes_at_the_end()
     mine = course.rows.get((history.key, nodes.get(broker_id, "")))
     leaders = course.rows.get((history.key, nodes.get(last.leader, "")))
     if mine is None or leaders is None or mine["damage"] or leaders["damage"]:

@@ -99,7 +99,7 @@ def _out(history: PartitionHistory, absence: Absence) -> Proof:
 
 def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
     """Return where the logs ended on the disks; an empty clause if it says nothing of that time."""
-    nodes = facts.nodes()
+    nodes = facts.nodes_at_the_end()
     mine, leaders = (
         rows.get((history.key, nodes.get(one, "")))
         for one in (absence.broker_id, absence.last.leader)

@@ -13,13 +13,17 @@ bad-heartbeat-accepted: a heartbeat with a negative broker id, or whose target s
 ACTIVE nor STOPPING, must be answered INVALID_REQUEST.
 
 ungated-request: a broker below the inter-broker protocol that has MetadataHeartbeat and IsrChange
-sends neither. A broker that was rolled to another configuration on the way is not judged.
+sends neither. One that is given that protocol on the way is judged until then.
 
 Source: the draft "Controller heartbeats, broker incarnation ids".
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.entry import Entry
 from checkers.facts import Judged, Tables
@@ -155,22 +159,25 @@ def _accepted(broker_id: int, heartbeats: Sequence[Rpc]) -> Iterator[Proof | Non
 
 
 def ungated_requests(tables: Tables, _: View) -> Judged:
-    """Find requests of a protocol that is not in force. Reads `wire`, `node_settings`, `faults`."""
-    protocols = timeouts_ms(tables["node_settings"], _PROTOCOL)
-    rolled = {
-        node
-        for row in tables["faults"].to_pylist()
-        if row["fault"] == "roll"
-        for node in row["targets"]
-    }
-    below = {node for node, level in protocols.items() if level < _GATED_FROM} - rolled
+    """Find requests of a protocol that is not in force. Reads `wire` and `node_settings`."""
     if not len(tables["wire"]):
         return
     sent = list(rpcs(tables["wire"], METADATA_HEARTBEAT, ISR_CHANGE))
-    for node in sorted(below):
-        mine = (rpc for rpc in sent if rpc.source == node)
+    for node, until_ns in sorted(_below(tables["node_settings"]).items()):
+        mine = (one for one in sent if one.source == node and one.asked_ns < until_ns)
         found = next(mine, None)
         yield node, counted(UNGATED, node, [None if found is None else _ungated(found)])
+
+
+def _below(settings: pa.Table) -> Mapping[str, float]:
+    """Return the nodes that begin below the protocol, and when they are given it."""
+    stated = settings.filter(pc.equal(settings["name"], _PROTOCOL)).to_pylist()
+    below = {one["node"]: math.inf for one in stated if int(one["value"]) < _GATED_FROM}
+    first = {one["node"]: int(one["value"]) for one in stated if one["since_ns"] is None}
+    for one in stated:
+        if int(one["value"]) >= _GATED_FROM and one["since_ns"] is not None:
+            below[one["node"]] = min(below.get(one["node"], math.inf), one["since_ns"])
+    return {node: until for node, until in below.items() if first.get(node, 0) < _GATED_FROM}
 
 
 def _ungated(rpc: Rpc) -> Proof:
@@ -246,6 +253,6 @@ CHECKS: Final = (
             needs=("wire", "node_settings", "transaction_log"),
         ),
         kernel=ungated_requests,
-        tables=("wire", "node_settings", "faults"),
+        tables=("wire", "node_settings"),
     ),
 )

@@ -66,7 +66,7 @@ class Case:
         """The node that led last of all."""
         versions = self.history.versions if self.history else []
         leaders = [one.leader for one in versions if one.leader != NO_LEADER]
-        return self.seen.facts.nodes().get(leaders[-1]) if leaders else None
+        return self.seen.facts.nodes_at_the_end().get(leaders[-1]) if leaders else None
 
     @property
     def leader_log(self) -> ReplicaLog | None:
@@ -178,7 +178,7 @@ def _elections(
 
 
 def _fates(case: Case, value: NDArray[np.int64]) -> NDArray[np.int64]:
-    nodes = case.seen.facts.nodes()
+    nodes = case.seen.facts.nodes_at_the_end()
     replicas = case.history.last.replicas if case.history else ()
     whole = {log.node for log in case.logs if log.damage is None}
     every = bool(replicas) and {nodes.get(one) for one in replicas} <= whole

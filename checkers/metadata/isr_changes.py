@@ -20,6 +20,7 @@ import pyarrow as pa
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View
 
 __all__ = [
     "ISR_CHANGE",
@@ -136,8 +137,14 @@ def proposals(version: PartitionVersion, requests: Requests) -> VersionProposals
     return VersionProposals(sure=tuple(sure), possible=tuple(possible))
 
 
-def isr_changes(version: PartitionVersion, requests: Requests, facts: Facts) -> VersionProposals:
-    """Return the IsrChanges that made this version or may have, by the time of its decision."""
+def isr_changes(version: PartitionVersion, requests: Requests, seen: View) -> VersionProposals:
+    """Return the IsrChanges that made this version or may have, by the time of its decision.
+
+    A legacy leader may have written the version itself: then none is known to.
+    """
+    if seen.is_legacy(version.leader, version.metadata_offset):
+        return VersionProposals(sure=(), possible=())
+    facts = seen.facts
     earliest_ns = facts.earliest_ns(version.timestamp_ms)
     latest_ns = facts.latest_ns(version.timestamp_ms)
     fitting = [

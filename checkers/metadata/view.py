@@ -27,6 +27,8 @@ __all__ = ["METADATA", "View", "by_key", "by_partition", "clock", "counted", "do
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
 
+_LEGACY: Final = "4"
+"""The version of BrokerInfo of a broker below the behaviour of controller heartbeats."""
 _NS_A_SECOND: Final = 1_000_000_000
 
 
@@ -52,6 +54,21 @@ class View:
     def brokers(self) -> Mapping[int, BrokerHistory]:
         """The history of each broker by broker id."""
         return broker_histories(self.log.records)
+
+    @cached_property
+    def _registered_versions(self) -> Mapping[int, Sequence[tuple[int, str | None]]]:
+        """The registrations on ZooKeeper of each broker id: offset, and version of BrokerInfo."""
+        found: dict[int, list[tuple[int, str | None]]] = {}
+        for one in self.log.records:
+            if one.type == "BrokerInfoRecord" and one.broker_id is not None:
+                found.setdefault(one.broker_id, []).append((one.metadata_offset, one.value))
+        return found
+
+    def is_legacy(self, broker_id: int, metadata_offset: int) -> bool:
+        """Return whether a broker was registered as legacy then: it writes ISRs itself."""
+        versions = self._registered_versions.get(broker_id, ())
+        last = [version for offset, version in versions if offset <= metadata_offset]
+        return bool(last) and last[-1] == _LEGACY
 
     def doubt_at_the_end(self) -> str:
         """Return why the last versions may not be those of the end of the run; empty without doubt.

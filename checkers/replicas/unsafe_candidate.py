@@ -84,7 +84,7 @@ def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
 
 
 def _unread(history: PartitionHistory, tables: Tables, seen: View) -> str:
-    nodes = seen.facts.nodes()
+    nodes = seen.facts.nodes_at_the_end()
     whole = {row["node"] for row in _rows(history, tables) if not row["damage"]}
     unread = [one for one in (*history.last.isr, *history.last.elr) if nodes.get(one) not in whole]
     if not unread:
@@ -99,8 +99,9 @@ def _candidates(
     last = history.last
     marked = [row for row in rows if row["high_watermark"] is not None]
     highest = max(marked, key=lambda row: row["high_watermark"], default=None)
+    ids = {node: broker_id for broker_id, node in seen.facts.nodes_at_the_end().items()}
     for row in rows:
-        broker_id = seen.facts.node_ids.get(row["node"], -1)
+        broker_id = ids.get(row["node"], -1)
         among = "ISR" if broker_id in last.isr else "ELR" if broker_id in last.elr else ""
         if not among or highest is None or row["damage"]:
             continue

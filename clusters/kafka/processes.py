@@ -23,6 +23,7 @@ from clusters.kafka.configuration import (
     hosts_file,
     links_between,
     nodes_of,
+    refuse_reserved,
 )
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.readiness import await_brokers
@@ -44,9 +45,11 @@ from clusters.processes.node import ProcessNode, Software
 from clusters.processes.node_tables import write_log_findings, write_settings
 from clusters.processes.properties import properties_file
 from clusters.protocol.talking import Address
+from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.witness.bits import flip_bit
 from clusters.witness.live import log_end_offset
 from history.clock import Clock
+from history.failure import HarnessError, UsageError
 
 __all__ = ["BrokerProcesses"]
 
@@ -75,6 +78,7 @@ class BrokerProcesses(ProcessCluster):
     ) -> None:
         self._spec = spec
         self._spoken = spoken
+        self._setting_changes = SettingChanges()
         # Where a proxy listens for a link it uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
         nodes = nodes_of(spec, ports=lambda count: ports.take(count, base=port_base))
@@ -148,7 +152,7 @@ class BrokerProcesses(ProcessCluster):
 
     def node_of(self, broker_id: int) -> NodeName:
         """The node with this id of Kafka's."""
-        return next(name for name, node in self._listed.items() if node.node_id == broker_id)
+        return next(name for name in self._listed if self.broker_id(name) == broker_id)
 
     def port_of(self, node: NodeName, listener: Listener) -> int:
         """Return the port to which a listener of this node is bound; known before the start."""
@@ -204,9 +208,32 @@ class BrokerProcesses(ProcessCluster):
         """The log end offset on the broker's disk; None if it has no replica of the key."""
         return log_end_offset(self._nodes[node].place.fetch(f"{DATA}/{key}").parent, key)
 
+    def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
+        """Have a node run with these properties from its next start on; evidence in words."""
+        if node not in self._listed:
+            raise HarnessError(f"{node} has no properties of Kafka's")
+        self._refuse_settings(settings)
+        evidence = self._setting_changes.note(self._clock.now_ns(), node, settings)
+        self._configure(self._nodes[node])
+        return evidence
+
+    def setting_changes(self) -> Sequence[SettingChange]:
+        """Return the changes so far, in order."""
+        return self._setting_changes.made
+
+    def _refuse_settings(self, settings: Mapping[str, str]) -> None:
+        """Raise HarnessError for properties that no step may change."""
+        try:
+            refuse_reserved(settings)
+        except UsageError as error:
+            raise HarnessError(str(error)) from None
+
     def _write_node_tables(self, raw: Path) -> None:
         """Record in `raw` what each node was told, and the worst words of its log."""
-        write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
+        told: dict[str, Mapping[str, str]] = {
+            name: node.settings for name, node in self._nodes.items()
+        }
+        write_settings(raw, told, self._setting_changes.made)
         logs: dict[str, Iterable[Path]] = {name: self.logs(name) for name in self._nodes}
         skewed = {skew.node for skew in self._hardships.clock_skews()}
         write_log_findings(raw, logs, clock=self._clock, skewed=skewed)
@@ -219,7 +246,8 @@ class BrokerProcesses(ProcessCluster):
         nodes = tuple(self._listed.values())
         hosts = hosts_file(self._listed[node.name], nodes=nodes, route=self._route)
         settings = self._properties(node, nodes=nodes)
-        files = {PROPERTIES: properties_file(settings), HOSTS: hosts + self._also_found(node.name)}
+        now = properties_file(self._setting_changes.over(settings, node.name))
+        files = {PROPERTIES: now, HOSTS: hosts + self._also_found(node.name)}
         node.configure(settings, files)
 
     def _also_found(self, node: NodeName) -> str:  # noqa: ARG002 -- for subclasses

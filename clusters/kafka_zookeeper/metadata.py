@@ -16,7 +16,7 @@ from typing import Any, Final
 from clusters.kafka_port import PartitionView
 from clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
 
-__all__ = ["Metadata", "controller_of", "is_registered", "metadata_of"]
+__all__ = ["Metadata", "controller_of", "metadata_of", "registered_by"]
 
 _IDS: Final = "/brokers/ids"
 _TOPICS: Final = "/brokers/topics"
@@ -29,6 +29,8 @@ class Metadata:
 
     controller: int | None
     broker_epochs: Mapping[int, int]
+    endpoints: Mapping[int, tuple[str, ...]]
+    """The listeners of each broker, as `NAME://HOST:PORT`."""
     partitions: Mapping[str, PartitionView]
     """The partitions by key; one whose state is not there yet has no leader and no ISR."""
     topic_ids: Mapping[str, str]
@@ -64,6 +66,10 @@ def metadata_of(reader: ZnodeReader) -> Metadata:
             for broker, node in zip(brokers, broker_nodes, strict=True)
             if node is not None
         },
+        endpoints={
+            broker: tuple(_stated(node).get("endpoints", ()))
+            for broker, node in zip(brokers, broker_nodes, strict=True)
+        },
         partitions={
             f"{name}-{number}": _partition(_stated(state), replicas[name, number])
             for (name, number), state in zip(replicas, states, strict=True)
@@ -80,10 +86,10 @@ def controller_of(reader: ZnodeReader) -> int | None:
     return _broker_in(found)
 
 
-def is_registered(reader: ZnodeReader, broker: int) -> bool:
-    """Return whether there is a session of this broker; HarnessError if no server answers."""
+def registered_by(reader: ZnodeReader, broker: int) -> tuple[str, ...] | None:
+    """Return the listeners registered under this id, None without; HarnessError: no answer."""
     (found,) = reader.read([data_of(f"{_IDS}/{broker}")])
-    return found is not None
+    return None if found is None else tuple(_stated(found).get("endpoints", ()))
 
 
 def _children(node: ZnodeRead | None) -> tuple[str, ...]:

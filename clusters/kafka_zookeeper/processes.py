@@ -19,7 +19,8 @@ from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.spoken import spoken_by
 from clusters.kafka_port import ClusterView, Role, role_of
 from clusters.kafka_zookeeper.configuration import session_timeout_ms
-from clusters.kafka_zookeeper.metadata import controller_of, is_registered, metadata_of
+from clusters.kafka_zookeeper.identities import Identities, node_with
+from clusters.kafka_zookeeper.metadata import controller_of, metadata_of, registered_by
 from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
@@ -90,7 +91,8 @@ class BrokersOnZooKeeper(BrokerProcesses):
             spoken=spoken_by(version),
             before=ensemble,
         )
-        self._registrations: dict[int, int] = {}
+        self._identities = Identities(spec.view_ids)
+        self._registrations: dict[NodeName, int] = {}
         """The latest broker epoch of each broker that was seen."""
         self._reader = ZnodeReader(lambda: self._running(Role.ZOOKEEPER))
 
@@ -101,13 +103,23 @@ class BrokersOnZooKeeper(BrokerProcesses):
 
     @property
     def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
-        return self._spec.view_ids
+        """Kafka's ids of brokers, as they are now; of servers, 2000 and their `myid`."""
+        return self._identities.now
+
+    @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """The ids of nodes; -1 for one that had several."""
+        return {**super().node_ids, **self._identities.of_whole_run}
+
+    @property
+    def last_ids(self) -> Mapping[NodeName, int]:
+        """The present ids of nodes that had several."""
+        return self._identities.last
 
     def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node; of `zookeeper-n`, 2000 + n."""
-        own = self._listed.get(node)
-        return self._spec.view_ids[node] if own is None else own.node_id
+        """Kafka's id of this node, as it is now; of `zookeeper-n`, 2000 + n."""
+        known = self._identities.now.get(node)
+        return self._listed[node].node_id if known is None else known
 
     def links(self) -> tuple[LinkEnd, ...]:
         """Return links: Kafka's nodes and servers among themselves, those to these, clients."""
@@ -135,7 +147,12 @@ class BrokersOnZooKeeper(BrokerProcesses):
         """
         ensemble = self._ensemble.look(self._running(Role.ZOOKEEPER))
         found = metadata_of(self._reader)
-        self._registrations.update(found.broker_epochs)
+        nodes = {broker: self._node_with(ends) for broker, ends in found.endpoints.items()}
+        holders = {broker: node for broker, node in nodes.items() if node is not None}
+        self._identities.saw(holders)
+        self._registrations |= {
+            node: found.broker_epochs[broker] for broker, node in holders.items()
+        }
         answers = ask_metadata(self._running(Role.BROKER), spoken=self._spoken)
         own = {self.broker_id(name): view_of(one, time_ns=0) for name, one in answers.items()}
         return KafkaZooKeeperView(
@@ -153,7 +170,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
 
     def latest_registration(self, broker: NodeName) -> int:
         """The zxid that made the znode of its latest session; -1: none was seen."""
-        return self._registrations.get(self.broker_id(broker), -1)
+        return self._registrations.get(broker, -1)
 
     def leader_now(self) -> NodeName | None:
         """The active controller by its znode; None if no broker is, or no server answers."""
@@ -161,7 +178,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
             controller = controller_of(self._reader)
         except HarnessError:
             return None
-        return None if controller is None else self.node_of(controller)
+        return None if controller is None else self._identities.node_of(controller)
 
     @contextmanager
     def watch(self, raw: Path, *, topics: Sequence[str]) -> Iterator[None]:
@@ -230,13 +247,17 @@ class BrokersOnZooKeeper(BrokerProcesses):
         asks = is_answered_on(self._ensemble.client_ports) if of_ensemble else is_answered
         return asks(node, address, timeout_s=timeout_s, opened=opened)
 
+    def _node_with(self, endpoints: Sequence[str]) -> NodeName | None:
+        return node_with(endpoints, self._names(Role.BROKER))
+
     def _await_session_end(self, broker: NodeName) -> None:
-        """Wait until its znode is gone, as long as its session may last; then it is tried."""
+        """Wait until its own znode is gone, as long as its session may last; then it is tried."""
         bound_s = session_timeout_ms(self._spec) / 1000 + _SLACK_S
         deadline = time.monotonic() + bound_s
         while time.monotonic() < deadline:
             try:
-                if not is_registered(self._reader, self.broker_id(broker)):
+                found = registered_by(self._reader, self.broker_id(broker))
+                if found is None or self._node_with(found) != broker:
                     return
             except HarnessError:
                 return  # no server answers: it waits for one itself

@@ -75,12 +75,22 @@ def findings_in(log: Path) -> Iterator[LogFinding]:
         return
 
 
-def write_settings(raw: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Record `node_settings`: what each node was started with, by node. Rows by node and name."""
+def write_settings(
+    raw: Path,
+    settings: Mapping[str, Mapping[str, str]],
+    changes: Iterable[tuple[int, str, Mapping[str, str]]] = (),
+) -> None:
+    """Record `node_settings`: what each node was given at first. Rows by node and name.
+
+    `changes`: (time in ns, node, the properties that it was given anew), in order.
+    """
     with RowJournal(raw, "node_settings") as journal:
         for node, own in settings.items():
             for name, value in sorted(own.items()):
                 journal.add({"node": node, "name": name, "value": value})
+        for since_ns, node, given in changes:
+            for name, value in sorted(given.items()):
+                journal.add({"node": node, "name": name, "value": value, "since_ns": since_ns})
 
 
 def write_log_findings(

@@ -12,14 +12,22 @@ from clusters.kafka.configuration import KafkaNode, broker_listeners
 from clusters.kafka_port import Role
 from clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
 from clusters.reference.shell.node_settings import HOSTS
-from clusters.reference.shell.property_values import RULES_OFF, RULES_ON, rules_kept
+from clusters.reference.shell.property_values import RULES_OFF, rules_kept
 from clusters.reference.shell.zk_properties import HOST, KNOWN, PROTOCOL, parsed
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
 from history.failure import UsageError
 
-__all__ = ["BROKER_ID", "DISK_ID", "finds_ids", "ignored", "properties", "rules_on", "settings_of"]
+__all__ = [
+    "BROKER_ID",
+    "DISK_ID",
+    "finds_ids",
+    "ignored",
+    "properties",
+    "settings_of",
+    "stated_rules",
+]
 
 BROKER_ID: Final = "broker.id"
 DISK_ID: Final = "fencepost.disk.broker.id"
@@ -62,7 +70,7 @@ def properties(
         **found_servers(servers),
     }
     if rules_off:
-        found[RULES_OFF] = ",".join(rules_off)
+        found[RULES_OFF] = ",".join(filter(None, (found.get(RULES_OFF), *rules_off)))
     parsed(found)
     return found
 
@@ -82,13 +90,12 @@ def finds_ids(spec: ReferenceZooKeeperSpec) -> bool:
     return {**spec.settings, **spec.broker_settings}.get(BROKER_ID) == _FOUND
 
 
-def rules_on(spec: ReferenceZooKeeperSpec) -> ZkRules:
-    """Return the rules that every broker of such a cluster keeps: those that its settings add, too.
+def stated_rules(spec: ReferenceZooKeeperSpec) -> ZkRules:
+    """Return the rules that every broker of such a cluster keeps, by its settings.
 
     Raises UsageError if a setting names a rule that there is not.
     """
-    named = {**spec.settings, **spec.broker_settings}.get(RULES_ON, "")
-    return rules_kept({RULES_ON: named}, ZkRules())
+    return rules_kept({**spec.settings, **spec.broker_settings}, ZkRules())
 
 
 def ignored(spec: ReferenceZooKeeperSpec) -> tuple[str, ...]:

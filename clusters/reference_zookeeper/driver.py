@@ -14,14 +14,18 @@ from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
 from clusters.reference.driver import portable_nodes
+from clusters.reference.shell.zk_properties import ID, KNOWN
 from clusters.reference_zookeeper.configuration import properties
 from clusters.reference_zookeeper.prepared import ReferenceZooKeeperPrepared
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER as ENSEMBLES
 from history.clock import Clock
+from history.failure import HarnessError
 
 __all__ = ["DRIVER", "ReferenceZooKeeperCluster", "ReferenceZooKeeperDriver"]
+
+_NO_ID: Final = "-1"
 
 
 class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
@@ -71,6 +75,18 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
             "java_source": java.source,
         }
         return found | ({"rules_off": ", ".join(self._rules_off)} if self._rules_off else {})
+
+    def _await_session_end(self, broker: NodeName) -> None:
+        """Wait for it if the broker has a given id; one that has none finds it taken meanwhile."""
+        now = self._setting_changes.over(self._nodes[broker].settings, broker)
+        if now[ID] != _NO_ID:
+            super()._await_session_end(broker)
+
+    def _refuse_settings(self, settings: Mapping[str, str]) -> None:
+        """Raise HarnessError for properties that no step may change; a broker's id may be."""
+        super()._refuse_settings({name: one for name, one in settings.items() if name != ID})
+        if unknown := sorted(settings.keys() - KNOWN):
+            raise HarnessError(f"our own brokers do not know the properties {', '.join(unknown)}")
 
     def _await_role(self, role: str, members: Sequence[NodeName]) -> None:
         """A broker waits for its servers on its own: it starts while they do."""

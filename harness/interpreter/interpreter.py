@@ -43,7 +43,7 @@ from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.mix import Mix
 from nemesis.play import step_data
-from nemesis.steps import Play, dealt
+from nemesis.steps import Play, dealt, next_ends
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.kill import Kill
@@ -104,6 +104,7 @@ class Interpreter:
         """
         end_s = self._now_s() + time_limit_s
         for number, step in dealt(play, self.draw):
+            self.performer.await_ends(next_ends(play[int(number.partition(".")[0]) - 1 :]))
             try:
                 done = self._perform(step, end_s)
             except HarnessError as error:

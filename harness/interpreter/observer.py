@@ -62,7 +62,6 @@ class Observer:
         self._cluster = cluster
         self._acknowledged = acknowledged
         self._wire = wire
-        self._ids = cluster.view_ids
         self._stop = threading.Event()
         self._looked = threading.Condition()
         self._look_count = 0
@@ -86,7 +85,7 @@ class Observer:
         return Observation(
             view=view,
             active_controller=controller,
-            broker_ids=self._ids,
+            broker_ids=self._cluster.view_ids,
             outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
             states={node: self._cluster.state(node) for node in self._cluster.nodes},
             acknowledged_count=self._acknowledged(),
@@ -111,7 +110,7 @@ class Observer:
         down = (node for node in cluster.nodes if cluster.state(node) is NodeState.DOWN)
         return Scene(
             nodes=members_of(self._cluster),
-            broker_ids=self._ids,
+            broker_ids=self._cluster.view_ids,
             view=view,
             active_controller=controller,
             down=frozenset(down),

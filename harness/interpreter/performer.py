@@ -5,7 +5,7 @@ and its end once the heal was seen to work: the process runs again, a broker is 
 is appended to the performed play before it is tried, with the time and the nodes it came to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,8 @@ class Performer:
         self._played = played
         self._policy = policy
         self.open_faults: list[OpenFault] = []
+        self._ending: set[NodeName] = set()
+        """The nodes whose end a play has awaited, until they are started again."""
 
     def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
         """Do the step to the nodes and see its effect; raise HarnessError if it was not seen."""
@@ -124,8 +126,12 @@ class Performer:
         return tuple(
             node
             for node in members_of(self._cluster)
-            if node not in ours and self._cluster.state(node) is NodeState.DOWN
+            if node not in ours | self._ending and self._cluster.state(node) is NodeState.DOWN
         )
+
+    def await_ends(self, nodes: Collection[NodeName]) -> None:
+        """Take note that a play goes on with the ends of these nodes, until they are started."""
+        self._ending |= set(nodes)
 
     def _break(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
         deed = deed_of(verb_of(step))
@@ -173,6 +179,7 @@ class Performer:
     def _mend(self, step: OnNodes, node: NodeName) -> None:
         verb = verb_of(step)
         deed = deed_of(verb)
+        self._ending.discard(node)
         shown = deed.do(self._cluster, (node,), step)
         if (
             self._policy.demands_evidence

@@ -14,7 +14,7 @@ from clusters.reference import process_settings, specs
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 from clusters.reference_zookeeper.configuration import ignored as ignored_on_zookeeper
-from clusters.reference_zookeeper.configuration import rules_on
+from clusters.reference_zookeeper.configuration import stated_rules
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
@@ -55,7 +55,7 @@ def rules_without(names: Sequence[str], rules: AnyRules) -> AnyRules:
 
 def rules_of(spec: ClusterSpec) -> Rules:
     """Return the rules that nodes of our own keep in such a cluster."""
-    return rules_on(spec) if isinstance(spec, ReferenceZooKeeperSpec) else Rules()
+    return stated_rules(spec) if isinstance(spec, ReferenceZooKeeperSpec) else Rules()
 
 
 def level_of(spec: ClusterSpec) -> int:

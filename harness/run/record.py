@@ -18,7 +18,7 @@ from clusters.link_protocol import LinkProtocol
 from clusters.port import Cluster, Disks
 from clusters.system import Prepared, Recorded
 from clusters.systems import system_of
-from harness.manifest import note
+from harness.manifest import note, note_ids
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
@@ -230,6 +230,7 @@ def _testify(
         note(run, changes=cluster.changes())
     report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
     shortfalls = read_manifest(run.manifest_path).shortfalls
+    note_ids(run, cluster)
     note(run, damages=report.damaged, shortfalls=(*shortfalls, *unread(report.damaged)))
     progress.say(report.summary)
 

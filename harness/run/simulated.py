@@ -11,7 +11,7 @@ from typing import Any, Final
 from clusters.port import CLIENTS
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from harness.manifest import note
+from harness.manifest import note, note_ids
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
@@ -76,7 +76,7 @@ def record_simulated(
         tables = recorded_tables(cluster, wired=options.wire, clients=tables_of(scenario))
         note(
             run,
-            node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+            node_ids=cluster.node_ids,
             second_roles={str(node): role for node, role in cluster.node_roles.second.items()},
             recorded=("windows", *tables),
             stuck_isr_limit_s=scenario.recovery_limit_s,
@@ -108,6 +108,7 @@ def record_simulated(
         cluster.stop()
     testify(cluster, topics, times, run=run, say=progress.say)
     note(run, versions=dict(cluster.versions))
+    note_ids(run, cluster)
 
 
 def _wire(cluster: SimulatedCluster, tape: BufferedTape, *, clients: bool) -> SimulatedWire:

@@ -179,7 +179,7 @@ class TrialRecording:
             self._run,
             end_ns=end_ns,
             shortfalls=tuple(shortfalls),
-            node_ids={node: self._cluster.broker_id(node) for node in self._cluster.nodes},
+            node_ids=self._cluster.node_ids,
             recorded=recorded_tables(self._cluster, wired=True, clients=written),
             stuck_isr_limit_s=self._plan.recovery_s,
             versions=dict(self._cluster.versions),

@@ -5,17 +5,18 @@ world goes on, what nodes were told and what lies on their disks is written at t
 """
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from clusters.evolution import ChangesSettings
 from clusters.node_port.notes import APPENDED_METADATA
+from clusters.processes.node_tables import write_settings
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.simulation.world import Watcher
 from history.failure import HarnessError
-from history.journal import RowJournal
 from history.run_directory import RunDirectory
 
 __all__ = [
@@ -125,10 +126,9 @@ def testify(
     say: Callable[[str], None],
 ) -> None:
     """Write what nodes were told and what their disks hold; raise HarnessError if that fails."""
-    with RowJournal(run.raw, "node_settings") as journal:
-        for node in cluster.nodes:
-            for name, value in sorted(cluster.settings(node).items()):
-                journal.add({"node": node, "name": name, "value": value})
+    told: dict[str, Mapping[str, str]] = {node: cluster.settings(node) for node in cluster.nodes}
+    changes = cluster.setting_changes() if isinstance(cluster, ChangesSettings) else ()
+    write_settings(run.raw, told, changes)
     try:
         metadata_count, record_count = cluster.write_witness(run.raw, topics=topics, times=times)
     except OSError as error:

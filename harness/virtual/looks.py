@@ -33,7 +33,6 @@ class SimulatedLooks:
         self._acknowledged = acknowledged
         self._rules = rules
         self._registrations = registrations
-        self._ids = cluster.view_ids
         self._scene: Scene | None = None
         self._impaired: tuple[tuple[object, ...], Mapping[NodeName, NodeState], frozenset[NodeName]]
         self._impaired = ((), {}, frozenset())
@@ -45,7 +44,7 @@ class SimulatedLooks:
         return Observation(
             view=cluster.shown,
             active_controller=cluster.leader_now(),
-            broker_ids=self._ids,
+            broker_ids=cluster.view_ids,
             states=cluster.states,
             acknowledged_count=self._acknowledged(),
             rules=self._rules,
@@ -71,7 +70,7 @@ class SimulatedLooks:
         if scene is None or scene.view is not view or scene.active_controller != active:
             scene = self._scene = Scene(
                 nodes=self._cluster.nodes,
-                broker_ids=self._ids,
+                broker_ids=self._cluster.view_ids,
                 view=view,
                 active_controller=active,
                 roles=self._cluster.node_roles,

@@ -220,6 +220,9 @@ class SimulatedMetadata:
         """Return no failures: a client that fails ends the world."""
         return ()
 
+    def _node_of(self, number: int) -> NodeName:
+        return NodeName(self._cluster.world.hosts[number].name)
+
     def _writer(self, number: int) -> SimulatedWriter:
         spec = self._spec
         process = self._first_process + number
@@ -238,7 +241,7 @@ class SimulatedMetadata:
             process,
             lives,
             brokers=self._cluster.brokers,
-            node_of=self._cluster.node_of,
+            node_of=self._node_of,
             of_topics=self._of_topics,
             of_partitions=self._of_partitions,
             interval_ns=int(S * spec.writers / spec.write_rate),
@@ -250,7 +253,7 @@ class SimulatedMetadata:
         return SimulatedMetadataReader(
             self._first_process + spec.writers + number,
             brokers[number],
-            node=self._cluster.node_of(brokers[number]),
+            node=self._node_of(brokers[number]),
             names=lambda: [name for writer in self._writers for name in writer.lives.names],
             reads=self._reads,
             interval_ns=int(S * len(brokers) / spec.read_rate),

@@ -5,7 +5,7 @@ broker answers that it does not lead, and regularly from time to time.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import PartitionKey
@@ -69,7 +69,7 @@ class Routes:
         self._asked_ns = 0
         self._due_ns = 0
         self.leaders = [-1] * len(places)
-        """The leader of each partition; -1: none that it knows of."""
+        """The host of each partition's leader, by its number; -1: none that it knows of."""
         self.epochs = [-1] * len(places)
         self.keys: list[PartitionKey | None] = [None] * len(places)
         self.changes_count = 0
@@ -103,20 +103,23 @@ class Routes:
         if response.correlation != self._waits_for:
             return False
         self._waits_for = 0
+        # Brokers are named for the numbers of their hosts, whatever their ids are.
+        hosts = {broker: int(host.rpartition("-")[2]) for broker, host, _, _ in response.brokers}
         for name, topic_id, _, partitions in response.topics:
             for one in partitions:
                 number = self._places.get((name, one.partition))
                 if number is not None:
-                    self._believe(number, (topic_id, one.partition), one)
+                    leader = hosts.get(one.leader_id, one.leader_id)
+                    self._believe(number, (topic_id, one.partition), leader, one.leader_epoch)
         if -1 in self.leaders:
             self._due_ns = self._asked_ns + _RETRY_NS
         return True
 
-    def _believe(self, number: int, key: PartitionKey, shown: Any) -> None:
-        if self.keys[number] == key and shown.leader_epoch < self.epochs[number]:
+    def _believe(self, number: int, key: PartitionKey, leader: int, leader_epoch: int) -> None:
+        if self.keys[number] == key and leader_epoch < self.epochs[number]:
             return
         self.keys[number] = key
-        self.epochs[number] = shown.leader_epoch
-        if self.leaders[number] != shown.leader_id:
-            self.leaders[number] = shown.leader_id
+        self.epochs[number] = leader_epoch
+        if self.leaders[number] != leader:
+            self.leaders[number] = leader
             self.changes_count += 1

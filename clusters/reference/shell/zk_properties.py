@@ -37,6 +37,7 @@ __all__ = [
     "ADOPTS",
     "CONNECT",
     "HOST",
+    "ID",
     "KNOWN",
     "PROTOCOL",
     "PROTOCOL_MAX",
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 CONNECT: Final = "zookeeper.connect"
+ID: Final = "broker.id"
 PROTOCOL: Final = "inter.broker.protocol.version"
 PROTOCOL_MAX: Final = "fencepost.inter.broker.protocol.version.max"
 """The highest that the node's software knows: an older one's is lower."""
@@ -51,7 +53,6 @@ HOST: Final = "host.name"
 """The host that the broker's id is kept under; that of its first advertised listener, else."""
 ADOPTS: Final = "fencepost.broker.id.adopt.missing"
 """Step b of the draft on broker ids."""
-_ID: Final = "broker.id"
 _TRUTHS: Final = ("false", "true")
 _NUMBERS: Final[Mapping[str, Number]] = {
     **SHARED_NUMBERS,
@@ -78,7 +79,7 @@ KNOWN: Final = frozenset(
         "listener.security.protocol.map",
         "inter.broker.listener.name",
         "broker.rack",
-        _ID,
+        ID,
         CONNECT,
         PROTOCOL,
         PROTOCOL_MAX,
@@ -106,7 +107,7 @@ def parsed(stated: Mapping[str, str]) -> ProcessSettings:
     if protocol > protocol_max:
         refuse(PROTOCOL, found[PROTOCOL], f"at most {PROTOCOL_MAX}={int(protocol_max)}")
     configuration = ZkConfiguration(
-        node_id=number(_ID, found.get(_ID, "-1"), lowest=-1, highest=ID_MAX),
+        node_id=number(ID, found.get(ID, "-1"), lowest=-1, highest=ID_MAX),
         is_controller=False,
         voters=(),
         cluster_id="",

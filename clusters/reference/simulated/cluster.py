@@ -1,9 +1,8 @@
 """A cluster of our own nodes in a simulated world: `clusters.port.Cluster` in virtual time.
 
 Nothing happens unless the caller lets the world go on. What a port promises to be so on its return
-(a topic is there, a node has ended) lets it go on until it is; `start_node`, `kill_node` and
-the like take no time at all. What differs between generations is in `quorum_cluster`, and in
-`clusters.reference_zookeeper.simulated`.
+(a topic is there) lets it go on until it is; `start_node` and the like take no time. What differs
+between generations is in `quorum_cluster` and `clusters.reference_zookeeper.simulated`.
 
 Hosts have the ids of their nodes as numbers: n for `broker-n`, 1000 + n for `controller-n`, 2000 +
 n for `zookeeper-n`. From CLIENTS_FROM on they are the workload's clients, from HARNESS_FROM on the
@@ -164,8 +163,13 @@ class SimulatedCluster(ABC):
 
     # What every cluster can do.
 
+    @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of all nodes; -1 for one that had several."""
+        return {node: self.broker_id(node) for node in self._nodes}
+
     def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node: n for `broker-n`, 1000 + n for `controller-n`."""
+        """Kafka's id of this node."""
         return self._hosts[node].number
 
     def node_of(self, broker_id: int) -> NodeName:
@@ -268,8 +272,8 @@ class SimulatedCluster(ABC):
         """Delete all data of a node that is down, and format it anew with its old node id."""
         self._require_down(node)
         host = self._hosts[node]
-        old = host.disk.files.get(META_PROPERTIES)
-        directory_id = old.directory_id if keep_directory_id and old is not None else 0
+        old = host.disk.files.get(META_PROPERTIES) if keep_directory_id else None
+        directory_id = 0 if old is None else old.directory_id
         host.disk.format(self._formatted(node, directory_id=directory_id))
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
@@ -373,7 +377,7 @@ class SimulatedCluster(ABC):
         return tuple(host.number for host in hosts if host.state is HostState.RUNNING)
 
     def _target(self, via: NodeName | None) -> int | None:
-        return None if via is None else self.broker_id(via)
+        return None if via is None else self._hosts[via].number
 
     def _require_down(self, node: NodeName) -> None:
         if self.state(node) is not NodeState.DOWN:
@@ -395,6 +399,5 @@ class SimulatedCluster(ABC):
         while not reached():
             dead = [name for name, host in self._hosts.items() if host.exit_reason]
             if dead or self.world.now_ns >= end_ns:
-                why = "; ".join(self.obituary(NodeName(name)) for name in dead) or otherwise
-                raise HarnessError(why)
+                raise HarnessError("; ".join(map(self.obituary, dead)) or otherwise)
             self.run(_STEP_NS)

@@ -3,7 +3,7 @@
 Brokers have the ids of their hosts' numbers, servers are 2000 + their `myid`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import fields
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
 from clusters.kafka_port import Role, role_of
+from clusters.kafka_zookeeper.identities import Identities
+from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
@@ -27,10 +29,12 @@ from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.configuration import DISK_ID, finds_ids, ignored
+from clusters.reference_zookeeper.simulated.addressed import AddressedNode
 from clusters.reference_zookeeper.simulated.log_files import write_log
 from clusters.reference_zookeeper.simulated.nodes import configured, told
 from clusters.reference_zookeeper.simulated.watching import ZkWatch
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.simulation.host import Host
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
@@ -38,6 +42,9 @@ from clusters.simulation.zookeeper.ensemble import Ensemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import transactions
+from clusters.witness.witness import WitnessReport
+from clusters.zookeeper.stored.tables import write_server_disks
+from history.failure import HarnessError, UsageError
 from history.journal import RowJournal
 
 __all__ = ["SimulatedZkCluster", "build"]
@@ -69,8 +76,11 @@ class SimulatedZkCluster(SimulatedCluster):
         self, spec: ReferenceZooKeeperSpec, *, world: World, seed: int, rules: ZkRules
     ) -> None:
         self._rules = rules
+        self._seed = seed
         self._zk_spec = spec
+        self._setting_changes = SettingChanges()
         numbers = spec.view_ids
+        self._identities = Identities(numbers)
         self._settings = {
             node: told(spec, node, broker_id=numbers[node])
             for node in spec.nodes
@@ -127,6 +137,22 @@ class SimulatedZkCluster(SimulatedCluster):
             return told
         return {**told, DISK_ID: str(self.broker_id(node))}
 
+    def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
+        """Have a broker run with these properties from its next start on; evidence in words."""
+        if node not in self._settings:
+            raise HarnessError(f"{node} has no properties of Kafka's")
+        evidence = self._setting_changes.note(self.world.now_ns, node, settings)
+        now = self._setting_changes.over(self._settings[node], node)
+        try:
+            self.configure(node, configured(now, seed=self._seed))
+        except UsageError as error:
+            raise HarnessError(str(error)) from None
+        return evidence
+
+    def setting_changes(self) -> Sequence[SettingChange]:
+        """Return the changes so far, in order."""
+        return self._setting_changes.made
+
     def start(self) -> None:
         """Start every node, and let the world go on until all brokers serve and one controls."""
         self._start_all()
@@ -147,8 +173,26 @@ class SimulatedZkCluster(SimulatedCluster):
 
     @property
     def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of brokers; of servers, 2000 and their `myid`."""
-        return self._zk_spec.view_ids
+        """Kafka's ids of brokers, as they are now; of servers, 2000 and their `myid`."""
+        return self._identities.now
+
+    @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of all nodes; -1 for one that had several."""
+        return self._identities.of_whole_run
+
+    @property
+    def last_ids(self) -> Mapping[NodeName, int]:
+        """The present ids of nodes that had several."""
+        return self._identities.last
+
+    def broker_id(self, node: NodeName) -> int:
+        """Kafka's id of this node, as it is now."""
+        return self._identities.now[node]
+
+    def node_of(self, broker_id: int) -> NodeName:
+        """The node with this id of Kafka's."""
+        return next(node for node, one in self._identities.now.items() if one == broker_id)
 
     @property
     def shown(self) -> KafkaZooKeeperView | None:
@@ -167,11 +211,11 @@ class SimulatedZkCluster(SimulatedCluster):
     def leader_now(self) -> NodeName | None:
         """The active controller by its znode; None if no broker is, or no server leads."""
         controller = self._zk_watch.controller_now()
-        return None if controller is None else self.node_of(controller)
+        return None if controller is None else self._identities.node_of(controller)
 
     def latest_registration(self, broker: NodeName) -> int:
         """The zxid that made the znode of its latest session; -1: none was seen."""
-        return self._zk_watch.latest_epochs.get(self.broker_id(broker), -1)
+        return self._zk_watch.latest_epochs.get(broker, -1)
 
     def links(self) -> tuple[LinkEnd, ...]:
         """Return links: brokers and servers among themselves, brokers to servers, clients."""
@@ -190,7 +234,7 @@ class SimulatedZkCluster(SimulatedCluster):
         """Record in `raw`, while entered, what brokers and servers show."""
         stack = ExitStack()
         stack.enter_context(self.servers_recorded(raw))
-        notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
+        notebook = RecordedNotebook(raw, topics=topics, node_of=self._names.__getitem__)
         self.watch.notebook = stack.enter_context(notebook)
         return stack
 
@@ -208,10 +252,7 @@ class SimulatedZkCluster(SimulatedCluster):
         The servers' logs are written as real ones have them, and read by the same witness.
         """
         # With pyarrow, which a trial does not take.
-        from clusters.kafka_zookeeper.metadata_log import write_metadata_log  # noqa: PLC0415
         from clusters.reference.simulated.witness import write_simulated_replicas  # noqa: PLC0415
-        from clusters.witness.witness import WitnessReport  # noqa: PLC0415
-        from clusters.zookeeper.stored.tables import write_server_disks  # noqa: PLC0415
 
         brokers = {node: self.host(node).disk for node in self._configurations}
         report = WitnessReport()
@@ -236,8 +277,13 @@ class SimulatedZkCluster(SimulatedCluster):
         configuration = self._configuration(node)
         assert isinstance(configuration, ZkConfiguration)
         broker = ZkBrokerNode(configuration, self._rules)
-        number = self.broker_id(node)
-        return SessionedNode(broker, number=number, servers=self.ensemble.numbers)
+        number = self.host(node).number
+        session = SessionedNode(broker, number=number, servers=self.ensemble.numbers)
+        return AddressedNode(broker, session, self._registered)
+
+    def _registered(self, broker_id: int) -> int | None:
+        node = self._zk_watch.holder_of(broker_id)
+        return None if node is None else self.host(node).number
 
     def _place(self, name: NodeName, number: int) -> Host:
         if role_of(name) is Role.ZOOKEEPER:
@@ -252,11 +298,17 @@ class SimulatedZkCluster(SimulatedCluster):
         return {}
 
     def _observer(self) -> Watch:
-        return ZkWatch(lambda: ((), self._running_numbers(Role.BROKER)), self.ensemble)
+        brokers = [name for name in self._hosts if role_of(name) is Role.BROKER]
+        return ZkWatch(
+            lambda: ((), self._running_numbers(Role.BROKER)),
+            self.ensemble,
+            names={self._hosts[name].number: name for name in brokers},
+            identities=self._identities,
+        )
 
     def _active_controller(self) -> int:
-        controller = self._zk_watch.controller_now()
-        return -1 if controller is None else controller
+        controller = self.leader_now()
+        return -1 if controller is None else self.host(controller).number
 
 
 def _meta(broker_id: int) -> MetaProperties:

@@ -5,7 +5,7 @@ from typing import Any, Final, Never
 
 from clusters.provision.java import find_java
 from clusters.reference.driver import ReferencePrepared
-from clusters.reference_zookeeper.configuration import rules_on
+from clusters.reference_zookeeper.configuration import stated_rules
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster, build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
@@ -29,7 +29,7 @@ class SimulatedZkDriver:
         self, spec: ReferenceZooKeeperSpec, *, seed: int, rules_off: Sequence[str]
     ) -> SimulatedZkCluster:
         """Return the cluster in a world of its own, not started yet."""
-        return build(spec, seed=seed, rules=rules_on(spec).without(*rules_off))
+        return build(spec, seed=seed, rules=stated_rules(spec).without(*rules_off))
 
     def build(self, *_: Any, **__: Any) -> Never:
         """Never asked for: its nodes are no processes on a host."""

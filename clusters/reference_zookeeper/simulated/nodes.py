@@ -22,7 +22,7 @@ def told(spec: ReferenceZooKeeperSpec, node: NodeName, *, broker_id: int) -> Map
     return {
         **settings_of(spec, {"listeners": f"CLIENT://{node}:{_PORT}"}),
         BROKER_ID: "-1" if finds_ids(spec) else str(broker_id),
-        HOST: node,
+        HOST: str(node),
         "log.dirs": str(node),
         CONNECT: ",".join(f"{Role.ZOOKEEPER}-{one}:2181" for one in servers),
     }

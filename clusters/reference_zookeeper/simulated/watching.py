@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from clusters.kafka_port import ClusterView, PartitionView
+from clusters.kafka_zookeeper.identities import Identities, node_with
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.zookeeper import ZOOKEEPER
+from clusters.port import NodeName
 from clusters.reference.simulated.observing import Running, Watch
 from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
 from clusters.simulation.host import HostState
@@ -26,17 +28,26 @@ _MODES: Final = {Role.LEADING: LEADER, Role.FOLLOWING: FOLLOWER}
 
 
 class ZkWatch(Watch):
-    """`observing.Watch`, whose view is that of the znodes. `nodes`: the servers by their names."""
+    """`observing.Watch`, whose view is that of the znodes. `names`: of brokers' hosts by number."""
 
-    def __init__(self, running: Running, ensemble: Ensemble) -> None:
+    def __init__(
+        self,
+        running: Running,
+        ensemble: Ensemble,
+        *,
+        names: Mapping[int, NodeName],
+        identities: Identities,
+    ) -> None:
         super().__init__(running)
+        self._identities = identities
+        self._names = names
         self.ensemble_journal: RowJournal | None = None
         """The table `ensemble`, if it is kept."""
         self.shown: KafkaZooKeeperView | None = None
         """The view with the ensemble's part; None: no server leads."""
         self.controller: int | None = None
         self.broker_epochs: Mapping[int, int] = {}
-        self.latest_epochs: dict[int, int] = {}
+        self.latest_epochs: dict[NodeName, int] = {}
         """The latest registration of each broker that was seen."""
         self._ensemble = ensemble
         self._servers: dict[int, ServerState] = {}
@@ -51,6 +62,12 @@ class ZkWatch(Watch):
         tree = self._tree()
         return None if tree is None else _controller(tree)
 
+    def holder_of(self, broker: int, tree: Tree | None = None) -> NodeName | None:
+        """Return the node that is registered under this id; None: none is, or no server leads."""
+        tree = tree or self._tree()
+        stated = {} if tree is None else _stated(tree, f"{BROKER_IDS}/{broker}")
+        return node_with(stated.get("endpoints", ()), self._names.values())
+
     def _view(self, now: int) -> ClusterView | None:
         tree = self._tree()
         self._look_at_servers(now)
@@ -59,9 +76,11 @@ class ZkWatch(Watch):
             return None
         self._look_at(tree)
         before = self.view
+        ids = self._identities.now
+        answers = {ids[self._names[host]]: answer for host, answer in self.answers.items()}
         serving = frozenset(
             broker
-            for broker, answer in self.answers.items()
+            for broker, answer in answers.items()
             if any(one[0] == broker for one in answer.brokers)
         )
         brokers = frozenset(self.broker_epochs)
@@ -120,7 +139,10 @@ class ZkWatch(Watch):
         self.controller = _controller(tree)
         ids = {name: f"{BROKER_IDS}/{name}" for name in _children(tree, BROKER_IDS)}
         self.broker_epochs = {int(name): tree.znodes[path].czxid for name, path in ids.items()}
-        self.latest_epochs.update(self.broker_epochs)
+        holders = {broker: self.holder_of(broker, tree) for broker in self.broker_epochs}
+        known = {broker: node for broker, node in holders.items() if node is not None}
+        self._identities.saw(known)
+        self.latest_epochs |= {node: self.broker_epochs[broker] for broker, node in known.items()}
         partitions, topic_ids = {}, {}
         for name in _children(tree, TOPICS):
             topic = _stated(tree, f"{TOPICS}/{name}")

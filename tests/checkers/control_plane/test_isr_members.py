@@ -243,6 +243,16 @@ def test_an_isr_change_out_of_date_was_not_refused(change: str, rule: str, refus
         assert not proofs(asked(bypassed_epoch_checks, tables(log, good), FACTS)), good
 
 
+def test_what_a_legacy_leader_wrote_itself_no_isr_change_made() -> None:
+    """In a double roll: broker 2 led and wrote, and broker 1 asked for the same ISR a moment on."""
+    log = BEGIN + "10 change t-0 isr 1,2 leader 2 at 500\n11 change t-0 isr 2 at 1100"
+    given = "at 1050 broker-1 changes t-0 isr 2 under 1 -> ok at 1110"
+    asked_for = tables(log, given)
+    assert proofs(asked(bypassed_epoch_checks, asked_for, FACTS))["t-0"]
+    of_old = log.replace("10 change", "9 runs-on 2 h2 version 4 at 400\n10 change")
+    assert not proofs(asked(bypassed_epoch_checks, tables(of_old, given), FACTS))
+
+
 def test_the_proof_of_a_bypassed_check_names_both_epochs() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1:1,2:2 -> ok 2 at 1110"

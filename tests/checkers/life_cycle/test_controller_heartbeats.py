@@ -12,7 +12,6 @@ from checkers.life_cycle.controller_heartbeats import (
 )
 from checkers.proof import Proof
 from history.cluster_schema import NODE_SETTINGS
-from history.schema import FAULTS
 
 LOG = "3 register 2 unfenced at 1000\n9 register 2 unfenced at 5000"
 
@@ -85,14 +84,14 @@ def test_a_heartbeat_that_cannot_be_meant_is_accepted() -> None:
 
 
 def test_a_broker_speaks_a_protocol_that_is_not_in_force() -> None:
-    def found(protocol: int, *lines: str, rolled: bool = False) -> tuple[list[Proof], int]:
-        name = "inter.broker.protocol.version"
-        setting = {"node": "broker-2", "name": name, "value": str(protocol)}
-        roll = {"index": 0, "fault": "roll", "targets": ["broker-2"], "begin_ns": 0}
+    def found(protocol: int, *lines: str, rolled_ms: int = 0) -> tuple[list[Proof], int]:
+        setting = {"node": "broker-2", "name": "inter.broker.protocol.version"}
+        settings = [{**setting, "value": str(protocol)}]
+        if rolled_ms:
+            settings.append({**setting, "value": "2", "since_ns": rolled_ms * 1_000_000})
         given = {
             "wire": wire("\n".join(lines)),
-            "node_settings": pa.Table.from_pylist([setting], schema=NODE_SETTINGS),
-            "faults": pa.Table.from_pylist([roll] if rolled else [], schema=FAULTS),
+            "node_settings": pa.Table.from_pylist(settings, schema=NODE_SETTINGS),
         }
         return told(asked(ungated_requests, given, ON_ZOOKEEPER))
 
@@ -109,4 +108,7 @@ def test_a_broker_speaks_a_protocol_that_is_not_in_force() -> None:
     assert count == 1
     assert found(1, change.replace("broker-2", "broker-1")) == ([], 1)
     assert found(2, change) == ([], 0)
-    assert found(1, change, rolled=True) == ([], 0)
+    # It was given the protocol before, or only afterwards.
+    assert found(1, change, rolled_ms=5) == ([], 1)
+    assert found(1, change, rolled_ms=15) == ([proof], 1)
+    assert found(2, change, rolled_ms=5) == ([], 0)

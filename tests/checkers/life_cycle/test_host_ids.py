@@ -1,5 +1,6 @@
 """Broker ids by host name: what the procedure gives, what ZooKeeper keeps, and what is garbage."""
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -10,7 +11,7 @@ from proving import assert_proof
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.proof import Proof
 from checkers.table_check import TableKernel
-from history.cluster_schema import NODE_SETTINGS
+from history.cluster_schema import METADATA_LOG, NODE_SETTINGS
 from history.schema import FAULTS
 
 MS = 1_000_000
@@ -167,3 +168,45 @@ def test_hosts_that_were_told_no_name_are_not_judged() -> None:
     }
     kernels = (wrong_ids, wrong_mappings, host_garbage)
     assert [case_count(asked(one, given, ON_ZOOKEEPER)) for one in kernels] == [0, 0, 0]
+
+
+def test_a_node_is_told_from_others_by_its_listeners_and_judged_by_what_it_was_told_last() -> None:
+    def judged(kernel: TableKernel, log: str, *given_later: dict[str, object]) -> list[Proof]:
+        rows = [{"node": "broker-1", "name": "host.name", "value": "h1"}, *given_later]
+        names = ("broker-1", "broker-2")
+        made = metadata_log(zookeeper_1=log).to_pylist()
+        listeners = {1: names[0], 2: names[1], 9: names[0]}
+        for row in made:
+            if row["type"] == "BrokerInfoRecord":
+                host = f"{listeners[row['broker_id']]}.repl"
+                row["detail"] = json.dumps({"endpoints": [f"REPL://{host}:9000"]})
+        given = {
+            "metadata_log": pa.Table.from_pylist(made, schema=METADATA_LOG),
+            "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),
+            "faults": FAULTS.empty_table(),
+        }
+        return told(asked(kernel, given, ON_ZOOKEEPER))[0]
+
+    moved = {"node": "broker-1", "name": "host.name", "value": "h9", "since_ns": 35_000 * MS}
+    shared = {"node": "broker-2", "name": "host.name", "value": "h9"}
+    # Its disk goes with it to another host, where another broker is.
+    back = AWAY + "8 runs-on {} h9 at 60000"
+    assert judged(wrong_ids, back.format(1), moved, shared) == []
+    (proof,) = judged(wrong_ids, back.format(9), moved, shared)
+    assert_wrong(proof, "its disk has", "1")
+
+
+def test_of_two_brokers_on_a_host_the_last_to_register_has_its_entry() -> None:
+    both = "1 runs-on 1 h1 at 1000\n2 keeps h1 1 at 1001\n3 runs-on 2 h1 at 1100\n"
+    lasts = "9 topic u at 60000"
+    assert found(wrong_mappings, both + "4 keeps h1 2 at 1101\n" + lasts) == ([], 2)
+    # The second did not write it.
+    (proof,), count = found(wrong_mappings, both + lasts)
+    assert_proof(proof, "later ZooKeeper keeps id", host="h1", broker_id=2)
+    assert count == 2
+
+
+def test_a_controller_that_never_scans_leaves_garbage_by_right() -> None:
+    stays = TWO + "5 keeps g 1 at 2000\n6 topic u at 200000"
+    assert found(host_garbage, stays)[1] == 1
+    assert found(host_garbage, stays, fencepost_host_garbage_interval_ms="0") == ([], 0)

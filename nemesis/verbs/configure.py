@@ -1,0 +1,61 @@
+"""Other properties for a node, as an operator edits its file: they hold from its next start on.
+
+- configure: broker-2
+  settings: {inter.broker.protocol.version: 2}
+- restart: broker-2
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from clusters.evolution import ChangesSettings
+from clusters.port import Cluster, NodeName
+from history.failure import SpecError
+from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "Configure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configure(OnNodes):
+    """Give each node other properties, which its next start reads."""
+
+    settings: Mapping[str, str]
+
+
+def _settings(written: Written) -> dict[str, object]:
+    return {"settings": written.needed("settings", _properties)}
+
+
+def _properties(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not value:
+        raise SpecError((), f"expected properties by their names, found {value!r}")
+    for name, one in value.items():
+        if not isinstance(one, str | int | float):
+            raise SpecError((str(name),), f"expected a value, found {one!r}")
+    return {str(name): _text(one) for name, one in value.items()}
+
+
+def _text(value: str | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _do(cluster: Cluster, node: NodeName, step: Configure) -> str:
+    assert isinstance(cluster, ChangesSettings)
+    return cluster.change_settings(node, step.settings)
+
+
+VERBS = (
+    node_verb(
+        "configure",
+        ("{configure: broker-1, settings: {replica.lag.time.max.ms: 4000}}",),
+        Configure,
+        Deed(do=each(_do), abilities=(ChangesSettings,)),
+        modifiers=("settings",),
+        own=_settings,
+        own_data=lambda step: {"settings": dict(step.settings)},
+    ),
+)
