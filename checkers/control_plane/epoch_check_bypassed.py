@@ -13,12 +13,13 @@ So a request that was answered without an error by a version later than the one 
 to agree with the version before that one, and with the last registrations before its metadata
 offset. An answer without a new version is not judged: the offset at which it was given is unknown.
 
-An IsrChange names no partition epoch. One that alone can have made a version (its ISR, at a time
-between when it was passed on and when it was answered) has to agree in the same way; its sender's
-incarnation id stands for the broker epoch (INVALID_INCARNATION_ID), another sender than the leader
-and another leader epoch are answered NOT_LEADER_OR_FOLLOWER. Its controller learns of registrations
-from ZooKeeper: one made less than `LEARNT_NS` before it was passed on, or later, may not be known
-to it, and is not held against it.
+An IsrChange names no partition epoch. One that alone can have made a version (its ISR, in the
+leader epoch before, at a time between when it was passed on and when it was answered) has to agree
+in the same way; its sender's incarnation id stands for the broker epoch (INVALID_INCARNATION_ID),
+another sender than the leader and another leader epoch are answered NOT_LEADER_OR_FOLLOWER. What a
+legacy leader may have written itself is not judged. Its controller learns of registrations from
+ZooKeeper: one made less than `LEARNT_NS` before it was passed on, or later, may not be known to it,
+and is not held against it.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
@@ -100,6 +101,8 @@ def _changes_judged(
         asked = isr_changes(version, changes, seen)
         if len(asked.sure) != 1 or asked.possible or before.isr == version.isr:
             continue
+        if before.leader_epoch != version.leader_epoch:
+            continue  # the controller's own decision begins a leader epoch, an IsrChange does not
         (request,) = asked.sure
         for claim in (*_of_brokers(request, version, seen), *_of_partition(request, before)):
             agrees = claim.named == claim.in_force

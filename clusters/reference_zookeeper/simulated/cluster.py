@@ -141,13 +141,12 @@ class SimulatedZkCluster(SimulatedCluster):
         """Have a broker run with these properties from its next start on; evidence in words."""
         if node not in self._settings:
             raise HarnessError(f"{node} has no properties of Kafka's")
-        evidence = self._setting_changes.note(self.world.now_ns, node, settings)
-        now = self._setting_changes.over(self._settings[node], node)
+        now = {**self._setting_changes.over(self._settings[node], node), **settings}
         try:
             self.configure(node, configured(now, seed=self._seed))
         except UsageError as error:
             raise HarnessError(str(error)) from None
-        return evidence
+        return self._setting_changes.note(self.world.now_ns, node, settings)
 
     def setting_changes(self) -> Sequence[SettingChange]:
         """Return the changes so far, in order."""

@@ -253,6 +253,15 @@ def test_what_a_legacy_leader_wrote_itself_no_isr_change_made() -> None:
     assert not proofs(asked(bypassed_epoch_checks, tables(of_old, given), FACTS))
 
 
+def test_what_begins_a_leader_epoch_no_isr_change_made() -> None:
+    """Broker 2 asks a moment after its election for the ISR that it was elected with."""
+    log = BEGIN + "10 change t-0 isr 1,2 at 500\n11 change t-0 isr 2{} at 1100"
+    given = "at 1050 broker-2 changes t-0 isr 2 under 3 -> ok at 1110"
+    assert proofs(asked(bypassed_epoch_checks, tables(log.format(""), given), FACTS))["t-0"]
+    elected = log.format(" leader 2 leader-epoch 9")
+    assert not proofs(asked(bypassed_epoch_checks, tables(elected, given), FACTS))
+
+
 def test_the_proof_of_a_bypassed_check_names_both_epochs() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1:1,2:2 -> ok 2 at 1110"

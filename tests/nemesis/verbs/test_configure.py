@@ -1,0 +1,78 @@
+"""Other properties for a node: read, written back, and in force from its next start on."""
+
+import pytest
+
+from clusters.observation import Down
+from clusters.port import NodeName
+from clusters.reference_zookeeper.simulated.cluster import build
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.stage import Stage
+from history.failure import HarnessError, SpecError
+from nemesis.play import parse_play, step_data
+from nemesis.steps import next_ends
+from nemesis.verbs.configure import Configure
+
+ONE, TWO = NodeName("broker-1"), NodeName("broker-2")
+STAGE = Stage(nodes=(ONE, TWO), keys=("t-0",), broker_ids=(1, 2))
+
+
+def test_values_are_written_as_properties_have_them() -> None:
+    step = {"configure": "broker-1", "settings": {"a.b": 3, "c": True, "d": "x"}}
+    (read,) = parse_play([step], STAGE)
+    assert isinstance(read, Configure)
+    assert read.settings == {"a.b": "3", "c": "true", "d": "x"}
+    assert parse_play([step_data(read)], STAGE) == (read,)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"configure": "broker-1"}, "'settings' is needed beside it"),
+        ({"configure": "broker-1", "settings": {}}, "expected properties by their names"),
+        ({"configure": "broker-1", "settings": {"a": [1]}}, "expected a value"),
+    ],
+)
+def test_what_are_no_properties_is_refused(step: dict[str, object], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        parse_play([step], STAGE)
+
+
+def test_they_hold_from_the_next_start_on_and_are_on_record() -> None:
+    cluster = build(ReferenceZooKeeperSpec(inter_broker_protocol=1), seed=1)
+    cluster.start()
+    said = cluster.change_settings(TWO, {"inter.broker.protocol.version": "2"})
+    assert (
+        said
+        == "broker-2: its properties have inter.broker.protocol.version=2 from its next start on"
+    )
+    cluster.change_settings(TWO, {"host.name": "elsewhere"})
+    before = cluster.host(TWO).node
+    assert before is not None
+    cluster.kill_node(TWO)
+    cluster.start_node(TWO)
+    told = cluster.host(TWO).node.inner.situation.configuration  # type: ignore[union-attr]
+    assert (told.inter_broker_protocol, told.host_name) == (2, "elsewhere")
+    assert cluster.settings(TWO)["inter.broker.protocol.version"] == "1", "at first"
+    assert [(node, given) for _, node, given in cluster.setting_changes()] == [
+        (TWO, {"inter.broker.protocol.version": "2"}),
+        (TWO, {"host.name": "elsewhere"}),
+    ]
+
+
+def test_what_the_software_does_not_take_is_refused() -> None:
+    cluster = build(ReferenceZooKeeperSpec(), seed=1)
+    with pytest.raises(HarnessError, match=r"no\.such"):
+        cluster.change_settings(ONE, {"no.such": "1"})
+    with pytest.raises(HarnessError, match="zookeeper-1 has no properties of Kafka's"):
+        cluster.change_settings(NodeName("zookeeper-1"), {"tickTime": "1"})
+
+
+def test_the_end_of_a_node_is_awaited_if_that_is_the_next_thing_that_happens_to_it() -> None:
+    down = [{"await": {"down": "broker-1"}}, {"await": {"down": "broker-2"}}]
+    both = parse_play(down, STAGE)
+    assert isinstance(both[0].condition, Down)  # type: ignore[attr-defined]
+    assert next_ends(both) == {ONE, TWO}
+    killed = parse_play([{"wait": "1s"}, {"kill": "broker-2"}, *down], STAGE)
+    assert next_ends(killed) == {ONE}
+    anybody = parse_play([{"kill": "one broker"}, {"heal": "all"}, *down], STAGE)
+    assert next_ends(anybody) == frozenset()
