@@ -1,10 +1,12 @@
 """A scenario for nodes of our own, wherever they run: one is killed, another is cut off."""
 
-__all__ = ["KILLED_AND_CUT_OFF"]
+import pytest
 
-KILLED_AND_CUT_OFF = """
+__all__ = ["OWN_NODES"]
+
+_KILLED_AND_CUT_OFF = """
 name: killed-and-cut-off
-cluster: {controllers: 1, brokers: 2}
+cluster: CLUSTER
 topics:
   - {name: t, partitions: 2, replication_factor: 2, settings: {min.insync.replicas: 1}}
 workload: {kind: produce-poll, rate: 200, producers: 1, consumers: 1, consume: assign}
@@ -20,3 +22,22 @@ play:
   - await: recovered
 time_limit: 60s
 """
+OWN_NODES = pytest.mark.parametrize(
+    ("scenario", "flags"),
+    [
+        pytest.param(
+            _KILLED_AND_CUT_OFF.replace("CLUSTER", "{controllers: 1, brokers: 2}"),
+            ("--cluster", "reference"),
+            id="quorum",
+        ),
+        pytest.param(
+            _KILLED_AND_CUT_OFF.replace(
+                "CLUSTER", "{system: reference-zookeeper, zookeepers: 1, brokers: 2}"
+            ),
+            (),
+            id="zookeeper",
+            marks=pytest.mark.kafka,
+        ),
+    ],
+)
+"""The scenario for either generation, and the flags that it takes."""

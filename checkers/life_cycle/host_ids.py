@@ -18,19 +18,14 @@ told last before they registered.
 Source: the draft on broker ids by host name.
 """
 
-import json
-import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_hosts import HostState, host_states
+from checkers.metadata.host_nodes import REGISTRATION, HostNode, Hosts, Told, hosts_of
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import METADATA, View, counted, doubtful
 from checkers.proof import Proof
@@ -44,41 +39,8 @@ GARBAGE: Final = "host-garbage"
 
 READ_MS: Final = 10_000
 GRACE_MS: Final = 10_000
-_ADOPTS: Final = "fencepost.broker.id.adopt.missing"
-_SCAN: Final = "fencepost.host.garbage.interval.ms"
-_DISK: Final = "fencepost.disk.broker.id"
-_SCAN_MS: Final = 60_000
-"""The default of `_SCAN`."""
-_HOST_OF: Final = re.compile(r"^.*://|:\d+$")
-"""All of a listener but its host."""
-_REGISTRATION: Final = "BrokerInfoRecord"
 _NEW: Final = -1
 """Stands for an id that was never used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """The settings that a node runs with if it starts then."""
-
-    since_ns: int
-    host: str
-    configured: int
-    adopts: bool
-    scan_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Node:
-    """A node that was told its host's name, and the times at which its disk was wiped."""
-
-    told: Sequence[_Told]
-    wiped_ns: Sequence[int]
-    first_disk: int | None
-    """The id that its disk had before the first start."""
-
-    def at(self, time_ns: int) -> _Told:
-        """Return the settings that a start at that time reads."""
-        return next((one for one in reversed(self.told) if one.since_ns <= time_ns), self.told[0])
 
 
 def wrong_ids(tables: Tables, seen: View) -> Judged:
@@ -99,95 +61,19 @@ def host_garbage(tables: Tables, seen: View) -> Judged:
     return _answered(GARBAGE, tables, seen, _garbage_judged)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hosts:
-    """The evidence beside the log."""
-
-    nodes: Mapping[str, _Node]
-    registered_by: Mapping[int, str]
-    """The node of each registration, by its metadata offset, as its listeners name it."""
-    facts: Facts
-
-    def node_of(self, record: MetadataRecord) -> str | None:
-        """Return the node that made a registration; None: it cannot be told.
-
-        Where its listeners do not name it, it is the only node on its host.
-        """
-        known = self.registered_by.get(record.metadata_offset)
-        if known is not None:
-            return known
-        until_ns = self.facts.latest_ns(record.timestamp_ms)
-        there = [name for name, one in self.nodes.items() if one.at(until_ns).host == record.name]
-        return there[0] if len(there) == 1 else None
-
-
-_Judge = Callable[[Sequence[HostState], _Hosts], Iterator[Proof | None]]
+_Judge = Callable[[Sequence[HostState], Hosts], Iterator[Proof | None]]
 
 
 def _answered(check: str, tables: Tables, seen: View, judge: _Judge) -> Judged:
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
-    nodes = _nodes(tables["node_settings"], tables["faults"])
-    states = list(host_states(seen)) if nodes else []
-    hosts = _Hosts(
-        nodes=nodes, registered_by=_by_listeners(tables["metadata_log"], nodes), facts=seen.facts
-    )
+    hosts = hosts_of(tables, seen.facts)
+    states = list(host_states(seen)) if hosts.nodes else []
     yield METADATA, counted(check, METADATA, judge(states, hosts))
 
 
-def _nodes(settings: pa.Table, faults: pa.Table) -> Mapping[str, _Node]:
-    """Return the nodes that were told the name of their host."""
-    given: dict[str, dict[int, dict[str, str]]] = {}
-    for row in settings.to_pylist():
-        at = given.setdefault(row["node"], {}).setdefault(row["since_ns"] or 0, {})
-        at[row["name"]] = row["value"]
-    wiped: dict[str, list[int]] = {}
-    for row in faults.to_pylist():
-        if row["fault"] == "wipe":
-            for node in row["targets"]:
-                wiped.setdefault(node, []).append(row["begin_ns"])
-    return {
-        node: _Node(
-            told=_told(one),
-            wiped_ns=wiped.get(node, ()),
-            first_disk=next((int(each[_DISK]) for each in one.values() if _DISK in each), None),
-        )
-        for node, one in given.items()
-        if any("host.name" in each for each in one.values())
-    }
-
-
-def _told(given: Mapping[int, Mapping[str, str]]) -> Sequence[_Told]:
-    found: list[_Told] = []
-    now: dict[str, str] = {}
-    for since_ns, settings in sorted(given.items()):
-        now |= settings
-        found.append(
-            _Told(
-                since_ns=since_ns,
-                host=now.get("host.name", ""),
-                configured=int(now.get("broker.id", _NEW)),
-                adopts=now.get(_ADOPTS) == "true",
-                scan_ms=int(now.get(_SCAN, _SCAN_MS)),
-            )
-        )
-    return found
-
-
-def _by_listeners(metadata_log: pa.Table, nodes: Collection[str]) -> Mapping[int, str]:
-    """Return the node of each registration whose listeners name one, by metadata offset."""
-    made = metadata_log.filter(pc.equal(metadata_log["type"], _REGISTRATION))
-    found: dict[int, str] = {}
-    for row in made.select(["metadata_offset", "detail"]).to_pylist():
-        listeners = json.loads(row["detail"] or "{}").get("endpoints", ())
-        names = {_HOST_OF.sub("", one).partition(".")[0] for one in listeners}
-        for node in names.intersection(nodes):
-            found[row["metadata_offset"]] = node
-    return found
-
-
-def _ids_judged(states: Sequence[HostState], hosts: _Hosts) -> Iterator[Proof | None]:
+def _ids_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | None]:
     facts = hosts.facts
     recent: deque[HostState] = deque()
     disks: dict[str, MetadataRecord] = {}
@@ -196,7 +82,7 @@ def _ids_judged(states: Sequence[HostState], hosts: _Hosts) -> Iterator[Proof | 
         record = state.record
         while len(recent) > 1 and recent[1].record.timestamp_ms < record.timestamp_ms - READ_MS:
             recent.popleft()
-        is_new = record.type == _REGISTRATION and not record.snapshot
+        is_new = record.type == REGISTRATION and not record.snapshot
         name = hosts.node_of(record) if is_new else None
         if name is not None:
             assert record.name is not None
@@ -213,7 +99,7 @@ def _ids_judged(states: Sequence[HostState], hosts: _Hosts) -> Iterator[Proof | 
 
 
 def _disk(
-    last: MetadataRecord | None, node: _Node, record: MetadataRecord, facts: Facts
+    last: MetadataRecord | None, node: HostNode, record: MetadataRecord, facts: Facts
 ) -> int | None:
     """Return the id on the node's disk; None if it has none, or was wiped."""
     from_ns = 0 if last is None else facts.earliest_ns(last.timestamp_ms)
@@ -224,7 +110,7 @@ def _disk(
 
 
 def _right_ids(
-    state: HostState, name: str, told: _Told, disk: int | None
+    state: HostState, name: str, told: Told, disk: int | None
 ) -> tuple[tuple[frozenset[int], str], HostState]:
     """Return the ids that the procedure gives in a state, and by which source."""
     kept = state.mappings.get(name)
@@ -264,11 +150,11 @@ def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: Ho
     )
 
 
-def _mappings_judged(states: Sequence[HostState], hosts: _Hosts) -> Iterator[Proof | None]:
+def _mappings_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | None]:
     names = {told.host for node in hosts.nodes.values() for told in node.told}
     for place, state in enumerate(states):
         record = state.record
-        if record.type != _REGISTRATION or record.name not in names:
+        if record.type != REGISTRATION or record.name not in names:
             continue
         later = _held(states[place:], record.timestamp_ms + GRACE_MS, record)
         if later is not None:
@@ -286,7 +172,7 @@ def _registered_by(
     return frozenset(
         one.record.broker_id
         for one in states
-        if one.record.type == _REGISTRATION
+        if one.record.type == REGISTRATION
         and one.record.name == host
         and one.record.timestamp_ms <= end_ms
     )
@@ -318,7 +204,7 @@ def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
     )
 
 
-def _garbage_judged(states: Sequence[HostState], hosts: _Hosts) -> Iterator[Proof | None]:
+def _garbage_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | None]:
     scans_ms = {told.scan_ms for node in hosts.nodes.values() for told in node.told}
     if 0 in scans_ms:
         return  # a controller that never scans promises nothing

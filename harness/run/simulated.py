@@ -11,7 +11,7 @@ from typing import Any, Final
 from clusters.port import CLIENTS
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from harness.manifest import note, note_ids
+from harness.manifest import note
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
@@ -108,7 +108,6 @@ def record_simulated(
         cluster.stop()
     testify(cluster, topics, times, run=run, say=progress.say)
     note(run, versions=dict(cluster.versions))
-    note_ids(run, cluster)
 
 
 def _wire(cluster: SimulatedCluster, tape: BufferedTape, *, clients: bool) -> SimulatedWire:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from commands import Fencepost
-from own_nodes import KILLED_AND_CUT_OFF
+from own_nodes import OWN_NODES
 from sealed_runs import sealed_table
 
 from clusters.provision.cache import cache_dir
@@ -32,12 +32,13 @@ def test_a_smoke_run_on_containers_is_valid_and_can_be_repeated(
     assert not list((cache_dir() / "ledgers").glob(f"smoke-{run.root.name}*"))
 
 
+@OWN_NODES
 def test_nodes_of_our_own_run_in_containers_on_a_copy_of_this_python(
-    fencepost: Fencepost, tmp_path: Path
+    fencepost: Fencepost, tmp_path: Path, scenario: str, flags: tuple[str, ...]
 ) -> None:
-    scenario = tmp_path / "scenario.yaml"
-    scenario.write_text(KILLED_AND_CUT_OFF)
-    where = ("--cluster", "reference", "--host", "docker", "--seed", "5", "--json")
-    ended = fencepost("run", str(scenario), *where, results=tmp_path / "results")
+    path = tmp_path / "scenario.yaml"
+    path.write_text(scenario)
+    where = (*flags, "--host", "docker", "--seed", "5", "--json")
+    ended = fencepost("run", str(path), *where, results=tmp_path / "results")
     assert ended.returncode == 0, ended.stderr
     assert sealed_table(ended.run, "faults")["kind"].to_pylist() == ["kill", "partition"]

@@ -10,6 +10,8 @@ from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.levels import LEVEL_EPOCHS, METADATA_VERSION
 from clusters.reference.nodes.messages.client import (
+    GROUP_STATE,
+    GROUP_TYPE,
     ApiVersionsRequest,
     ApiVersionsResponse,
     DescribeConfigsRequest,
@@ -27,7 +29,6 @@ from clusters.reference.nodes.messages.client import (
     PartitionMetadata,
 )
 from clusters.reference.nodes.messages.data import FetchRequest
-from clusters.reference.nodes.serving.groups import GROUP_STATE, GROUP_TYPE
 
 __all__ = [
     "API_VERSIONS",

@@ -4,6 +4,9 @@ Every event is one step: the node takes it and says what is to be done, and all 
 its order, before the next step. Syncs run in a thread of their own, one after the other; a node is
 told in their order. Logs are recovered in another one, so that the node takes events meanwhile, a
 signal to end among them. Nothing here decides anything of the protocol.
+
+What nodes of another role or generation run is not imported: several start at once, and most of
+the start is imports.
 """
 
 import asyncio
@@ -12,11 +15,11 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from clusters.node_port.effects import (
     ADVANCE,
@@ -47,11 +50,7 @@ from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.fetch_sessions import FetchSessions
 from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.codec.small_batches import CommitRecords
-from clusters.reference.codec.zk_apis import ZK_APIS
-from clusters.reference.nodes.broker import BrokerNode
-from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
 from clusters.reference.nodes.records import Listener
@@ -63,10 +62,13 @@ from clusters.reference.shell.process_log import said_of, say
 from clusters.reference.shell.zookeeper import ZooKeeper
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.znodes import BrokerInfo, broker_path
 from history.failure import HarnessError
 
 if TYPE_CHECKING:
+    from clusters.reference.codec.api import Api
+    from clusters.reference.nodes.broker import BrokerNode
+    from clusters.reference.nodes.combined import CombinedNode
+    from clusters.reference.nodes.controller import ControllerNode
     from clusters.reference.zk.broker import ZkBrokerNode
 
 __all__ = ["run"]
@@ -113,7 +115,7 @@ class _Process:
         self._node = _node(self._configuration, settings)
         self._handle = self._node.handle
         node = self._node
-        self._vote = node.vote if isinstance(node, CombinedNode) else node.handle
+        self._vote = getattr(node, "vote", node.handle)
         """Takes a request that came in at a controller's listener."""
         self._zookeeper = self._ensemble()
         self._ended: asyncio.Future[str]
@@ -161,7 +163,7 @@ class _Process:
 
     def _build_connections(self) -> None:
         codec = Codec(
-            apis=kraft_apis(self._configuration.voters) if self._settings.voters else ZK_APIS,
+            apis=_apis(self._settings),
             image=self._image,
             wall_offset_ns=time.time_ns() - time.monotonic_ns(),
             sessions=FetchSessions(
@@ -284,6 +286,8 @@ class _Process:
 
     async def _registered(self, broker: int) -> tuple[Listener, ...]:
         """Return the listeners of a broker that the metadata does not show, by its znode."""
+        from clusters.reference.zk.znodes import BrokerInfo, broker_path  # noqa: PLC0415
+
         data = await self._zookeeper.data(broker_path(broker))
         return () if data is None else BrokerInfo.decoded(broker, data).listeners
 
@@ -295,15 +299,19 @@ class _Process:
         return ZooKeeper(servers, told=lambda said: self._step(ZOOKEEPER, said.kind, said))
 
     def _image(self) -> MetadataImage:
-        return _NOTHING if isinstance(self._node, ControllerNode) else self._node.image
+        return _NOTHING if self._own_broker is None else self._own_broker.image
+
+    @property
+    def _own_broker(self) -> "BrokerNode | ZkBrokerNode | None":
+        """The node, if it is a broker."""
+        if self._configuration.is_controller:
+            return None
+        return cast("BrokerNode | ZkBrokerNode", self._node)
 
     def _client_id(self, traffic: str) -> str:
         """Return the name by which Kafka's nodes call themselves."""
-        node = self._node
-        if isinstance(node, ControllerNode):
-            own = self._configuration.node_id
-        else:
-            own = node.situation.node_id
+        broker = self._own_broker
+        own = self._configuration.node_id if broker is None else broker.situation.node_id
         return f"broker-{own}-fetcher-0" if traffic == Traffic.REPLICATION else str(own)
 
     def _timeout_ns(self, kind: int) -> int:
@@ -318,17 +326,31 @@ def _node(
 ) -> "ControllerNode | BrokerNode | CombinedNode | ZkBrokerNode":
     rules = settings.rules
     if not settings.is_broker:
+        from clusters.reference.nodes.controller import ControllerNode  # noqa: PLC0415
+
         return ControllerNode(configuration, rules, snapshots=SnapshotBytes())
     codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
     if configuration.is_controller:
+        from clusters.reference.nodes.combined import CombinedNode  # noqa: PLC0415
+
         return CombinedNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
     if isinstance(configuration, ZkConfiguration):
-        # Half of what a node of the other generation would import, and never use.
         from clusters.reference.zk.broker import ZkBrokerNode  # noqa: PLC0415
 
         assert isinstance(rules, ZkRules)
         return ZkBrokerNode(configuration, rules, codec=codec)
+    from clusters.reference.nodes.broker import BrokerNode  # noqa: PLC0415
+
     return BrokerNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
+
+
+def _apis(settings: ProcessSettings) -> "Sequence[Api]":
+    """Return the APIs of the node's generation."""
+    if settings.voters:
+        return kraft_apis(settings.configuration.voters)
+    from clusters.reference.codec.zk_apis import ZK_APIS  # noqa: PLC0415
+
+    return ZK_APIS
 
 
 def _note(effect: tuple[Any, ...]) -> None:

@@ -271,10 +271,9 @@ class SimulatedCluster(ABC):
     def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old node id."""
         self._require_down(node)
-        host = self._hosts[node]
-        old = host.disk.files.get(META_PROPERTIES) if keep_directory_id else None
-        directory_id = 0 if old is None else old.directory_id
-        host.disk.format(self._formatted(node, directory_id=directory_id))
+        disk = self._hosts[node].disk
+        old = disk.files.get(META_PROPERTIES) if keep_directory_id else None
+        disk.format(self._formatted(node, directory_id=0 if old is None else old.directory_id))
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         """Copy the node's disk under `name`, replacing an older copy."""

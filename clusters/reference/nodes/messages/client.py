@@ -1,9 +1,11 @@
 """The answers of any broker to clients about the cluster and offsets: kinds 60 to 71, 78, 79."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 __all__ = [
+    "GROUP_STATE",
+    "GROUP_TYPE",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
     "DescribeConfigsRequest",
@@ -20,6 +22,11 @@ __all__ = [
     "OffsetFetchResponse",
     "PartitionMetadata",
 ]
+
+GROUP_STATE: Final = "Empty"
+"""Kafka's word for the state of a group without members."""
+GROUP_TYPE: Final = "classic"
+"""Kafka's word for a group of the protocol from before KIP-848."""
 
 
 @dataclass(slots=True)

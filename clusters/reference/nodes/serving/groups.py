@@ -13,6 +13,8 @@ from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
+    GROUP_STATE,
+    GROUP_TYPE,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     ListGroupsRequest,
@@ -31,8 +33,6 @@ from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.situation import Situation
 
 __all__ = [
-    "GROUP_STATE",
-    "GROUP_TYPE",
     "OFFSETS_TOPIC",
     "Commit",
     "CommitCodec",
@@ -44,10 +44,6 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 Commit = tuple[str, tuple[tuple[str, int, int, int, str], ...]]
 """(group, ((topic name, partition, offset, leader epoch or -1, metadata), …))."""
 
-GROUP_STATE: Final = "Empty"
-"""Kafka's word for the state of a group without members."""
-GROUP_TYPE: Final = "classic"
-"""Kafka's word for a group of the protocol from before KIP-848."""
 
 _REPLICAS_MAX: Final = 3
 _COMMIT_TIMEOUT_NS: Final = 5_000 * MS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from far_machines import far_machines, inventory_of, why_no_machines
-from own_nodes import KILLED_AND_CUT_OFF
+from own_nodes import OWN_NODES
 from sealed_runs import sealed_table
 from sshd import Sshd
 
@@ -66,13 +66,14 @@ def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
 
 @pytest.mark.spark
 @pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
+@OWN_NODES
 def test_nodes_of_our_own_run_over_there_on_a_copy_of_this_python(
-    inventory: Path, tmp_path: Path
+    inventory: Path, tmp_path: Path, scenario: str, flags: tuple[str, ...]
 ) -> None:
-    scenario = tmp_path / "scenario.yaml"
-    scenario.write_text(KILLED_AND_CUT_OFF)
+    path = tmp_path / "scenario.yaml"
+    path.write_text(scenario)
     ended = _fencepost(
-        *("run", str(scenario), "--cluster", "reference", "--seed", "5", "--json"),
+        *("run", str(path), *flags, "--seed", "5", "--json"),
         *("--host", "ssh", "--inventory", str(inventory), "--results", str(tmp_path / "results")),
     )
     assert ended.returncode == 0, ended.stderr

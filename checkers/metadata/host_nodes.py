@@ -1,0 +1,138 @@
+"""The nodes that were told the name of their host, and what each was told when.
+
+A broker's id by host name depends on its settings, on its disk and on ZooKeeper. Its settings may
+change on the way: those hold that it was given last before it started.
+
+Source: the draft on broker ids by host name.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.facts import Facts, Tables
+from checkers.metadata.records import MetadataRecord
+
+__all__ = ["REGISTRATION", "HostNode", "Hosts", "Told", "hosts_of"]
+
+REGISTRATION: Final = "BrokerInfoRecord"
+"""The type of what a broker's znode says, in the log of record."""
+_NO_ID: Final = -1
+"""No id is configured."""
+_SCAN_MS: Final = 60_000
+"""The default of `_SCANS`."""
+_ADOPTS: Final = "fencepost.broker.id.adopt.missing"
+_SCANS: Final = "fencepost.host.garbage.interval.ms"
+_DISK: Final = "fencepost.disk.broker.id"
+_HOST_OF: Final = re.compile(r"^.*://|:\d+$")
+"""All of a listener but its host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The settings that a node runs with if it starts then."""
+
+    since_ns: int
+    host: str
+    configured: int
+    adopts: bool
+    scan_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNode:
+    """A node that was told its host's name, and the times at which its disk was wiped."""
+
+    told: Sequence[Told]
+    wiped_ns: Sequence[int]
+    first_disk: int | None
+    """The id that its disk had before the first start."""
+
+    def at(self, time_ns: int) -> Told:
+        """Return the settings that a start at that time reads."""
+        return next((one for one in reversed(self.told) if one.since_ns <= time_ns), self.told[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """The evidence beside the log."""
+
+    nodes: Mapping[str, HostNode]
+    registered_by: Mapping[int, str]
+    """The node of each registration, by its metadata offset, as its listeners name it."""
+    facts: Facts
+
+    def node_of(self, record: MetadataRecord) -> str | None:
+        """Return the node that made a registration; None: it cannot be told.
+
+        Where its listeners do not name it, it is the only node on its host.
+        """
+        known = self.registered_by.get(record.metadata_offset)
+        if known is not None:
+            return known
+        until_ns = self.facts.latest_ns(record.timestamp_ms)
+        there = [name for name, one in self.nodes.items() if one.at(until_ns).host == record.name]
+        return there[0] if len(there) == 1 else None
+
+
+def hosts_of(tables: Tables, facts: Facts) -> Hosts:
+    """Return the evidence. Reads `node_settings`, `faults` and `metadata_log`."""
+    nodes = _nodes(tables["node_settings"], tables["faults"])
+    listeners = _by_listeners(tables["metadata_log"], nodes)
+    return Hosts(nodes=nodes, registered_by=listeners, facts=facts)
+
+
+def _nodes(settings: pa.Table, faults: pa.Table) -> Mapping[str, HostNode]:
+    """Return the nodes that were told the name of their host."""
+    given: dict[str, dict[int, dict[str, str]]] = {}
+    for row in settings.to_pylist():
+        at = given.setdefault(row["node"], {}).setdefault(row["since_ns"] or 0, {})
+        at[row["name"]] = row["value"]
+    wiped: dict[str, list[int]] = {}
+    for row in faults.to_pylist():
+        if row["fault"] == "wipe":
+            for node in row["targets"]:
+                wiped.setdefault(node, []).append(row["begin_ns"])
+    return {
+        node: HostNode(
+            told=_told(one),
+            wiped_ns=wiped.get(node, ()),
+            first_disk=next((int(each[_DISK]) for each in one.values() if _DISK in each), None),
+        )
+        for node, one in given.items()
+        if any("host.name" in each for each in one.values())
+    }
+
+
+def _told(given: Mapping[int, Mapping[str, str]]) -> Sequence[Told]:
+    found: list[Told] = []
+    now: dict[str, str] = {}
+    for since_ns, settings in sorted(given.items()):
+        now |= settings
+        found.append(
+            Told(
+                since_ns=since_ns,
+                host=now.get("host.name", ""),
+                configured=int(now.get("broker.id", _NO_ID)),
+                adopts=now.get(_ADOPTS) == "true",
+                scan_ms=int(now.get(_SCANS, _SCAN_MS)),
+            )
+        )
+    return found
+
+
+def _by_listeners(metadata_log: pa.Table, nodes: Collection[str]) -> Mapping[int, str]:
+    """Return the node of each registration whose listeners name one, by metadata offset."""
+    made = metadata_log.filter(pc.equal(metadata_log["type"], REGISTRATION))
+    found: dict[int, str] = {}
+    for row in made.select(["metadata_offset", "detail"]).to_pylist():
+        listeners = json.loads(row["detail"] or "{}").get("endpoints", ())
+        names = {_HOST_OF.sub("", one).partition(".")[0] for one in listeners}
+        for node in names.intersection(nodes):
+            found[row["metadata_offset"]] = node
+    return found
