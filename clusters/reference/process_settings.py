@@ -6,6 +6,7 @@ on; what means nothing here (the JVM, sockets, the cleaner) is left out.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from clusters.abilities import Route
 from clusters.kafka.configuration import KafkaNode, Listener, controller_address
@@ -17,6 +18,13 @@ from clusters.reference.shell.property_values import RULES_OFF
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
 __all__ = ["ignored", "settings_of"]
+
+_OF_PROCESSES: Final[Mapping[str, str]] = {
+    # Half of Kafka's: a new quorum waits for it before its first election, and messages of this
+    # machine arrive within milliseconds. In virtual time waiting costs nothing.
+    "controller.quorum.election.timeout.ms": "500",
+}
+"""Settings of nodes that are processes, over DEFAULTS."""
 
 
 def settings_of(
@@ -30,7 +38,7 @@ def settings_of(
     route: Route,
 ) -> dict[str, str]:
     """The node's properties. Raises UsageError if what the spec sets cannot be."""
-    stated = {**DEFAULTS, **own_settings(spec, *node.roles)}
+    stated = {**DEFAULTS, **_OF_PROCESSES, **own_settings(spec, *node.roles)}
     voters = ",".join(f"{one.node_id}@{controller_address(one)}" for one in nodes if one.votes)
     found = {
         **{name: value for name, value in stated.items() if name in KNOWN},
