@@ -23,10 +23,18 @@ class Identities:
         self._moved: set[NodeName] = set()
         self.now: Mapping[NodeName, int] = dict(first)
         """The id of each node; NO_ID if another node has it. Replaced, never changed."""
+        self.epochs: Mapping[NodeName, int] = {}
+        """The latest broker epoch of each node that was seen."""
 
-    def saw(self, holders: Mapping[int, NodeName]) -> None:
-        """Take note of the registrations: the node of each broker id."""
-        moved = {node: broker for broker, node in holders.items() if self.now[node] != broker}
+    def saw(self, registered: Mapping[int, NodeName], epochs: Mapping[int, int]) -> None:
+        """Take note of the registrations: the node, and the broker epoch, of each broker id.
+
+        Of a node's, the latest counts: one of a session that has not ended yet may be beside it.
+        """
+        in_order = sorted(registered, key=epochs.__getitem__)
+        latest = {registered[broker]: broker for broker in in_order}
+        self.epochs = {**self.epochs, **{node: epochs[broker] for node, broker in latest.items()}}
+        moved = {node: broker for node, broker in latest.items() if self.now[node] != broker}
         if moved:
             taken = frozenset(moved.values())
             kept = {node: NO_ID if one in taken else one for node, one in self.now.items()}

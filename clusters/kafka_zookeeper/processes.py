@@ -92,8 +92,6 @@ class BrokersOnZooKeeper(BrokerProcesses):
             before=ensemble,
         )
         self._identities = Identities(spec.view_ids)
-        self._registrations: dict[NodeName, int] = {}
-        """The latest broker epoch of each broker that was seen."""
         self._reader = ZnodeReader(lambda: self._running(Role.ZOOKEEPER))
 
     @property
@@ -148,11 +146,8 @@ class BrokersOnZooKeeper(BrokerProcesses):
         ensemble = self._ensemble.look(self._running(Role.ZOOKEEPER))
         found = metadata_of(self._reader)
         nodes = {broker: self._node_with(ends) for broker, ends in found.endpoints.items()}
-        holders = {broker: node for broker, node in nodes.items() if node is not None}
-        self._identities.saw(holders)
-        self._registrations |= {
-            node: found.broker_epochs[broker] for broker, node in holders.items()
-        }
+        known = {broker: node for broker, node in nodes.items() if node is not None}
+        self._identities.saw(known, found.broker_epochs)
         answers = ask_metadata(self._running(Role.BROKER), spoken=self._spoken)
         own = {self.broker_id(name): view_of(one, time_ns=0) for name, one in answers.items()}
         return KafkaZooKeeperView(
@@ -170,7 +165,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
 
     def latest_registration(self, broker: NodeName) -> int:
         """The zxid that made the znode of its latest session; -1: none was seen."""
-        return self._registrations.get(broker, -1)
+        return self._identities.epochs.get(broker, -1)
 
     def leader_now(self) -> NodeName | None:
         """The active controller by its znode; None if no broker is, or no server answers."""

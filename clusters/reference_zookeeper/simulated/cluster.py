@@ -214,7 +214,7 @@ class SimulatedZkCluster(SimulatedCluster):
 
     def latest_registration(self, broker: NodeName) -> int:
         """The zxid that made the znode of its latest session; -1: none was seen."""
-        return self._zk_watch.latest_epochs.get(broker, -1)
+        return self._identities.epochs.get(broker, -1)
 
     def links(self) -> tuple[LinkEnd, ...]:
         """Return links: brokers and servers among themselves, brokers to servers, clients."""

@@ -47,8 +47,6 @@ class ZkWatch(Watch):
         """The view with the ensemble's part; None: no server leads."""
         self.controller: int | None = None
         self.broker_epochs: Mapping[int, int] = {}
-        self.latest_epochs: dict[NodeName, int] = {}
-        """The latest registration of each broker that was seen."""
         self._ensemble = ensemble
         self._servers: dict[int, ServerState] = {}
         self._earlier = 0
@@ -141,8 +139,7 @@ class ZkWatch(Watch):
         self.broker_epochs = {int(name): tree.znodes[path].czxid for name, path in ids.items()}
         holders = {broker: self.holder_of(broker, tree) for broker in self.broker_epochs}
         known = {broker: node for broker, node in holders.items() if node is not None}
-        self._identities.saw(known)
-        self.latest_epochs |= {node: self.broker_epochs[broker] for broker, node in known.items()}
+        self._identities.saw(known, self.broker_epochs)
         partitions, topic_ids = {}, {}
         for name in _children(tree, TOPICS):
             topic = _stated(tree, f"{TOPICS}/{name}")
