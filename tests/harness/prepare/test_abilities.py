@@ -80,7 +80,7 @@ OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit", "await chang
 REFUSED = {
     KAFKA: PACKETS,
     REFERENCE: PACKETS | KAFKAS,
-    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
+    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version", "configure"},
 }
 """By kind of cluster, on this machine; everything else is performed."""
 NOT_TRIED = {
@@ -111,6 +111,12 @@ class AbleCluster(PacketCluster):
     def log_end(self, node: NodeName, key: str) -> int | None:
         self._say(f"log end {node} {key}")
         return 1
+
+    def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
+        return self._say(f"configure {node} {settings}")
+
+    def setting_changes(self) -> Sequence[SettingChange]:
+        return ()
 
     directory = Path()
 
