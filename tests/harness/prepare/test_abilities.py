@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -22,6 +22,7 @@ from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build
+from clusters.setting_changes import SettingChange
 from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
 from harness.interpreter.books import Unwritten
 from harness.interpreter.client_faults import ClientFaults
