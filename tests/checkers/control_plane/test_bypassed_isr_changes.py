@@ -1,8 +1,10 @@
 """C13, where an IsrChange changes an ISR: by the incarnations and the leader that it names."""
 
-from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, proofs, sentence, tables
+from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, tables, told
+from proving import assert_proof
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+from checkers.proof import Proof
 
 LOG = """
     1 leader 2 at 100
@@ -15,19 +17,17 @@ LOG = """
 ASKED = "at 8990 broker-1 to broker-2 changes t-0 isr 1 under {} -> {}"
 
 
-def found(frame: str, *, registered: int = 5000) -> list[str]:
+def found(frame: str, *, registered: int = 5000) -> list[Proof]:
     log = metadata_log(zookeeper_1=LOG.format(registered=registered))
-    judged = asked(bypassed_epoch_checks, tables(log, frame), ON_ZOOKEEPER)
-    return [one.sentence for of_key in proofs(judged).values() for one in of_key]
+    return told(asked(bypassed_epoch_checks, tables(log, frame), ON_ZOOKEEPER))[0]
 
 
 def test_an_incarnation_that_is_over_changes_an_isr() -> None:
-    (told,) = found(ASKED.format(3, "ok at 9010"))
-    assert told == sentence(
-        """the IsrChange of t-0 sent at 8.990 s (frame 0) named its sender, broker 1, with broker
-        epoch 3; it had registered with 9 at metadata offset 9, and broker-2 made the change at
-        metadata offset 20 instead of answering INVALID_INCARNATION_ID"""
-    )
+    (proof,) = found(ASKED.format(3, "ok at 9010"))
+    request = {"api": "IsrChange", "key": "t-0", "asked": 8990, "frame": 0, "target": "broker-2"}
+    epochs = {"broker_id": 1, "named": 3, "in_force": 9, "offset": 9}
+    refusal = {"metadata_offset": 20, "refusal": "INVALID_INCARNATION_ID"}
+    assert_proof(proof, "named its sender", **request, **epochs, **refusal)
     assert found(ASKED.format(9, "ok at 9010")) == []
     # One that was answered otherwise, or not at all, made nothing for certain.
     assert found(ASKED.format(3, "INVALID_INCARNATION_ID at 9010")) == []

@@ -140,7 +140,7 @@ def on_zookeeper(log: str, frames: str = BEATS, reads: str = LATE) -> list[Proof
 
 def test_on_zookeeper_the_broker_side_time_out_is_the_lease() -> None:
     (proof,) = on_zookeeper("1 leader 2 at 100")
-    assert proof.sentence.endswith("(MetadataHeartbeat of 1.000 s, frame 0)")
+    assert_proof(proof, "{api} of {asked}", api="MetadataHeartbeat", asked=1000, frame=0)
     again = "at 3000 broker-1 to broker-2 beats epoch 1 -> {}"
     assert not on_zookeeper("1 leader 2 at 100", BEATS + again.format("ok at 3005"))
     assert on_zookeeper("1 leader 2 at 100", BEATS + again.format("nothing"))
