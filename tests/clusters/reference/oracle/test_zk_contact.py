@@ -46,7 +46,8 @@ class Story:
         self.write(loaded_ms, ("/brokers/topics/t", topic))
 
     def register(self, ms: int, broker_id: int) -> None:
-        self.write(ms, (f"/brokers/ids/{broker_id}", {"version": 5}), session=broker_id)
+        info = {"version": 5, "host": f"broker-{broker_id}"}
+        self.write(ms, (f"/brokers/ids/{broker_id}", info), session=broker_id)
 
     def hear(self, ms: int, broker_id: int = OTHER) -> None:
         """A heartbeat arrives at the controller."""
