@@ -1,5 +1,6 @@
 """The oracle over brokers on ZooKeeper by hand: the smallest bad story, the nearest good one."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ ACTIVE, INACTIVE = ControlledState.ACTIVE, ControlledState.INACTIVE
 
 
 class Story:
-    """An oracle, and what happens before it: broker 1 is the controller, and broker 3 asks it."""
+    """An oracle and what happens before it: broker 1 controls, broker 3 leads t-0 and asks it."""
 
     def __init__(self) -> None:
         self.oracle = ZkOracle(
@@ -38,6 +39,12 @@ class Story:
             refusal=int(Error.INVALID_INCARNATION_ID),
         )
         self.note(notes.CONTROLLER_ELECTED, 1)
+        topic = {"topic_id": "A" * 22, "partitions": {"0": [BROKER, CONTROLLER]}}
+        state = {"leader": BROKER, "leader_epoch": 5, "isr": [BROKER]}
+        path = "/brokers/topics/t"
+        told = ((path, topic), (f"{path}/partitions/0/state", state))
+        changes = tuple((path, json.dumps(content).encode(), 0) for path, content in told)
+        self.note(notes.ZNODES_CHANGED, 1, CONTROLLER, changes)
 
     @property
     def found(self) -> list[str]:
