@@ -98,7 +98,7 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1050),
         # With trials, and with links that are drawn.
         ("simulate disks", "this cluster cannot do that", 1220),
-        ("selftest --rule nosuch", "there is no such rule", 1110),
+        ("selftest --rule nosuch", "has no such rule", 1110),
         ("run packet-storm --cluster kafka", "run it with --host netns or docker", 1270),
     ],
 )
