@@ -14,43 +14,26 @@ answers. Frames of a link arrive in their order, each after a delay of its own d
 The loop of the world itself sends the frames that no interceptor wants (`Link.wanted`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import UNREACHABLE
 from clusters.simulation.host import Channel, Host, HostState
+from clusters.simulation.kinds import EVERYTHING, NOTHING, wanted_by
 
 __all__ = [
-    "KIND_COUNT",
-    "NOTHING",
-    "SEEN",
     "STREAMED_FROM",
-    "UNUSUAL",
-    "WANTED",
     "Interceptor",
     "Latency",
     "Network",
     "Trouble",
     "open_key",
-    "table_of",
 ]
 
-KIND_COUNT: Final = 256
-"""Kinds of messages are below it."""
-NOTHING: Final = bytes(KIND_COUNT)
-"""The table of who wants to see no kind at all."""
-WANTED: Final = 1
-"""In `Link.wanted`: the interceptor wants this kind, and nobody else is told of it."""
-SEEN: Final = 2
-"""In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 STREAMED_FROM: Final = 100
 """Kinds from here on are of TCP's streams: what is lost of them is late, and none comes twice."""
 _SENT_AGAIN_NS: Final = 200_000_000
-UNUSUAL: Final = 4
-"""In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
-_EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
-
 Push = Callable[[int, Host, int, int, Any], None]
 """(time, host, source, kind, message): have it happen to the present incarnation."""
 Flow = tuple[int, int]
@@ -200,7 +183,7 @@ class Network:
     def watch(self, seen: Callable[[Channel, Any], None], kinds: bytes) -> None:
         """Tell of each message of these kinds as it is sent, from now on."""
         self._seen, self._seen_kinds = seen, kinds
-        self._seen_alone = _wanted(NOTHING, kinds)
+        self._seen_alone = wanted_by(NOTHING, kinds)
         self.refresh()
 
     def trouble(self, trouble: Trouble | None) -> None:
@@ -273,13 +256,13 @@ class Network:
             or link.receiver.state is HostState.DOWN
         )
         if unusual:
-            link.wanted = _EVERYTHING
+            link.wanted = EVERYTHING
         elif self._seen_kinds is NOTHING:
             link.wanted = link.table
         elif link.table is NOTHING:
             link.wanted = self._seen_alone
         else:
-            link.wanted = _wanted(link.table, self._seen_kinds)
+            link.wanted = wanted_by(link.table, self._seen_kinds)
 
     def _look_at_flows(self, flows: Collection[Flow]) -> None:
         wanted = frozenset(flows)
@@ -382,20 +365,6 @@ class Network:
 
     def _deliver(self, link: Channel, message: Any, at_ns: int) -> None:
         self._push(at_ns, link.receiver, link.signed, message.kind, message)
-
-
-def table_of(kinds: Iterable[int]) -> bytes:
-    """Return, by kind, whether it is one of these."""
-    found = bytearray(KIND_COUNT)
-    for kind in kinds:
-        found[kind] = 1
-    return bytes(found) if any(found) else NOTHING
-
-
-def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
-    """Return by kind: 1 for an interceptor's, SEEN for what is only told of, 3 for both."""
-    both = int.from_bytes(table, "little") | int.from_bytes(seen, "little") << 1
-    return both.to_bytes(KIND_COUNT, "little")
 
 
 def _unseen(_link: Channel, _message: Any) -> None: ...

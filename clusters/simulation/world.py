@@ -42,15 +42,8 @@ from clusters.node_port.effects import (
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import EVERY_TICK, Build, Channel, Host, HostState
-from clusters.simulation.network import (
-    NOTHING,
-    SEEN,
-    UNUSUAL,
-    WANTED,
-    Latency,
-    Network,
-    table_of,
-)
+from clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
+from clusters.simulation.network import Latency, Network
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
 __all__ = ["WAKE", "Watcher", "World"]
@@ -109,10 +102,8 @@ class World:
         self._trace = Trace() if digest or witnessed else None
         self._witnessed = Witnessed(self._trace) if witnessed and self._trace else None
         # A stream for each purpose: more draws of one leave the others as they are.
-        self._disks, self._starts, net = (
-            Random(f"{seed}/{name}")  # noqa: S311  # to be repeated, not kept secret
-            for name in ("disks", "starts", "network")
-        )
+        names = ("disks", "starts", "network")
+        self._disks, self._starts, net = (Random(f"{seed}/{name}") for name in names)  # noqa: S311
         self._draw = net.random
         self.network = Network(
             self.hosts,
@@ -121,9 +112,8 @@ class World:
             push=self.push,
             now=lambda: self.now_ns,
         )
-        self._calls = Host(
-            _CALLS, "calls", _no_node, tick_ns=0, disk=Disk(net.random), clock=Clock()
-        )
+        disk, clock = Disk(net.random), Clock()
+        self._calls = Host(_CALLS, "calls", _no_node, tick_ns=0, disk=disk, clock=clock)
         self._calls.handle = _called
 
     def add(self, number: int, name: str, build: Build, *, tick_ns: int = TICK_NS) -> Host:

@@ -16,7 +16,6 @@ from clusters.processes.node_tables import write_settings
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.simulation.world import Watcher
-from harness.manifest import note_ids
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 
@@ -130,7 +129,6 @@ def testify(
     told: dict[str, Mapping[str, str]] = {node: cluster.settings(node) for node in cluster.nodes}
     changes = cluster.setting_changes() if isinstance(cluster, ChangesSettings) else ()
     write_settings(run.raw, told, changes)
-    note_ids(run, cluster)
     try:
         metadata_count, record_count = cluster.write_witness(run.raw, topics=topics, times=times)
     except OSError as error:

@@ -17,7 +17,7 @@ from clusters.observation import RuleCounts
 from clusters.port import NodeName
 from clusters.reference.nodes.messages.data import FetchRequest
 from clusters.simulation.host import Channel
-from clusters.simulation.network import KIND_COUNT, NOTHING, table_of
+from clusters.simulation.kinds import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
 from nemesis.simulated.columns import TAPED_KINDS, direction_of, frame_of, kinds_of

@@ -6,7 +6,8 @@ from world_toys import ANSWERED, ASKED, REFUSED, Stage, Streamed
 
 from clusters.node_port.effects import SEND
 from clusters.simulation.host import Channel
-from clusters.simulation.network import NOTHING, Trouble
+from clusters.simulation.kinds import NOTHING
+from clusters.simulation.network import Trouble
 
 
 class Keeper:

@@ -13,7 +13,8 @@ from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import Channel, Host, HostState
-from clusters.simulation.network import KIND_COUNT, Latency, open_key
+from clusters.simulation.kinds import KIND_COUNT
+from clusters.simulation.network import Latency, open_key
 from clusters.simulation.world import World as Simulation
 
 CLUSTER = "test-cluster"
