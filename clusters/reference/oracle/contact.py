@@ -21,7 +21,8 @@ __all__ = ["Contact"]
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _CONTROLLER_SLACK_NS: Final = 3_000_000_000
-"""Time for a controller that could decide until a silent broker leads no more."""
+"""Time for a controller that could decide until a silent broker leads no more, and until it has
+read that a broker has registered anew."""
 _NONE: Final = 0
 _NOBODY: Final = -1
 _INVALID_INCARNATION: Final = "INVALID_INCARNATION_ID"
@@ -221,6 +222,7 @@ class Contact:
         registered = self.decided.brokers.get(leader)
         heard_ns = office.heard_ns.get(leader)
         if heard_ns is None and registered and registered.registered_ns > office.begun_ns:
-            return registered.registered_ns
+            is_read = office.known.get(leader, -1) >= registered.incarnation_id
+            return registered.registered_ns + (0 if is_read else _CONTROLLER_SLACK_NS)
         since_ns = max(heard_ns or 0, office.loaded_ns)
         return since_ns + self.controller_side_ns + _SLACK_NS

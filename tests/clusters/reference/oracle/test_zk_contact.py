@@ -191,13 +191,22 @@ def test_a_new_controller_waits_for_heartbeats_once_it_has_read_everything(
     assert story.found == found
 
 
-def test_a_broker_that_registers_is_not_elected_before_it_is_heard_of() -> None:
-    for heard, found in ((False, ["inactive-leader"]), (True, [])):
+@pytest.mark.parametrize("read", [False, True])
+def test_a_broker_that_registers_is_not_elected_before_it_is_heard_of(*, read: bool) -> None:
+    """The registration of a moment ago may not have been read: the one before counts until then."""
+    for asked_ms, heard, found in (
+        (120, False, ["inactive-leader"] if read else []),
+        (120, True, []),
+        (3_101, False, ["inactive-leader"]),
+    ):
         story = Story()
         story.oracle.decided.brokers[OTHER].fenced = True
         story.register(100, OTHER)
+        if read:
+            newest = story.oracle.decided.brokers[OTHER].incarnation_id
+            story.note(105, CONTROLLER, notes.BROKER_CONTROLLED_STATE, OTHER, newest, 1)
         if heard:
             story.hear(110)
-        story.ask(120)
-        story.lead(130, OTHER)
-        assert story.found == found
+        story.ask(asked_ms)
+        story.lead(asked_ms + 10, OTHER)
+        assert story.found == found, (asked_ms, heard)
