@@ -19,9 +19,9 @@ def spark() -> Iterator[SparkTasks]:
     session.stop()
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def every_proof_is_told() -> Iterator[None]:
-    """Hold every proof that a test of this process stores to its rule, besides what it tests."""
+    """Hold every proof that a test here stores in its process to its rule, too."""
     columns = Proof.columns
 
     def told(proof: Proof) -> dict[str, Any]:

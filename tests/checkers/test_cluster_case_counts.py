@@ -141,7 +141,7 @@ OFFICES = {
 TELLS = "at 9000 broker-2 to broker-1 tells epoch 1 for 1 -> {} at 9010"
 BEATS = "at 9000 broker-1 to broker-2 beats epoch 2 -> {} at 9010"
 WANTS = "at 9000 broker-1 to broker-2 beats epoch 2 wanting INITIAL -> {} at 9010"
-HEARD = "at 300 broker-1 to broker-2 beats epoch 1 -> ok at 303"
+HEARD = "at 300 broker-1 to broker-2 beats epoch 2 -> ok at 303"
 
 
 def side_by_side(broker_side: int) -> Tables:
@@ -574,11 +574,12 @@ CHECKS = (
     ),
     Check(
         kernel=timeouts_out_of_order,
-        bad=side_by_side(2000),
+        facts=ON_ZOOKEEPER,
+        bad={**NEW, **side_by_side(2000)},
         bad_count=1,
-        good=side_by_side(2001),
+        good={**NEW, **side_by_side(2001)},
         good_count=1,
-        nothing=given(""),
+        nothing={**NEW, "node_settings": SETTINGS},
     ),
     Check(
         kernel=inactive_leaders,

@@ -40,11 +40,7 @@ START_NS_MAX: Final = 60 * S
 """The longest that a cluster may take to be up."""
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
-_STATES: Final = {
-    HostState.RUNNING: NodeState.RUNNING,
-    HostState.PAUSED: NodeState.PAUSED,
-    HostState.DOWN: NodeState.DOWN,
-}
+_STATES: Final = {one: NodeState[one.name] for one in HostState}
 
 
 class SimulatedCluster(ABC):

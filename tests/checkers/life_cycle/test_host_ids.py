@@ -179,7 +179,7 @@ def test_a_node_is_told_from_others_by_its_listeners_and_judged_by_what_it_was_t
         for row in made:
             if row["type"] == "BrokerInfoRecord":
                 host = f"{listeners[row['broker_id']]}.repl"
-                row["detail"] = json.dumps({"endpoints": [f"REPL://{host}:9000"]})
+                row |= {"detail": json.dumps({"endpoints": [f"REPL://{host}:9000"]})}
         given = {
             "metadata_log": pa.Table.from_pylist(made, schema=METADATA_LOG),
             "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),

@@ -83,8 +83,8 @@ def test_the_tables_are_sealed_as_they_were_written(tmp_path: Path) -> None:
     write_log_findings(raw, {"broker-1": [log]}, clock=clock)
     write_cluster_tables(raw, history)
     assert pq.read_table(history / "node_settings.parquet").to_pylist() == [
-        {"node": "broker-1", "name": "log.dirs", "value": "d"},
-        {"node": "broker-1", "name": "node.id", "value": "1"},
+        {"node": "broker-1", "name": "log.dirs", "value": "d", "since_ns": None},
+        {"node": "broker-1", "name": "node.id", "value": "1", "since_ns": None},
     ]
     fatal, memory = pq.read_table(history / "log_findings.parquet").to_pylist()
     assert (fatal["file"], fatal["line"], fatal["text"]) == ("server.log", 1, FATAL)

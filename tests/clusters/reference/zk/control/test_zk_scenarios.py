@@ -15,7 +15,7 @@ from clusters.reference.zk.messages import IsrChange, IsrChangeRequest
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.states import ControlledState
 from clusters.simulation.host import Channel
-from clusters.simulation.network import KIND_COUNT
+from clusters.simulation.kinds import KIND_COUNT
 
 LONG = {"session_timeout_ns": 3_800 * MS}
 PATIENT = {
