@@ -112,7 +112,7 @@ class ZkOracle:
             self._add(now, source, self._change_answered(now, source, target, message))
         else:
             if kind == _SHOWN and not message.error:
-                self.contact.took(source, target, now)
+                self.contact.took(self._id_of(source), target, now)
             self._add(now, source, self._told_answered(source, target, message))
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
@@ -176,6 +176,11 @@ class ZkOracle:
         if self.speaks(node) and self.broker_side_ns <= self.controller_side_ns:
             words = f"{self.broker_side_ns / 1e9:.3f} s, the controller's {self.controller_side_ns}"
             yield "timeouts-out-of-order", f"broker {node} runs with a time-out of {words} ns"
+
+    def _id_of(self, node: int) -> int:
+        """Return the id under which a broker that runs is registered; its number if under none."""
+        epoch, brokers = self.broker_epoch(node), self.decided.brokers
+        return next((one for one in brokers if brokers[one].incarnation_id == epoch), node)
 
     def _loaded(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
         self.contact.loaded(node, now)

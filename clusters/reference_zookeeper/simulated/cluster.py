@@ -135,7 +135,7 @@ class SimulatedZkCluster(SimulatedCluster):
         told = self._settings.get(node, {})
         if not told or not finds_ids(self._zk_spec):
             return told
-        return {**told, DISK_ID: str(self.broker_id(node))}
+        return {**told, DISK_ID: str(self.host(node).number)}
 
     def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
         """Have a broker run with these properties from its next start on; evidence in words."""

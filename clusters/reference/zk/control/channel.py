@@ -39,6 +39,9 @@ class Sender:
     broker_epoch: int
 
 
+_REFUSALS: Final = frozenset((Error.STALE_BROKER_EPOCH, Error.STALE_CONTROLLER_EPOCH))
+
+
 class Channel:
     """The channel to one broker."""
 
@@ -67,7 +70,8 @@ class Channel:
         """The time from which the request under way, or else the next one, is sent (again)."""
         self.backoff_ns = retry_backoff_ns
         self.is_refused = False
-        """The process that answers at this broker's address is of another incarnation."""
+        """The process that answers at this address is of another incarnation than was told, or has
+        heard of a later controller: it takes nothing."""
 
     @property
     def is_idle(self) -> bool:
@@ -157,7 +161,7 @@ class Channel:
     def answered(self, response: Any) -> list[tuple[str, int]]:
         """Take the answer to the request under way; the replicas that are deleted by it."""
         request, self.under_way = self.under_way, None
-        self.is_refused = response.error == Error.STALE_BROKER_EPOCH
+        self.is_refused = response.error in _REFUSALS
         if not isinstance(request, StopReplicaRequest) or response.error:
             return []
         errors = {(topic, partition): error for topic, partition, error in response.partitions}

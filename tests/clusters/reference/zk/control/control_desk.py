@@ -22,6 +22,7 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.reference.nodes.configuration import MS
+from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
 from clusters.reference.zk.configuration import ZkConfiguration
@@ -71,6 +72,8 @@ class DeskBroker:
         self.session: Session | None = None
         self.told: list[Any] = []
         self.is_deaf = False
+        self.error = Error.NONE
+        """The error with which it answers what it is told."""
 
 
 class Desk:
@@ -227,13 +230,14 @@ class Desk:
     def answer(self, broker_id: int, _now: int, request: Any, _effects: Any) -> Any:
         """The answer of a broker to a request of the controller."""
         self.brokers[broker_id].told.append(request)
+        error = int(self.brokers[broker_id].error)
         if isinstance(request, StopReplicaRequest):
             stopped = tuple((one.topic, one.partition, 0) for one in request.partitions)
             return StopReplicaResponse(request.correlation, 0, stopped)
         if isinstance(request, LeaderAndIsrRequest):
-            return LeaderAndIsrResponse(request.correlation, 0, ())
+            return LeaderAndIsrResponse(request.correlation, error, ())
         assert isinstance(request, UpdateMetadataRequest), request
-        return UpdateMetadataResponse(request.correlation, 0)
+        return UpdateMetadataResponse(request.correlation, error)
 
     def _deliver(self, broker: DeskBroker, message: Any) -> None:
         asking = broker.situation.asking

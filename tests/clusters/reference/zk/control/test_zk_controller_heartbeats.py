@@ -236,6 +236,17 @@ def test_an_inactive_broker_is_active_once_it_has_taken_what_it_missed() -> None
     assert "u" in shown
 
 
+@pytest.mark.parametrize("error", [Error.STALE_CONTROLLER_EPOCH, Error.STALE_BROKER_EPOCH])
+def test_an_inactive_broker_that_takes_nothing_is_not_active(error: Error) -> None:
+    """A controller that stood still has a successor, of which the broker knows."""
+    desk = Desk()
+    desk.create("t", (1, 2, 3))
+    silence(desk, 2)
+    desk.brokers[2].error = error
+    assert desk.heartbeat(2) is None
+    assert kept(desk, 2) == INACTIVE
+
+
 def test_without_active_once_told_a_broker_is_active_with_what_it_showed_before() -> None:
     desk = Desk(3, "active_once_told")
     silence(desk, 2)
