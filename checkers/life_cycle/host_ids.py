@@ -8,7 +8,8 @@ had an id has it on its disk, until a fault wiped that. Before its first registr
 that is stated as `fencepost.disk.broker.id`, if any.
 
 A broker reads some time before it registers, and what it read may have changed meanwhile. So a
-registration is accused if its id was not the right one at any moment of the `READ_MS` before it.
+registration is accused if its id was not the right one at any moment of the `READ_MS` before it,
+or since its disk was wiped.
 
 Once registered, a broker writes its id under the name of its host; and an entry of another host
 with that id is garbage, which the controller removes when it scans. Both are given `GRACE_MS`, the
@@ -90,12 +91,26 @@ def _ids_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | N
             node = hosts.nodes[name]
             told = node.at(facts.latest_ns(record.timestamp_ms))
             disk = _disk(disks.get(name), node, record, facts)
-            right = [_right_ids(one, record.name, told, disk) for one in recent]
+            read = _readable(recent, node, facts.latest_ns(record.timestamp_ms), facts)
+            right = [_right_ids(one, record.name, told, disk) for one in read]
             if right:
                 fits = any(_fits(record.broker_id, ids, one) for ids, one in right)
                 yield None if fits else _wrong_id(record, *right[-1])
             disks[name] = record
         recent.append(state)
+
+
+def _readable(
+    recent: Sequence[HostState], node: HostNode, until_ns: int, facts: Facts
+) -> Sequence[HostState]:
+    """Return the states that a registration may go by: those that held since the last wipe."""
+    since_ns = max((one for one in node.wiped_ns if one <= until_ns), default=0)
+    nexts = (*recent, None)[1:]
+    return [
+        one
+        for one, after in zip(recent, nexts, strict=True)
+        if after is None or facts.latest_ns(after.record.timestamp_ms) >= since_ns
+    ]
 
 
 def _disk(

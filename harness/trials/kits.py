@@ -100,5 +100,5 @@ def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName
         for node in cluster.nodes
         if role_of(node) is Role.BROKER
         and (known := brokers.get(cluster.broker_id(node))) is not None
-        and known.incarnation_id != insides.incarnation(cluster.broker_id(node))
+        and known.incarnation_id != insides.incarnation(cluster.host(node).number)
     )

@@ -83,7 +83,7 @@ class TrialRecording:
         self._notebook = RecordedNotebook(
             self._run.raw,
             topics=self._topics,
-            node_of=cluster.node_of,
+            node_of=self._node_at,
             record_ns=0,  # leases are short here, and so is the trial
         )
         self._servers: AbstractContextManager[object] = nullcontext()
@@ -92,11 +92,15 @@ class TrialRecording:
         self._samples = SampleJournal(self._run.raw, self._time)
         self.faults = FaultJournal(self._run.raw, self._time)
         if self._plan.administers:
-            self.writes = WriteBook(self._run.raw, process=_READERS + 10, node_of=cluster.node_of)
+            self.writes = WriteBook(self._run.raw, process=_READERS + 10, node_of=self._node_at)
 
     def topics_are_there(self) -> None:
         """Write down from now on what is shown."""
         self._cluster.watch.notebook = self._notebook
+
+    def _node_at(self, number: int) -> NodeName:
+        """Return the node on this host, whatever its id is now."""
+        return NodeName(self._cluster.world.hosts[number].name)
 
     def reads(self, number: int) -> Callable[[int, int, int, MetadataResponse], None]:
         """Return the writer of what one of the readers is shown."""
@@ -104,7 +108,7 @@ class TrialRecording:
         def told(broker: int, call_ns: int, now_ns: int, answer: MetadataResponse) -> None:
             self._reads.add(
                 _READERS + number,
-                self._cluster.node_of(broker),
+                self._node_at(broker),
                 call_ns=call_ns,
                 return_ns=now_ns,
                 items=(*metadata_items(answer), *self._absent(answer)),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import pyarrow as pa
+import pytest
 from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
 from proving import assert_proof
 
@@ -118,6 +119,15 @@ def test_an_id_is_right_if_it_was_so_a_moment_before() -> None:
     raced = both + "10 runs-on 2 h2 at 40000\n11 runs-on 1 h1 at 40005"
     lost = wipe("broker-1", 30_500)
     assert found(wrong_ids, raced, faults=lost, adopts="true")[0] == []
+
+
+@pytest.mark.parametrize(("wiped_ms", "is_right"), [(30_500, True), (33_000, False)])
+def test_a_broker_reads_nothing_before_its_disk_is_wiped(wiped_ms: int, *, is_right: bool) -> None:
+    """Id 1 alone is missing for a second, and then both are."""
+    gone = "7 forgets h1 at 29000\n8 session-ends 1 at 30000\n9 session-ends 2 at 31000\n"
+    log = TOPIC + gone + "10 runs-on 1 h1 at 35000"
+    proofs, _ = found(wrong_ids, log, faults=wipe("broker-1", wiped_ms), adopts="true")
+    assert (not proofs) is is_right
 
 
 def test_a_configured_id_comes_first() -> None:
