@@ -22,6 +22,8 @@ class ReadingClient(StrEnum):
     """A connection to one broker, on which nothing is tried again."""
     LIBRDKAFKA = "librdkafka"
     """A stock client: it starts at one broker, and lists topics at any."""
+    KAFKA_PYTHON = "kafka-python"
+    """A stock client of other code, which asks the least loaded broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

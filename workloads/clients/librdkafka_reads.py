@@ -47,6 +47,9 @@ class LibrdkafkaReads:
             {"bootstrap.servers": f"{host}:{port}", "client.id": client_id, "log_level": 0}
         )
 
+    def close(self) -> None:
+        """Nothing: its connections end with it."""
+
     def topics(
         self, names: Sequence[str], *, timeout_s: float
     ) -> tuple[NodeName, tuple[Item, ...]]:

@@ -1,7 +1,7 @@
 """The metadata client: threads that write metadata and threads that read it, until told to stop.
 
 Each writer has topics of its own and asks one broker after the other; each reader has one broker,
-so that one that is paused delays no read of another, unless its client is librdkafka. Every thread
+so that one that is paused delays no read of another, unless its client is a stock one. Every thread
 has its own connections and is a process of the history.
 
 A write is on disk before it is sent. One that has no answer in time is info, and so is one that was
@@ -11,7 +11,7 @@ under way when the client was killed.
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -34,6 +34,7 @@ from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from history.journal import EventJournal, ReadJournal
 from history.operation import Outcome
+from workloads.clients.kafka_python_reads import KafkaPythonReads
 from workloads.clients.librdkafka_reads import LibrdkafkaReads
 from workloads.clients.metadata_config import MetadataConfig, read_metadata_config
 from workloads.clients.shutdown import stop_on_sigterm
@@ -201,12 +202,15 @@ class _Reader:
                         partial(read, broker, connection, timeout_s=timeout_s)
                         for read in (self._recorder.topics, self._recorder.configs)
                     ]
-            case ReadingClient.LIBRDKAFKA:
-                stock = LibrdkafkaReads(broker, brokers=config.brokers, client_id=config.client)
-                yield [
-                    partial(self._record, partial(read, timeout_s=timeout_s))
-                    for read in (stock.topics, stock.configs)
-                ]
+            case ReadingClient.LIBRDKAFKA | ReadingClient.KAFKA_PYTHON as reader:
+                kind = LibrdkafkaReads if reader is ReadingClient.LIBRDKAFKA else KafkaPythonReads
+                with closing(
+                    kind(broker, brokers=config.brokers, client_id=config.client)
+                ) as stock:
+                    yield [
+                        partial(self._record, partial(read, timeout_s=timeout_s))
+                        for read in (stock.topics, stock.configs)
+                    ]
             case _:
                 assert_never(config.spec.reader)
 

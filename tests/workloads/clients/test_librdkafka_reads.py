@@ -9,13 +9,8 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
-from clusters.reference.driver import ReferenceCluster
-from history.clock import Clock
 from workloads.clients import librdkafka_reads
 from workloads.clients.librdkafka_reads import LibrdkafkaReads
 
@@ -103,35 +98,3 @@ def test_counters_are_read_from_the_broker_that_was_named(
     )
     assert admin.describe_configs.call_args.kwargs == {"request_timeout": 2, "broker": 1}
     assert reads.configs([], timeout_s=2) == (ONE, ())
-
-
-@pytest.mark.slow
-def test_it_reads_what_each_broker_of_a_cluster_shows(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    with Warden(run_id="reads") as warden:
-        cluster = ReferenceCluster(
-            KafkaSpec(brokers=2),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
-        )
-        try:
-            cluster.start()
-            setting = {"retention.ms": "1000000000005"}
-            cluster.create_topics([TopicSpec(name="t", replication_factor=2, settings=setting)])
-            hosts = dict(zip((ONE, TWO), cluster.bootstrap_servers.split(","), strict=True))
-            brokers = {
-                name: (where.partition(":")[0], int(where.partition(":")[2]))
-                for name, where in hosts.items()
-            }
-            for one in (ONE, TWO):
-                reads = LibrdkafkaReads(one, brokers=brokers, client_id="c")
-                answered, (shown, _) = reads.topics(["t", "gone"], timeout_s=10)
-                # It may have met the other broker before it lists.
-                assert answered in brokers
-                assert (shown["topic"], shown["error"], shown["partition"]) == ("t", "NONE", 0)
-                counters = ({"topic": "t", "error": "NONE", "config_value": 5},)
-                assert reads.configs(["t"], timeout_s=10) == (one, counters)
-        finally:
-            cluster.stop()
