@@ -173,7 +173,11 @@ class BrokersOnZooKeeper(BrokerProcesses):
             controller = controller_of(self._reader)
         except HarnessError:
             return None
-        return None if controller is None else self._identities.node_of(controller)
+        if controller is None:
+            return None
+        known = self._identities.node_of(controller)
+        is_own = known is None and bool(self._names(Role.CONTROLLER))
+        return self.node_of(controller) if is_own else known
 
     @contextmanager
     def watch(self, raw: Path, *, topics: Sequence[str]) -> Iterator[None]:
