@@ -21,6 +21,8 @@ play:
   - heal: alone
   - await: recovered
 time_limit: 60s
+# On ZooKeeper clients wait for a leader that was cut off until its broker-side time-out is over.
+require: {faults: [kill, partition], served: []}
 """
 OWN_NODES = pytest.mark.parametrize(
     ("scenario", "flags"),
