@@ -5,9 +5,11 @@ they are answered again, where the target answers one that is sent to it directl
 just been started does not yet.
 """
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from clusters.abilities import DisturbsPackets, LinkEnd, Links
@@ -24,6 +26,7 @@ Probed = TypeVar("Probed")
 _PROBE_S: Final = 1.0
 """A probe through an open link is answered within ms; on a busy machine, within this."""
 _HEAL_PROBE_S: Final = 5.0
+_AGAIN_S: Final = 0.1
 _PROBES_AT_ONCE: Final = 16
 _NAMED_MAX: Final = 6
 
@@ -133,10 +136,24 @@ class _Probed:
         running = [node for node in targets if self.cluster.state(node) is NodeState.RUNNING]
         up = _those(running, lambda node: self.answers(node, timeout_s=_HEAL_PROBE_S))
         links = [link for link in open_again if link[1] in up]
-        answered = _those(links, lambda link: self.reaches(*link, timeout_s=_HEAL_PROBE_S))
-        if silent := set(links) - set(answered):
+        if silent := self._silent(links):
             raise HarnessError(f"partition {name} is healed, but {_named(silent)} is silent")
         return f"{len(links)} links answer again{became}"
+
+    def _silent(self, links: Collection[Flow]) -> set[Flow]:
+        """Return the links that are silent to the end of the time, asked again and again.
+
+        A node that takes notice of what it missed may close the connection of a probe.
+        """
+        silent, ends_s = set(links), time.monotonic() + _HEAL_PROBE_S
+        while silent and (left_s := ends_s - time.monotonic()) > 0:
+            probe = partial(self._reached, timeout_s=left_s)
+            silent -= set(_those(list(silent), probe))
+            time.sleep(_AGAIN_S if silent else 0)
+        return silent
+
+    def _reached(self, link: Flow, *, timeout_s: float) -> bool:
+        return self.reaches(*link, timeout_s=timeout_s)
 
     def _links_over(self, flows: Collection[Flow]) -> list[Flow]:
         """Return the links that need one of the flows, in either direction, and can be probed."""

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_cluster import NODES, FakeCluster
+from fake_wire import FakeWire
 from interpreter_doubles import STAGE, Bench, PacketCluster, network_of, play
 
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, NodeRoles, NodeState
+from harness.interpreter import cutting
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.policy import Policy
 from harness.interpreter.window_book import WindowBook
@@ -413,6 +415,27 @@ def test_a_node_that_does_not_listen_yet_keeps_no_partition_from_healing(tmp_pat
         assert b.interpreter.shortfalls == []
         (row,) = (row for row in b.faults().to_pylist() if row["fault"] == "partition")
     assert row["heal_evidence"] == "4 links answer again"
+
+
+@pytest.mark.parametrize(("silent_count", "heals"), [(1, True), (1 << 30, False)])
+def test_a_link_whose_probe_is_cut_off_is_probed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_count: int, *, heals: bool
+) -> None:
+    """A node that takes notice of what it missed closes its connections."""
+    monkeypatch.setattr(cutting, "_HEAL_PROBE_S", 0.3)
+    probe, silent = FakeWire.probe, iter(range(silent_count))
+
+    def cut_off(wire: FakeWire, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
+        answered = probe(wire, source, target, timeout_s=timeout_s)
+        return answered and next(silent, None) is None
+
+    monkeypatch.setattr(FakeWire, "probe", cut_off)
+    with bench(tmp_path) as b:
+        steps = play({"partition": {"as": "one", "isolate": "broker-1"}}, {"heal": "one"})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        told = b.interpreter.shortfalls
+    assert (told == []) is heals
+    assert heals or "broker-1 is silent" in told[0]
 
 
 def test_a_rule_that_the_wire_refuses_is_not_there_to_be_lifted(tmp_path: Path) -> None:
