@@ -27,7 +27,7 @@ FINDINGS: Final = pa.schema(
         pa.field("allowed_count", pa.int64()),
         # Cases that were judged, those that hold included.
         pa.field("case_count", pa.int64()),
-        # The reason not to call the key, or all that is in the file, valid; null if there is none.
+        # The doubt about the key, or about the whole file; null without a doubt.
         pa.field("unknown", pa.string()),
         # Of the file: in all, with reading and what the checks share.
         pa.field("seconds", pa.float64(), nullable=False),

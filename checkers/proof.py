@@ -303,7 +303,9 @@ def _items(kind: FactKind, cited: Cited) -> Iterator[tuple[str, int]]:
         if isinstance(told, int):
             yield name, told
         elif told is not None:
-            values = told if isinstance(told, Iterable) else (told,)  # Of numpy, an int is none.
+            values = (
+                told if isinstance(told, Iterable) else (told,)
+            )  # An int of numpy's is not iterable.
             yield from ((name, value) for value in values)
 
 

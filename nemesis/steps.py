@@ -80,15 +80,13 @@ def next_ends(play: Iterable[Step]) -> frozenset[NodeName]:
     ending: set[NodeName] = set()
     others: set[NodeName] = set()
     for step in play:
-        match step:
-            case Await(condition=Down(node=node)) if node not in others:
-                ending.add(node)
-            case OnNodes(target=NamedNodes(nodes=nodes)):
-                others.update(nodes)
-            case OnNodes():
+        if isinstance(step, Await) and isinstance(step.condition, Down):
+            if step.condition.node not in others:
+                ending.add(step.condition.node)
+        elif isinstance(step, OnNodes):
+            if not isinstance(step.target, NamedNodes):
                 break  # which nodes it concerns is not known yet
-            case _:
-                pass
+            others.update(step.target.nodes)
     return frozenset(ending)
 
 

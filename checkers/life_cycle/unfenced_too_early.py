@@ -20,8 +20,8 @@ answered. Judged are registrations made while that controller was in office; wha
 to itself may be on no link, and is left out.
 
 Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`; for
-brokers on ZooKeeper there is none: the draft "Controller heartbeats, broker incarnation ids" leaves
-it open, and the reference cluster has it as a rule of its own.
+brokers on ZooKeeper a rule of the reference cluster, since the draft "Controller heartbeats, broker
+incarnation ids" leaves it open.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -199,7 +199,7 @@ def _off_the_step(whole: _CounterRows) -> _Proofs | None:
 def _overdue(whole: _CounterRows) -> _Proofs | None:
     """Find equal adds that find no place between the reads that were before and after them.
 
-    What is found within bounds, never goes back and is a multiple of the step is assumed.
+    Reads are assumed to be within bounds, never to go back, and to be multiples of the step.
     """
     if not _are_alike(whole) or not len(whole.delta):
         return None

@@ -2,8 +2,8 @@
 
 Where ZooKeeper has the metadata, a decision is a transaction of a session, and its zxid is the
 metadata offset. A broker's session is the one that made its registration; the controller's is the
-one that wrote `/controller_epoch`, in the transaction that made it the controller. Any
-other session is of nobody that is known.
+one that wrote `/controller_epoch`, in the transaction that made it the controller. The
+owners of all other sessions are unknown.
 """
 
 from bisect import bisect_right

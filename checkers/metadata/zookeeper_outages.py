@@ -3,7 +3,7 @@
 Without a majority an ensemble keeps its sessions and takes no write, for any length of time; so a
 controller may then know what it cannot write yet. That it takes writes is seen by each transaction
 of the log, and by each answer of a server that leads (`ensemble`). A longer time without either
-counts as an outage, though it may be that nothing was written and nobody looked.
+counts as an outage, even if ZooKeeper was only idle and unobserved.
 """
 
 from collections.abc import Sequence

@@ -73,14 +73,7 @@ def record_simulated(
             wire = _wire(cluster, tape, clients=scenario.wires_clients)
         cluster.start()
         progress.say(f"{len(cluster.nodes)} nodes are up at {cluster.world.now_ns / _S:.2f} s")
-        tables = recorded_tables(cluster, wired=options.wire, clients=tables_of(scenario))
-        note(
-            run,
-            node_ids=cluster.node_ids,
-            second_roles={str(node): role for node, role in cluster.node_roles.second.items()},
-            recorded=("windows", *tables),
-            stuck_isr_limit_s=scenario.recovery_limit_s,
-        )
+        _note_cluster(cluster, scenario, options, run)
         cluster.create_topics(scenario.topics)
         if wire is not None:
             wire.name_topics(cluster.view().topic_ids)
@@ -109,6 +102,19 @@ def record_simulated(
     testify(cluster, topics, times, run=run, say=progress.say)
     note_ids(run, cluster)
     note(run, versions=dict(cluster.versions))
+
+
+def _note_cluster(
+    cluster: SimulatedCluster, scenario: Scenario, options: RunOptions, run: RunDirectory
+) -> None:
+    tables = recorded_tables(cluster, wired=options.wire, clients=tables_of(scenario))
+    note(
+        run,
+        node_ids=cluster.node_ids,
+        second_roles={str(node): role for node, role in cluster.node_roles.second.items()},
+        recorded=("windows", *tables),
+        stuck_isr_limit_s=scenario.recovery_limit_s,
+    )
 
 
 def _wire(cluster: SimulatedCluster, tape: BufferedTape, *, clients: bool) -> SimulatedWire:

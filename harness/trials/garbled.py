@@ -2,8 +2,8 @@
 
 No broker of our own does. So a share of the requests is followed by a copy that the draft
 "Controller heartbeats" calls invalid: a heartbeat of a negative broker id or with a target state
-that is none, an IsrChange to an ISR without members, or without its leader. The broker itself takes
-no notice of the answer.
+that does not exist, an IsrChange to an ISR without members, or without its leader. The broker
+itself takes no notice of the answer.
 """
 
 import random

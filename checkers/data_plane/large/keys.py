@@ -5,7 +5,7 @@ and every segment judged (`data_plane.large.segment`). In nearly every history t
 values are shared between segments, these are judged again without them, and the shared values
 separately. Where a proof tells of a step between segments, their positions are asked for.
 
-Only summaries come to the driver: a few rows a piece and process, a count a block of offsets, some
+The driver gets summaries alone: a few rows a piece and process, a count a block of offsets, some
 thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
 """
 

@@ -12,9 +12,9 @@ from clusters.reference.codec.layout import (
     ERROR,
     TOPIC_ID,
     TOPIC_NAME,
+    Conversion,
     Layout,
     Part,
-    Way,
     always,
     between_nodes,
     by_topic,
@@ -98,9 +98,9 @@ _BY_EITHER: Final = (Part(("topic_id",), _read_topic, _BY_ID[0].write),)
 """Asked by id or, below version 13, by name; nodes ask by id alone."""
 _INDEX: Final = field("partition", "partition_index")
 _NUMBER: Final = field("partition")
-_AT_MOST: Final = Way(lambda value, _: value, lambda value, _: min(value, _FETCH_BYTES_MAX))
-_PRODUCED: Final = Way(lambda records, _: produced(records), lambda batch, _: encoded(batch))
-_BATCHES: Final = Way(
+_AT_MOST: Final = Conversion(lambda value, _: value, lambda value, _: min(value, _FETCH_BYTES_MAX))
+_PRODUCED: Final = Conversion(lambda records, _: produced(records), lambda batch, _: encoded(batch))
+_BATCHES: Final = Conversion(
     lambda records, _: tuple(batches_in(records)),
     lambda batches, _: b"".join([encoded(batch) for batch in batches]),
 )

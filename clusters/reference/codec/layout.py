@@ -24,9 +24,9 @@ __all__ = [
     "PLAIN",
     "TOPIC_ID",
     "TOPIC_NAME",
+    "Conversion",
     "Layout",
     "Part",
-    "Way",
     "always",
     "between_nodes",
     "by_topic",
@@ -48,22 +48,22 @@ _ITSELF: Final = ""
 """The name of a structure's value where it is no structure but this value alone."""
 
 
-class Way(NamedTuple):
+class Conversion(NamedTuple):
     """One value in both directions: from an entity's to a message's, and back to a plain one."""
 
     read: Callable[[Any, Labels], Any]
     write: Callable[[Any, Labels], Any]
 
 
-PLAIN: Final = Way(lambda value, _: value, lambda value, _: value)
-NUMBERS: Final = Way(lambda value, _: tuple(value), lambda value, _: value)
-FLAG: Final = Way(lambda value, _: bool(value), lambda value, _: int(value))
-ERROR: Final = Way(lambda value, _: value.value, lambda value, _: value)
-NAME: Final = Way(lambda value, _: value or "", lambda value, _: value or None)
+PLAIN: Final = Conversion(lambda value, _: value, lambda value, _: value)
+NUMBERS: Final = Conversion(lambda value, _: tuple(value), lambda value, _: value)
+FLAG: Final = Conversion(lambda value, _: bool(value), lambda value, _: int(value))
+ERROR: Final = Conversion(lambda value, _: value.value, lambda value, _: value)
+NAME: Final = Conversion(lambda value, _: value or "", lambda value, _: value or None)
 """A text that is empty here and null on the wire."""
-DURATION: Final = Way(lambda value, _: ns_of(value), lambda value, _: ms_of(value))
-TOPIC_ID: Final = Way(lambda value, _: id_of_uuid(value), lambda value, _: uuid_of(value))
-TOPIC_NAME: Final = Way(
+DURATION: Final = Conversion(lambda value, _: ns_of(value), lambda value, _: ms_of(value))
+TOPIC_ID: Final = Conversion(lambda value, _: id_of_uuid(value), lambda value, _: uuid_of(value))
+TOPIC_NAME: Final = Conversion(
     lambda value, labels: labels.id_of(value), lambda value, labels: labels.name_of(value)
 )
 """A topic's id here, its name on the wire."""
@@ -144,7 +144,7 @@ def _row(names: Sequence[str]) -> _Shape:
     )
 
 
-def field(name: str, at: str = "", way: Way = PLAIN, *, missing: Any = _NEEDED) -> Part:
+def field(name: str, at: str = "", way: Conversion = PLAIN, *, missing: Any = _NEEDED) -> Part:
     """Return the part of one field, which has the entity's name `at` (default: the same).
 
     `missing`: its value in versions that lack it.
@@ -213,25 +213,27 @@ def inside(at: str, *parts: Part) -> Part:
     return Part(tuple(name for one in parts for name in one.names), read, write)
 
 
-def nullable(way: Way) -> Way:
-    """Return the way of a value that may be None on both sides."""
-    return Way(
+def nullable(way: Conversion) -> Conversion:
+    """Return the conversion of a value that may be None on both sides."""
+    return Conversion(
         lambda value, labels: None if value is None else way.read(value, labels),
         lambda value, labels: None if value is None else way.write(value, labels),
     )
 
 
-def each(*parts: Part, into: type | None = None) -> Way:
-    """Return the way of several structures, which are as in a `Layout`."""
+def each(*parts: Part, into: type | None = None) -> Conversion:
+    """Return the conversion of several structures, which are as in a `Layout`."""
     layout = Layout(*parts, into=into)
-    return Way(
+    return Conversion(
         lambda entities, labels: tuple([layout.read(one, labels) for one in entities]),
         lambda items, labels: [layout.write(one, labels) for one in items],
     )
 
 
-def by_topic(topic: Sequence[Part], within: str, *parts: Part, into: type | None = None) -> Way:
-    """Return the way of items that stand in one row here, and by topic in an entity.
+def by_topic(
+    topic: Sequence[Part], within: str, *parts: Part, into: type | None = None
+) -> Conversion:
+    """Return the conversion of items that stand in one row here, and by topic in an entity.
 
     `topic`: the parts of an item that its topic's structure has; `parts`: those of the structures
     in its field `within`. Topics and items keep the order in which they come.
@@ -261,7 +263,7 @@ def by_topic(topic: Sequence[Part], within: str, *parts: Part, into: type | None
             of[within].append(values.get(_ITSELF, values))
         return list(topics.values())
 
-    return Way(read, write)
+    return Conversion(read, write)
 
 
 def between_nodes(

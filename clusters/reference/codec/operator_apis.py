@@ -11,7 +11,7 @@ from clusters.reference.codec.layout import (
     ERROR,
     NAME,
     NUMBERS,
-    Way,
+    Conversion,
     always,
     between_nodes,
     by_topic,
@@ -43,7 +43,7 @@ _TIMEOUT: Final = always(timeout=30_000)
 _UNCLEAN: Final = 1
 _NS_OF_MS: Final = 1_000_000
 
-_ELECTION: Final = Way(
+_ELECTION: Final = Conversion(
     lambda kind, _: kind == _UNCLEAN, lambda unclean, _: _UNCLEAN if unclean else 0
 )
 _ERROR: Final = field("error", "error_code", ERROR)

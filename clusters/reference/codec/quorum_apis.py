@@ -15,8 +15,8 @@ from clusters.reference.codec.layout import (
     DURATION,
     ERROR,
     NUMBERS,
+    Conversion,
     Part,
-    Way,
     always,
     between_nodes,
     field,
@@ -111,9 +111,9 @@ _OR_OF_ALL: Final = read_only(
     "error", lambda entity, found: entity.error_code.value or found["error"]
 )
 """The error of the whole response goes before that of the partition."""
-_AT_MOST: Final = Way(lambda value, _: value, lambda value, _: min(value, _BYTES_MAX))
-_BATCHES: Final = Way(_batches, lambda batches, _: b"".join(map(encoded_batch, batches)))
-_PIECE: Final = Way(lambda value, _: bytes(value), lambda value, _: value or b"")
+_AT_MOST: Final = Conversion(lambda value, _: value, lambda value, _: min(value, _BYTES_MAX))
+_BATCHES: Final = Conversion(_batches, lambda batches, _: b"".join(map(encoded_batch, batches)))
+_PIECE: Final = Conversion(lambda value, _: bytes(value), lambda value, _: value or b"")
 
 _FETCH: Final = (
     Part(

@@ -11,8 +11,8 @@ from clusters.reference.codec.layout import (
     ERROR,
     NAME,
     TOPIC_ID,
+    Conversion,
     Part,
-    Way,
     always,
     between_nodes,
     by_topic,
@@ -84,7 +84,7 @@ _WORDS: Final = field("words", "error_message", NAME)
 _NAMED: Final = (field("name", way=NAME), field("topic_id", way=TOPIC_ID))
 _RESOURCE: Final = (field("kind", "resource_type"), field("resource", "resource_name"))
 _STATED: Final = each(field("name"), field("value"))
-_SETTINGS: Final = Way(
+_SETTINGS: Final = Conversion(
     lambda configs, labels: _STATED.read((one for one in configs if one.value is not None), labels),
     _STATED.write,
 )

@@ -13,8 +13,8 @@ from clusters.reference.codec.layout import (
     FLAG,
     NUMBERS,
     TOPIC_ID,
+    Conversion,
     Part,
-    Way,
     between_nodes,
     by_topic,
     each,
@@ -47,7 +47,7 @@ _TOPIC: Final = field("topic", "topic_name")
 
 
 def _is_full(otherwise: int) -> Part:
-    way = Way(lambda kind, _: kind == _FULL, lambda full, _: _FULL if full else otherwise)
+    way = Conversion(lambda kind, _: kind == _FULL, lambda full, _: _FULL if full else otherwise)
     return field("is_full", "type", way)
 
 

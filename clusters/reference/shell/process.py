@@ -5,7 +5,7 @@ its order, before the next step. Syncs run in a thread of their own, one after t
 told in their order. Logs are recovered in another one, so that the node takes events meanwhile, a
 signal to end among them. Nothing here decides anything of the protocol.
 
-What nodes of another role or generation run is not imported: several start at once, and most of
+The code of other roles and generations is not imported: several nodes start at once, and most of
 the start is imports.
 """
 
