@@ -19,7 +19,7 @@ KIND_COUNT: Final = 256
 NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 WANTED: Final = 1
-"""In `Link.wanted`: the interceptor wants this kind, and nobody else is told of it."""
+"""In `Link.wanted`: the interceptor alone wants this kind."""
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 UNUSUAL: Final = 4

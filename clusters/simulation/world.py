@@ -101,7 +101,7 @@ class World:
         self._effects: Effects = []
         self._trace = Trace() if digest or witnessed else None
         self._witnessed = Witnessed(self._trace) if witnessed and self._trace else None
-        # A stream for each purpose: more draws of one leave the others as they are.
+        # A stream for each purpose, to be repeated: draws of one leave the others as they are.
         names = ("disks", "starts", "network")
         self._disks, self._starts, net = (Random(f"{seed}/{name}") for name in names)  # noqa: S311
         self._draw = net.random

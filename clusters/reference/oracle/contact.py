@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.oracle.decided import Problem
-from clusters.reference.oracle.office import Office
+from clusters.reference.oracle.incumbent import Incumbent
 from clusters.reference.oracle.znodes import ZnodeDecisions
 
 __all__ = ["Contact"]
@@ -46,7 +46,7 @@ class Contact:
     """When the last heartbeat was sent that was answered, by broker."""
     _heartbeats: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
     """With the incarnation that the controller knew then, by (controller, source, correlation)."""
-    _offices: dict[int, Office] = field(default_factory=dict)
+    _offices: dict[int, Incumbent] = field(default_factory=dict)
     """The last one of each controller."""
     _told_epoch: dict[int, int] = field(default_factory=dict)
     """The highest controller epoch that a broker has answered, by broker."""
@@ -59,7 +59,7 @@ class Contact:
 
     def elected(self, node: int, now: int) -> None:
         """A broker is the controller from here on."""
-        self._offices[node] = Office(begun_ns=now, loaded_ns=now, stepped_ns=now)
+        self._offices[node] = Incumbent(begun_ns=now, loaded_ns=now, stepped_ns=now)
 
     def loaded(self, node: int, now: int) -> None:
         """A new controller has read everything, and decides from here on."""
@@ -215,7 +215,7 @@ class Contact:
                     f"broker {leader} leads {key} though broker {controller} has not heard of it",
                 )
 
-    def _silent_ns(self, office: Office, leader: int) -> int | None:
+    def _silent_ns(self, office: Incumbent, leader: int) -> int | None:
         """Return the time after which a controller must take a broker for silent; None: never."""
         if leader == _NOBODY or leader in self.decided.legacy:
             return None

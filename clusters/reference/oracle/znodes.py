@@ -90,7 +90,7 @@ class ZnodeDecisions(Decisions):
                     self._offices.add(session)
 
     def topic_id(self, topic: str) -> int:
-        """Return the id of a topic; -1: there is none of this name."""
+        """Return the id of the topic of this name; -1 if it does not exist."""
         return self._ids.get(topic, -1)
 
     def reigns(self, key: PartitionKey, from_ns: int, until_ns: int) -> set[tuple[int, int]]:

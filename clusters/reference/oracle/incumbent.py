@@ -8,14 +8,14 @@ what it does, at least by the heartbeats of its own broker.
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Office"]
+__all__ = ["Incumbent"]
 
 _STILL_NS: Final = 1_000_000_000
 """A controller that does nothing for so long stands still."""
 
 
 @dataclass(slots=True)
-class Office:
+class Incumbent:
     """From the election of a controller on, at `begun_ns`."""
 
     begun_ns: int
