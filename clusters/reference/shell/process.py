@@ -302,11 +302,11 @@ class _Process:
         return _NOTHING if self._own_broker is None else self._own_broker.image
 
     @property
-    def _own_broker(self) -> "BrokerNode | ZkBrokerNode | None":
-        """The node, if it is a broker."""
-        if self._configuration.is_controller:
+    def _own_broker(self) -> "BrokerNode | CombinedNode | ZkBrokerNode | None":
+        """The node, if it is a broker, be it a controller, too."""
+        if not self._settings.is_broker:
             return None
-        return cast("BrokerNode | ZkBrokerNode", self._node)
+        return cast("BrokerNode | CombinedNode | ZkBrokerNode", self._node)
 
     def _client_id(self, traffic: str) -> str:
         """Return the name by which Kafka's nodes call themselves."""

@@ -7,7 +7,7 @@ import pytest
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import ClusterView, KafkaSpec, TopicSpec
 from clusters.reference.driver import ReferenceCluster
 from history.clock import Clock
 from history.failure import HarnessError
@@ -31,20 +31,30 @@ def test_a_kill_takes_both_roles_and_a_wiped_node_comes_back_in_both(
             assert active is not None
             it.kill_node(active)
             assert until(lambda: it.leader_now() not in (None, active))
-            assert until(lambda: shown(it) == {1, 2, 3} - {it.broker_id(active)})
+            assert until(lambda: taking_part(it) == {1, 2, 3} - {it.broker_id(active)})
             it.wipe_node(active)
             it.start_node(active)
-            assert until(lambda: shown(it) == {1, 2, 3})
-            assert until(lambda: set(it.view().partitions["t-0"].isr) == {1, 2, 3})
+            assert until(lambda: taking_part(it) == {1, 2, 3})
+            assert until(lambda: isr(it) == {1, 2, 3})
             found = {path.name for path in it.data_of(active).iterdir()}
             assert {"__cluster_metadata-0", "t-0"} <= found
         finally:
             it.stop()
 
 
-def shown(it: ReferenceCluster) -> frozenset[int] | None:
-    """The brokers that take part; None: none answers, as a dead one holds their metadata up."""
+def taking_part(it: ReferenceCluster) -> frozenset[int]:
+    view = shown(it)
+    return frozenset() if view is None else view.taking_part
+
+
+def isr(it: ReferenceCluster) -> set[int]:
+    view = shown(it)
+    return set() if view is None else set(view.partitions["t-0"].isr)
+
+
+def shown(it: ReferenceCluster) -> ClusterView | None:
+    """What brokers show; None: none answers, as a dead one holds their metadata up."""
     try:
-        return it.view().taking_part
+        return it.view()
     except HarnessError:
         return None
