@@ -11,6 +11,7 @@ treated as one that is absent. So of each partition:
 - who leads does not lead on for longer than the time-out after its last heartbeat. The controller
   may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
   as well. That it lived is known if it answered another broker afterwards, and had `_ACTS_NS` then.
+  Once a topic is to be deleted, its partitions are led as they were until they are gone.
 
 Both with `SLACK_NS`, and without the time in which ZooKeeper may have taken no write: what is
 written behind an outage may have been decided before it, one decision after the other.
@@ -186,11 +187,10 @@ def _stayed(
     record: _Record,
 ) -> Proof | None:
     facts = record.seen.facts
-    end_ns = (
-        facts.earliest_ns(record.seen.log.end_timestamp_ms)
-        if ends is None
-        else facts.earliest_ns(ends.timestamp_ms)
-    )
+    end_ms = record.seen.log.end_timestamp_ms if ends is None else ends.timestamp_ms
+    if history.decided_until_ms is not None:
+        end_ms = min(end_ms, history.decided_until_ms)
+    end_ns = facts.earliest_ns(end_ms)
     last = record.last_heard(version.leader, term, end_ns)
     if last is None or term_at(record.terms, ends.metadata_offset if ends else OPEN_NS) is not term:
         return None

@@ -79,6 +79,10 @@ class PartitionHistory:
     versions: list[PartitionVersion] = field(default_factory=list)
     deleted_ms: int | None = None
     """The time when its topic was deleted."""
+    decided_until_ms: int | None = None
+    """The time from which nothing is decided for it: its topic is to be deleted, or is. None: it
+    goes on.
+    """
 
     @property
     def key(self) -> str:
@@ -121,17 +125,25 @@ def partition_histories(
     names: dict[str, str] = {}
     histories: dict[tuple[str, int], PartitionHistory] = {}
     removed_ms: dict[str, int] = {}
+    doomed_ms: dict[str, int] = {}
     for record in records:
         if record.type == "TopicRecord" and record.topic_id:
             names[record.topic_id] = record.topic or record.topic_id
         elif record.type == "RemoveTopicRecord" and record.topic_id:
             removed_ms[record.topic_id] = record.timestamp_ms
+        elif record.type == "TopicDeletionRecord":
+            doomed_ms.update(
+                (topic_id, record.timestamp_ms)
+                for topic_id, name in names.items()
+                if name == record.topic and topic_id not in removed_ms
+            )
         elif record.type == "ClearElrRecord":
             _clear(record, histories, removed=removed_ms)
         elif record.type in ("PartitionRecord", "PartitionChangeRecord"):
             _apply(record, histories, names)
     for history in histories.values():
         history.deleted_ms = removed_ms.get(history.topic_id)
+        history.decided_until_ms = doomed_ms.get(history.topic_id, history.deleted_ms)
     return histories
 
 

@@ -118,6 +118,17 @@ def test_a_leader_that_fell_silent_leads_on() -> None:
     )
 
 
+def test_a_topic_that_is_to_be_deleted_is_led_as_it_was_until_it_is_gone() -> None:
+    last = SECOND.format(4000, "ok at 4010")
+    lives = "at 30000 broker-1 to broker-3 beats epoch 1 -> ok at 30010"
+    for end in ("to-delete t", "delete t"):
+        assert found(last, lives, ends=f"{end} at 9000\n    9 noop", end=40_000)[0] == []
+    late = "to-delete t at 39000\n    9 noop"
+    (proof,), _ = found(last, lives, ends=late, end=40_000)
+    assert 38_800 <= facts_of_proof(proof)["until"] < 39_000
+    assert found(last, lives, ends="to-delete u at 9000\n    9 noop", end=40_000)[0] != []
+
+
 def test_neither_legacy_brokers_nor_clusters_without_heartbeats_are_judged() -> None:
     assert found(version=4) == ([], 2)
     assert found(settings={}) == ([], 0)
