@@ -74,6 +74,7 @@ def judged(cluster: SimulatedCluster) -> Judge:
         insides,
         broker_epoch=insides.incarnation,
         speaks=insides.speaks,
+        timeouts_ns=insides.timeouts_ns,
         controller_side_ns=some.controller_side_timeout_ns,
         broker_side_ns=some.broker_side_timeout_ns,
         refusal=int(Error.INVALID_INCARNATION_ID),

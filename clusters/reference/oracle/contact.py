@@ -204,7 +204,8 @@ class Contact:
         decided_ns = now if office.asked_ns is None else office.asked_ns
         led: dict[int, PartitionKey] = {}
         for key, one in self.decided.partitions.items():
-            led.setdefault(one.leader, key)
+            if self.decided.names.get(key[0]) not in self.decided.deleting:
+                led.setdefault(one.leader, key)
         for leader, key in led.items():
             due_ns = None if leader == controller else self._silent_ns(office, leader)
             if due_ns is None or decided_ns - due_ns <= _CONTROLLER_SLACK_NS:

@@ -74,6 +74,11 @@ class ZkInsides(Insides):
         broker = self._broker(node)
         return broker is None or broker.situation.configuration.inter_broker_protocol > 1
 
+    def timeouts_ns(self, node: int) -> tuple[int, int]:
+        """Return the controller-side and the broker-side time-out of a broker that runs."""
+        own = self._broker(node).situation.configuration
+        return own.controller_side_timeout_ns, own.broker_side_timeout_ns
+
     def _broker(self, node: int) -> Any:
         around: Any = self._hosts[node].node
         return None if around is None else around.inner

@@ -44,6 +44,8 @@ class ZkOracle:
     broker_epoch: Callable[[int], int]
     speaks: Callable[[int], bool]
     """Whether a broker's inter-broker protocol has heartbeats."""
+    timeouts_ns: Callable[[int], tuple[int, int]]
+    """The controller-side and the broker-side time-out of a broker that runs."""
     controller_side_ns: int
     broker_side_ns: int
     refusal: int
@@ -101,6 +103,7 @@ class ZkOracle:
         elif kind == _HEARTBEAT:
             if not self.speaks(source):
                 self._add(now, source, [("ungated-request", f"broker {source} sent a heartbeat")])
+            self._add(now, source, self._ill_timed(source))
             self.contact.sent(source, message, now)
         elif kind == _HEARTBEAT_ANSWER:
             self._add(now, source, self.contact.answered(source, target, message))
@@ -173,9 +176,14 @@ class ZkOracle:
 
     def _elected(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
         self.contact.elected(node, now)
-        if self.speaks(node) and self.broker_side_ns <= self.controller_side_ns:
-            words = f"{self.broker_side_ns / 1e9:.3f} s, the controller's {self.controller_side_ns}"
-            yield "timeouts-out-of-order", f"broker {node} runs with a time-out of {words} ns"
+        return ()
+
+    def _ill_timed(self, node: int) -> Iterable[Problem]:
+        """Judge the time-outs of a broker that takes part."""
+        controller_side_ns, broker_side_ns = self.timeouts_ns(node)
+        if broker_side_ns <= controller_side_ns:
+            words = f"{broker_side_ns / 1e9:.3f} s, the controller's {controller_side_ns / 1e9:.3f}"
+            yield "timeouts-out-of-order", f"broker {node} runs with a time-out of {words} s"
 
     def _id_of(self, node: int) -> int:
         """Return the id under which a broker that runs is registered; its number if under none."""
@@ -189,7 +197,11 @@ class ZkOracle:
     def _keeps(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         broker_id, incarnation, state = note[2:5]
         yield from self.contact.kept(node, broker_id, incarnation, state, now)
-        if broker_id in self.decided.legacy and state < _ACTIVE:
+        if broker_id not in self.decided.legacy or state >= _ACTIVE:
+            return
+        # It may not have read yet that the broker has registered as one; or it is gone.
+        registered = self.decided.brokers[broker_id]
+        if incarnation >= registered.incarnation_id and not registered.fenced:
             yield "legacy-inactive", f"broker {node} keeps legacy broker {broker_id} as {state!r}"
 
     def _asks(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:

@@ -25,6 +25,7 @@ _LEGACY: Final = 4
 _IDS: Final = "/brokers/ids/"
 _TOPICS: Final = "/brokers/topics/"
 _CONFIGS: Final = "/config/topics/"
+_DELETIONS: Final = "/admin/delete_topics/"
 _CONTROLLER: Final = "/controller"
 _CONTROLLER_EPOCH: Final = "/controller_epoch"
 _STATE_PARTS: Final = 4
@@ -42,6 +43,8 @@ class ZnodeDecisions(Decisions):
     """(key, before, after) of changes of ISRs, until a reader clears them."""
     legacy: set[int] = field(default_factory=set)
     """The brokers that registered as legacy last."""
+    deleting: set[str] = field(default_factory=set)
+    """The topics that are to be deleted: they are led as they were until they are gone."""
     controller: int = -1
     """The broker in /controller; -1: none."""
     controller_epoch: int = -1
@@ -81,6 +84,9 @@ class ZnodeDecisions(Decisions):
                 yield from self._of_topic(now, session, path.removeprefix(_TOPICS), data, version)
             elif path.startswith(_CONFIGS):
                 self._configured(path.removeprefix(_CONFIGS), data)
+            elif path.startswith(_DELETIONS):
+                name = path.removeprefix(_DELETIONS)
+                (self.deleting.discard if data is None else self.deleting.add)(name)
             elif path == _CONTROLLER:
                 self.controller = -1 if data is None else int(_content(data)["brokerid"])
             elif path == _CONTROLLER_EPOCH and data:

@@ -31,6 +31,7 @@ class Story:
             Insides({}),
             broker_epoch=lambda _node: -1,
             speaks=lambda _node: True,
+            timeouts_ns=lambda _node: (2_000 * MS, 3_000 * MS),
             controller_side_ns=2_000 * MS,
             broker_side_ns=3_000 * MS,
             refusal=1_000,

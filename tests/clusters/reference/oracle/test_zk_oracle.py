@@ -29,11 +29,12 @@ ACTIVE, INACTIVE = ControlledState.ACTIVE, ControlledState.INACTIVE
 class Story:
     """An oracle and what happens before it: broker 1 controls, broker 3 leads t-0 and asks it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, timeouts_ns: tuple[int, int] = (2 * S, 3 * S)) -> None:
         self.oracle = ZkOracle(
             Insides({}),
             broker_epoch=lambda _: -1,
             speaks=lambda _: True,
+            timeouts_ns=lambda _: timeouts_ns,
             controller_side_ns=2 * S,
             broker_side_ns=3 * S,
             refusal=int(Error.INVALID_INCARNATION_ID),
@@ -55,6 +56,11 @@ class Story:
 
     def knows(self, incarnation: int) -> None:
         self.note(notes.BROKER_CONTROLLED_STATE, BROKER, incarnation, INACTIVE)
+
+    def registers(self, zxid: int, *, version: int | None) -> None:
+        """The broker registers at this version, or is gone."""
+        info = None if version is None else json.dumps({"version": version, "host": "h"}).encode()
+        self.note(notes.ZNODES_CHANGED, zxid, BROKER, ((f"/brokers/ids/{BROKER}", info, 0),))
 
     def sent(self, message: Any) -> Any:
         self.oracle.sent(0, BROKER, CONTROLLER, message.kind, message)
@@ -82,6 +88,32 @@ def change(correlation: int, incarnation: int) -> IsrChangeRequest:
 
 def granted(correlation: int) -> IsrChangeResponse:
     return IsrChangeResponse(correlation, Error.NONE, None, ((Error.NONE, None),))
+
+
+@pytest.mark.parametrize(
+    ("timeouts_ns", "found"),
+    [((2 * S, 2 * S), ["timeouts-out-of-order"]), ((2 * S, 2 * S + 1), [])],
+)
+def test_who_sends_heartbeats_fences_itself_later_than_the_controller_does(
+    timeouts_ns: tuple[int, int], found: list[str]
+) -> None:
+    story = Story(timeouts_ns=timeouts_ns)
+    story.sent(heartbeat(4, NEW))
+    assert story.found == found
+
+
+def test_a_legacy_broker_is_active_as_long_as_its_registration_is_read_and_there() -> None:
+    story = Story()
+    story.registers(NEW, version=4)
+    story.knows(OLD)
+    assert story.found == []
+    story.knows(NEW)
+    assert story.found == ["legacy-inactive"]
+    gone = Story()
+    gone.registers(NEW, version=4)
+    gone.registers(NEW + 1, version=None)
+    gone.knows(NEW)
+    assert gone.found == []
 
 
 def test_a_heartbeat_of_an_old_incarnation_may_not_be_answered_as_if_it_were_the_new_one() -> None:
