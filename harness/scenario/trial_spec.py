@@ -25,6 +25,7 @@ class Storm(StrEnum):
     WINDOWS = "windows"
     RELAYS = "relays"
     LATE_FETCHES = "late-fetches"
+    LATE_WORDS = "late-words"
     CHAOS = "chaos"
     QUORUM = "quorum"
 
@@ -56,6 +57,8 @@ class TrialSpec:
     """Now and then a broker starts as a version that does not know the present level."""
     other_ids: bool = False
     """Now and then a broker on ZooKeeper starts with the id of another in its configuration."""
+    ill_timed: bool = False
+    """Now and then a broker on ZooKeeper starts with time-outs that are out of order."""
     garbled: bool = False
     """Now and then a broker asks the controller on ZooKeeper for what cannot be."""
     unformatted: bool = False

@@ -1,4 +1,4 @@
-"""Nodes that start as they should not: of an old version, with an id, or on an unformatted disk.
+"""Nodes that start as they should not: of an old version, ill configured, or on a raw disk.
 
 With the rules on, each ends without help. A broker is started as it should be afterwards; a
 controller that lost its disk stays away for good, since it has forgotten its votes. It is always
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from clusters.kafka_port import Role, role_of
+from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.simulated.cluster import SimulatedCluster
@@ -23,7 +24,7 @@ from nemesis.verbs.step import Step
 __all__ = ["Misfits"]
 
 _SHARE: Final = 0.3
-"""The share of the starts of brokers that become those of an old version, or with another id."""
+"""The share of the starts of brokers that become those of an old version, or ill configured."""
 _OLD_S_MAX: Final = 2.0
 """The time for which a node of an old version may try."""
 
@@ -57,9 +58,15 @@ class Misfits:
         """Return whether to start a broker as it should be, or as one that may run beside it."""
         plan, cluster, draw = self._plan, self._cluster, self._draw
         own = cluster.configurations[node]
-        if plan.other_ids and draw.random() < _SHARE:
+        # On an empty disk any id is as good as another.
+        has_id = META_PROPERTIES in cluster.host(node).disk.files
+        if plan.other_ids and has_id and draw.random() < _SHARE:
             others = [one for one in cluster.brokers if one != cluster.broker_id(node)]
             self._try(node, replace(own, node_id=draw.choice(others)))
+            return False
+        if plan.ill_timed and isinstance(own, ZkConfiguration) and draw.random() < _SHARE:
+            side_ns = own.controller_side_timeout_ns
+            self._try(node, replace(own, broker_side_timeout_ns=side_ns))
             return False
         if not plan.old_software:
             return True

@@ -11,6 +11,7 @@ from harness.scenario.trial_spec import Storm
 from harness.trials.plan import TrialPlan
 from nemesis import late_fetches, relays
 from nemesis.chaos import Chaos
+from nemesis.late_words import drawn_late_word
 from nemesis.mix import Mix
 from nemesis.steps import Play, dealt
 from nemesis.verbs.await_condition import Await
@@ -47,7 +48,8 @@ class Schedule:
         self._draw = draw
         self._unless_misfit = unless_misfit
         is_play = plan.storm is Storm.PLAY
-        self._has_misfits = is_play and (plan.old_software or plan.other_ids or plan.unformatted)
+        is_misfit = plan.old_software or plan.other_ids or plan.ill_timed or plan.unformatted
+        self._has_misfits = is_play and is_misfit
         """A play then names each node that it starts: it is what became of a drawn schedule."""
         self._begin_ns = self._world.now_ns
         """The zero of a play's times."""
@@ -72,6 +74,8 @@ class Schedule:
             case Storm.LATE_FETCHES:
                 least = late_fetches.REPLICAS_MIN
                 yield from self._of_plays(end_ns, self._late_fetch, replicas_min=least)
+            case Storm.LATE_WORDS:
+                yield from self._of_plays(end_ns, self._late_word, replicas_min=2)
             case Storm.NONE:
                 while self._world.now_ns < end_ns:
                     self._cluster.run(10 * _TICK_NS)
@@ -120,6 +124,16 @@ class Schedule:
 
     def _late_fetch(self, key: str, replicas: tuple[int, ...]) -> Play:
         return late_fetches.drawn_late_fetch(self._draw, key=key, replicas=replicas)
+
+    def _late_word(self, key: str, replicas: tuple[int, ...]) -> Play:
+        nodes = self._cluster.nodes
+        return drawn_late_word(
+            self._draw,
+            key=key,
+            replicas=replicas,
+            controller=self._cluster.leader_now() or nodes[-1],
+            ensemble=[node for node in nodes if role_of(node) is Role.ZOOKEEPER],
+        )
 
     def _led_first(self, key: str, replicas: Sequence[int]) -> tuple[int, ...]:
         view = self._cluster.watch.view

@@ -61,7 +61,7 @@ _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
 _STILL_BROKEN_NS: Final = 3_000_000_000
 """The time for which a cluster that did not heal in time is recorded further."""
-_WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES)
+_WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES, Storm.LATE_WORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,15 @@
 """Plans of trials of the ZooKeeper generation, drawn from their seeds.
 
 As `plan.drawn_plan` draws those of a quorum: a small cluster with short time-outs, whose faults are
-a mix with a budget, or chaos. The rule `member_incarnations_checked`, which is of no draft of this
-generation, is on: without it, a wiped follower may join an ISR (KAFKA-14139).
+a mix with a budget, chaos, or late words. In some trials brokers send garbled requests, start with
+another's id or time-outs out of order, or are below the draft's protocol. The rule
+`member_incarnations_checked`, which is of no draft of this generation, is on: without it, a wiped
+follower may join an ISR (KAFKA-14139).
 """
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from clusters.kafka_port import Role
@@ -32,6 +35,13 @@ _QUICK: Final[Mapping[str, str]] = {
 _EPISODES: Final = ("kill", "pause", "restart", "cut_power", "partition", "delay")
 _TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
 
+_LATE_WORDS: Final = 0.4
+"""The share of plans whose faults are late words."""
+_LATE_WORDS_S: Final = 15.0
+"""Their time: one takes up to the half of it."""
+_BELOW: Final = 0.12
+"""The share of plans at whose protocol the draft does not hold, for all brokers or some."""
+
 
 def drawn_zk_plan(seed: int) -> TrialPlan:
     """Return the plan of a seed."""
@@ -41,7 +51,7 @@ def drawn_zk_plan(seed: int) -> TrialPlan:
     )
     # A server that lost its disk is one that the ensemble does not survive in every case.
     strikes_servers = draw.random() < 0.4  # noqa: PLR2004
-    return TrialPlan(
+    plan = TrialPlan(
         seed=seed,
         cluster=cluster,
         topics=topics_of(cluster.brokers),
@@ -62,3 +72,31 @@ def drawn_zk_plan(seed: int) -> TrialPlan:
         wipes=draw.choice((0.0, 0.02, 0.1)),
         small_answers=draw.random() < 0.3,  # noqa: PLR2004
     )
+    plan = replace(
+        plan,
+        garbled=draw.random() < 0.1,  # noqa: PLR2004
+        other_ids=draw.random() < 0.1,  # noqa: PLR2004
+        ill_timed=draw.random() < 0.1,  # noqa: PLR2004
+    )
+    if draw.random() < _LATE_WORDS:
+        # Nothing is lost or twice there: of two copies of an IsrChange the later one undoes what
+        # was decided in between, which the draft leaves open.
+        plan = replace(plan, storm=Storm.LATE_WORDS, faults_s=_LATE_WORDS_S, loss=0.0)
+    if draw.random() < _BELOW:
+        return _below(draw, plan)
+    return plan
+
+
+def _below(draw: random.Random, plan: TrialPlan) -> TrialPlan:
+    """Return the plan with all brokers below the new behaviour, or some starts of that version.
+
+    No records are lost then: below it a leader writes its ISR itself, whoever fetched from it, so
+    that a follower that lost its disk, or its power, may join by design (KAFKA-14139).
+    """
+    assert plan.mix is not None
+    faults = tuple(one for one in plan.mix.faults if one not in ("wipe", "cut_power"))
+    plan = replace(plan, wipes=0.0, mix=replace(plan.mix, faults=faults))
+    if draw.random() < 0.5:  # noqa: PLR2004
+        return replace(plan, old_software=True)
+    assert isinstance(plan.cluster, ReferenceZooKeeperSpec)
+    return replace(plan, cluster=replace(plan.cluster, inter_broker_protocol=1))

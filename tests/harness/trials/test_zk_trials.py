@@ -24,14 +24,24 @@ def tried(seed: int, *off: str, digest: bool = False, witnessed: bool = False) -
     return run_trial(plan, rules_of(plan.cluster).without(*off), digest=digest, witnessed=witnessed)
 
 
-@pytest.mark.parametrize("seed", [*range(1, 13), 145, 345, 821])
+@pytest.mark.parametrize("seed", range(1, 13))
 def test_a_clean_cluster_is_not_accused(seed: int) -> None:
+    result = tried(seed)
+    assert (result.findings, result.crash) == ((), "")
+    assert result.acknowledged_count > 0
+
+
+@pytest.mark.parametrize(
+    ("seed", "storm"), [(145, Storm.MIX), (345, Storm.CHAOS), (821, Storm.CHAOS)]
+)
+def test_what_a_storm_once_found_is_mended(seed: int, storm: Storm) -> None:
     """In seed 145 a new controller told a wiped broker to lead what another was about to.
 
     In seed 345 a controller that woke made one silent broker lead in the place of another. In 821 a
     heartbeat that waited made the broker's next incarnation active.
     """
-    result = tried(seed)
+    plan = replace(drawn_zk_plan(seed), storm=storm, faults_s=9.0, garbled=False)
+    result = run_trial(plan, rules_of(plan.cluster))
     assert (result.findings, result.crash) == ((), "")
     assert result.acknowledged_count > 0
 
@@ -127,3 +137,35 @@ def test_garbled_requests_and_a_broker_of_the_version_before_accuse_no_clean_clu
         plan = plan_of(load_scenario(find_scenario(name), []), seed=2)
         result = run_trial(plan, rules_of(plan.cluster))
         assert (result.findings, result.crash) == ((), ""), name
+
+
+def test_storms_are_of_all_kinds_and_some_have_what_no_broker_of_ours_does() -> None:
+    plans = [drawn_zk_plan(seed) for seed in range(1, 200)]
+    assert {plan.storm for plan in plans} == {Storm.MIX, Storm.CHAOS, Storm.LATE_WORDS}
+    for word in ("garbled", "other_ids", "ill_timed", "old_software"):
+        assert 5 < sum(getattr(plan, word) for plan in plans) < 40, word
+    below = [one for one in plans if one.old_software or one.cluster.protocol_level == "1"]
+    assert 10 < len(below) < 50
+    # Below the protocol of the draft a follower that lost records may join by design.
+    assert not any(plan.wipes or "wipe" in plan.mix.faults for plan in below if plan.mix)
+
+
+@pytest.mark.parametrize(
+    ("rule", "anomaly", "seed"),
+    [
+        ("controller_epoch_checked", "stale-request-accepted", 3),
+        ("old_incarnation_refused", "shared-identity", 3),
+        ("isr_change_of_leader_alone", "epoch-check-bypassed", 3),
+        ("bad_heartbeat_refused", "bad-heartbeat-accepted", 7),
+        ("timeouts_ordered", "timeouts-out-of-order", 69),
+        ("legacy_always_active", "legacy-inactive", 5),
+    ],
+)
+def test_a_storm_finds_a_rule_missing_and_nothing_with_it(
+    rule: str, anomaly: str, seed: int
+) -> None:
+    plan = drawn_zk_plan(seed)
+    rules = rules_of(plan.cluster)
+    assert anomaly in run_trial(plan, rules.without(rule)).anomalies
+    result = run_trial(plan, rules)
+    assert (result.findings, result.crash) == ((), "")
