@@ -56,7 +56,7 @@ def _same_world(document: Document, steps: Sequence[Mapping[str, Any]], place: s
     """Return the document with a trial's deeds, at their times, in place of what drew them."""
     drawn = ["storm", "laggards", "duels"]
     if document.data["trial"]["storm"] not in _STARTING:
-        drawn += ["old_software", "unformatted"]
+        drawn += ["old_software", "other_ids", "ill_timed", "unformatted"]
     kept = {key: value for key, value in document.data["trial"].items() if key not in drawn}
     document = document.with_flag(("trial",), {"storm": str(Storm.PLAY), **kept}, place)
     return document.with_flag(("play",), list(steps), place)

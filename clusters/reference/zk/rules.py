@@ -64,7 +64,7 @@ class ZkRules(Rules):
         _Z,
         "A broker with a new incarnation id is told the state of all of its partitions.",
         "A restarted broker never learns which replicas it has.",
-        "stuck-replica",
+        "stuck-isr, stuck-replica",
     )
     old_incarnation_refused: bool = protocol_rule(
         _Z,

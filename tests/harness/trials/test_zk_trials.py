@@ -14,6 +14,7 @@ from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.scenario.trial_spec import Storm
 from harness.trials.plan import plan_of
+from harness.trials.recorded import scenario_of
 from harness.trials.store import store_trial
 from harness.trials.trial import TrialResult, run_trial
 from harness.trials.zk_plan import drawn_zk_plan
@@ -169,3 +170,19 @@ def test_a_storm_finds_a_rule_missing_and_nothing_with_it(
     assert anomaly in run_trial(plan, rules.without(rule)).anomalies
     result = run_trial(plan, rules)
     assert (result.findings, result.crash) == ((), "")
+
+
+def test_a_recorded_late_word_is_the_same_world_and_its_plan_a_scenario_and_back(
+    tmp_path: Path,
+) -> None:
+    seeds = [one for one in range(1, 60) if drawn_zk_plan(one).storm is Storm.LATE_WORDS]
+    plan = drawn_zk_plan(seeds[0])
+    alone = run_trial(plan, rules_of(plan.cluster), digest=True)
+    trial = store_trial(plan, without_rules=(), root=tmp_path / "run", name="storm")
+    assert replace(trial.result, cpu_s=0.0) == replace(alone, cpu_s=0.0)
+    laid = {one["fault"] for one in sealed_table(trial.run, "faults").to_pylist()}
+    assert laid & {"hold", "partition"}
+    for seed in seeds:
+        plan = drawn_zk_plan(seed)
+        again = plan_of(scenario_of(plan, name="storm", title="Seed after seed"), seed)
+        assert again == replace(plan, mix=None, topics=again.topics)
