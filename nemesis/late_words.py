@@ -1,9 +1,9 @@
 """Random plays in which a word between broker and controller arrives when it holds no more.
 
 In the ZooKeeper generation the controller tells brokers what they are, and brokers tell the
-controller what they see; who is registered, both read elsewhere. So a message can be overtaken by
-what it is about: a heartbeat or an IsrChange by the next incarnation of its sender, an IsrChange by
-that of the follower which it names or by the next leader, a controller's word by the next
+controller what they see; who is registered, both read in ZooKeeper. So a message can be overtaken
+by what it is about: a heartbeat or an IsrChange by the next incarnation of its sender, an IsrChange
+by that of the follower which it names or by the next leader, a controller's word by the next
 controller or by a restart of the broker to which it goes. And a broker may restart while the
 controller does not reach ZooKeeper, so that only the incarnation id tells it.
 
@@ -102,7 +102,7 @@ class _LateWord:
         self.steps: list[Step] = []
 
     def heartbeat(self) -> None:
-        """A heartbeat is overtaken by the next incarnation of its sender."""
+        """Draw a heartbeat that is overtaken by the next incarnation of its sender."""
         self._hold(
             Match(api="MetadataHeartbeat", times=1), source=self._broker, to=self._controller
         )
@@ -110,7 +110,7 @@ class _LateWord:
         self._release()
 
     def shrink(self) -> None:
-        """A leader's IsrChange is overtaken by its next incarnation, or by the next leader."""
+        """Draw an IsrChange that its leader's next incarnation, or the next leader, overtakes."""
         self._lay(_LATE, self._of_key(Operator.EXCLUDES), source=self._leader)
         self._cut("lag", (self._leader,), (self._follower,))
         self._await(Held(name=_LATE))
@@ -123,7 +123,7 @@ class _LateWord:
         self._release()
 
     def growth(self) -> None:
-        """An IsrChange is overtaken by the next incarnation, perhaps wiped, of a new member."""
+        """Draw an IsrChange that the next incarnation, perhaps wiped, of a new member overtakes."""
         self.steps.append(Pause(target=_named(self._follower)))
         self._await(IsrMember(members={self._key: self._to}, inside=False))
         self._lay(_LATE, self._of_key(Operator.INCLUDES), source=self._leader)
@@ -147,7 +147,7 @@ class _LateWord:
             self.steps.append(Start(target=_named(self._leader)))
 
     def controllers_word(self) -> None:
-        """A controller's word is overtaken by the next controller, or by a restart."""
+        """Draw a controller's word that the next controller, or a restart, overtakes."""
         to = self._broker
         self._lay(_LATE, Match(api=self._draw.choice(_WORDS)), source=self._controller, to=to)
         self.steps.append(MoveLeader(leaders={self._key: self._to}, within_s=_WITHIN_S))
@@ -173,7 +173,7 @@ class _LateWord:
                 self._release()
 
     def restart_unheard(self) -> None:
-        """A broker restarts while the controller does not reach ZooKeeper."""
+        """Draw a restart of a broker while the controller does not reach ZooKeeper."""
         self._renew_unheard(self._broker)
         self._pause()
 
