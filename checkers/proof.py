@@ -303,9 +303,8 @@ def _items(kind: FactKind, cited: Cited) -> Iterator[tuple[str, int]]:
         if isinstance(told, int):
             yield name, told
         elif told is not None:
-            values = (
-                told if isinstance(told, Iterable) else (told,)
-            )  # An int of numpy's is not iterable.
+            # An int of numpy's is neither an int of Python's nor iterable.
+            values = told if isinstance(told, Iterable) else (told,)
             yield from ((name, value) for value in values)
 
 

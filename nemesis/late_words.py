@@ -99,6 +99,8 @@ class _LateWord:
             [one for one in (self._leader, self._follower) if one != controller]
         )
         """One of the two that is not the controller."""
+        self._is_laid = False
+        """True if the rule that holds the message is laid, and not lifted yet."""
         self.steps: list[Step] = []
 
     def heartbeat(self) -> None:
@@ -115,7 +117,7 @@ class _LateWord:
         self._cut("lag", (self._leader,), (self._follower,))
         self._await(Held(name=_LATE))
         self.steps.append(HealPartition(name="lag"))
-        if self._draw.random() < 0.5:  # noqa: PLR2004
+        if self._chance(0.5):
             self.steps.append(MoveLeader(leaders={self._key: self._to}, within_s=_WITHIN_S))
         else:
             renew = self._draw.choice((self._renew, self._renew_unheard, self._outlive_unheard))
@@ -131,12 +133,12 @@ class _LateWord:
         self._await(Held(name=_LATE))
         self.steps.append(Kill(target=_named(self._follower)))
         self._await(Fenced(node=self._follower, fenced=True))
-        if self._draw.random() < 0.8:  # noqa: PLR2004
+        if self._chance(0.8):
             self.steps.append(Wipe(target=_named(self._follower), keep_directory_id=True))
         self._lay("catch-up", Match(api="Fetch"), source=self._follower, to=self._leader)
         self.steps.append(Start(target=_named(self._follower)))
         self._await(Fenced(node=self._follower, fenced=False))
-        falls = self._draw.random() < 0.5  # noqa: PLR2004
+        falls = self._chance(0.5)
         if falls:
             self.steps.append(Kill(target=_named(self._leader)))
         self._release()
@@ -179,7 +181,7 @@ class _LateWord:
 
     def _renew(self, node: NodeName) -> None:
         """Have a node registered anew: its session ends, or it restarts."""
-        if self._draw.random() < 0.5:  # noqa: PLR2004
+        if self._chance(0.5):
             self._cut("old", (node,), self._ensemble)
             self._await(Fenced(node=node, fenced=True))
             self.steps.append(HealPartition(name="old"))
@@ -201,7 +203,7 @@ class _LateWord:
         self.steps.append(Start(target=_named(node)))
         self._await(Registered(node=node))
         self.steps.append(Wait(for_s=self._draw.choice((0.0, 0.1, 0.5))))
-        if self._draw.random() < 0.5:  # noqa: PLR2004
+        if self._chance(0.5):
             self._release()
         self.steps.append(HealPartition(name="blind"))
 
@@ -236,6 +238,7 @@ class _LateWord:
     def _lay(
         self, name: str, match: Match, *, source: NodeName, to: NodeName | None = None
     ) -> None:
+        self._is_laid |= name == _LATE
         self.steps.append(
             Lay(
                 name=name,
@@ -247,10 +250,9 @@ class _LateWord:
         )
 
     def _release(self) -> None:
-        """Let the message arrive, once in the play."""
-        is_laid = any(isinstance(step, Lay) and step.name == _LATE for step in self.steps)
-        is_lifted = any(isinstance(step, Lift) and step.name == _LATE for step in self.steps)
-        if is_laid and not is_lifted:
+        """Let the message arrive, if one is held."""
+        if self._is_laid:
+            self._is_laid = False
             self.steps.append(Lift(name=_LATE))
             self._pause()
 
@@ -260,6 +262,9 @@ class _LateWord:
 
     def _await(self, condition: Condition) -> None:
         self.steps.append(Await(condition=condition, within_s=_WITHIN_S))
+
+    def _chance(self, share: float) -> bool:
+        return self._draw.random() < share
 
     def _pause(self) -> None:
         self.steps.append(Wait(for_s=self._draw.choice(_PAUSES_S)))

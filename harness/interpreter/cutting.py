@@ -149,7 +149,8 @@ class _Probed:
         while silent and (left_s := ends_s - time.monotonic()) > 0:
             probe = partial(self._reached, timeout_s=left_s)
             silent -= set(_those(list(silent), probe))
-            time.sleep(_AGAIN_S if silent else 0)
+            if silent:
+                time.sleep(_AGAIN_S)
         return silent
 
     def _reached(self, link: Flow, *, timeout_s: float) -> bool:

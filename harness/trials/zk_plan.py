@@ -39,6 +39,8 @@ _LATE_WORDS: Final = 0.4
 """The share of plans whose faults are late words."""
 _LATE_WORDS_S: Final = 15.0
 """Their time: one takes up to the half of it."""
+_STRANGE: Final = 0.1
+"""The share of plans for each kind of thing that no broker of our own does."""
 _BELOW: Final = 0.12
 """The share of plans at whose protocol the draft does not hold, for all brokers or some."""
 
@@ -74,9 +76,9 @@ def drawn_zk_plan(seed: int) -> TrialPlan:
     )
     plan = replace(
         plan,
-        garbled=draw.random() < 0.1,  # noqa: PLR2004
-        other_ids=draw.random() < 0.1,  # noqa: PLR2004
-        ill_timed=draw.random() < 0.1,  # noqa: PLR2004
+        garbled=draw.random() < _STRANGE,
+        other_ids=draw.random() < _STRANGE,
+        ill_timed=draw.random() < _STRANGE,
     )
     if draw.random() < _LATE_WORDS:
         # Nothing is lost or twice there: of two copies of an IsrChange the later one undoes what

@@ -53,7 +53,7 @@ def isr(it: ReferenceCluster) -> set[int]:
 
 
 def shown(it: ReferenceCluster) -> ClusterView | None:
-    """What brokers show; None: none answers, as a dead one holds their metadata up."""
+    """Return the view of the cluster; None while no broker answers, as after a sudden death."""
     try:
         return it.view()
     except HarnessError:
