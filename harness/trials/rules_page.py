@@ -5,7 +5,6 @@ sources, the names of tests, and docs/selftest.md.
 """
 
 import ast
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,12 +100,15 @@ def _keepers() -> Mapping[str, Sequence[str]]:
 
 
 def _tests() -> Mapping[str, str]:
-    """Return the source of every test of the reference cluster, by its name."""
+    """Return the source of every test, its decorators included, by its name."""
     found: dict[str, str] = {}
     for path in sorted((_ROOT / "tests").rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
-        parts = re.split(r"^def (test_\w+)", text, flags=re.MULTILINE)
-        found |= dict(zip(parts[1::2], parts[2::2], strict=True))
+        lines = text.splitlines()
+        for one in ast.parse(text).body:
+            if isinstance(one, ast.FunctionDef) and one.name.startswith("test_"):
+                first = min([one.lineno, *(over.lineno for over in one.decorator_list)])
+                found[one.name] = "\n".join(lines[first - 1 : one.end_lineno])
     return found
 
 
