@@ -12,7 +12,7 @@ have done so:
   bit that was flipped on the disk of one of the two is never healed.
 
 All of it is by the metadata log and the journal of faults, so every topic is looked at, those that
-the cluster or a workload made included, and those that were deleted as long as they lived. A
+the cluster or a workload made included, and those that were deleted until that was decided. A
 stretch is rounded inwards by what the clocks may differ, and it ends a little before the run does:
 there brokers begin to leave.
 """
@@ -138,9 +138,10 @@ def _absences(
     """Yield the absences of one replica that is missing from the versions at these places."""
     versions, facts = history.versions, when.facts
     following = versions[last + 1] if last + 1 < len(versions) else None
-    deleted_ns = FOREVER_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)
+    decided_ms = history.decided_until_ms
+    decided_ns = FOREVER_NS if decided_ms is None else facts.earliest_ns(decided_ms)
     next_ns = FOREVER_NS if following is None else facts.earliest_ns(following.timestamp_ms)
-    until_ns = min(next_ns, deleted_ns)
+    until_ns = min(next_ns, decided_ns)
     from_ns = facts.latest_ns(versions[first].timestamp_ms)
     if from_ns >= until_ns:
         return

@@ -12,7 +12,7 @@ it, and then is a fenced member until it is unfenced.
 In the ZooKeeper generation a session ends without the controller, which learns of it by a watch and
 then takes the broker out of its ISRs. So a broker without a session is only accused, of joining or
 of staying, once `GRACE_MS` have passed in which no fault was in effect and the controller remained
-the same one.
+the same one. Of a topic that is to be deleted it changes no ISR any more, however long that waits.
 
 Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 """
@@ -138,7 +138,7 @@ def _stays(
     grace: _Grace,
 ) -> Iterator[Proof | None]:
     """Yield times at which it was fenced and a member, and not the last one; often of no length."""
-    end_ms = history.deleted_ms or seen.log.end_timestamp_ms
+    end_ms = history.decided_until_ms or seen.log.end_timestamp_ms
     for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms, seen.facts):
         # Both lists grow over a night: only the times that overlap are looked at.
         place = bisect_right(fenced, from_ms, key=lambda one: one[2])

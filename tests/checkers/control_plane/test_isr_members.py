@@ -90,6 +90,17 @@ def test_on_zookeeper_a_controller_gets_its_time_to_see_that_a_session_ended(log
     assert accused(30_000, ("pause", "broker-1", 6000))
 
 
+def test_on_zookeeper_the_isr_stays_as_it_was_while_a_topic_waits_for_its_deletion() -> None:
+    def accused(doomed: str) -> bool:
+        log = BEGIN + f"10 fence 2 at 1000\n11 to-delete {doomed}\n99 noop at 60000"
+        told = metadata_log(**{"zookeeper-1": log})
+        return bool(proofs(asked(ineligible_members, tables(told), ON_ZOOKEEPER)).get("t-0"))
+
+    assert accused("u at 3000")
+    assert not accused("t at 3000")
+    assert accused("t at 30000")
+
+
 def test_a_fenced_member_stays_only_if_it_is_the_last() -> None:
     log = "10 fence 2 at 1000\n{}\n99 noop at {}"
     (proof,) = members(log.format("", 11100))

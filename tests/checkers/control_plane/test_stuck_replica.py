@@ -87,6 +87,14 @@ def test_a_topic_that_was_deleted_is_judged_as_long_as_it_lived() -> None:
     assert found(LOG + "100 delete m at 31000") == ([], 0, "")
 
 
+def test_a_topic_that_is_to_be_deleted_is_judged_until_that_was_decided() -> None:
+    (proof,), _, _ = found(LOG + "100 to-delete m at 40000")
+    assert_proof(proof, "from {since} until {until}", until=39_860)
+    assert found(LOG + "100 to-delete m at 31000") == ([], 0, "")
+    assert found(LOG + "100 to-delete m at 31000\n101 delete m at 58000") == ([], 0, "")
+    assert found(LOG + "100 to-delete n at 31000")[0]
+
+
 @pytest.mark.parametrize(
     "lines",
     [
