@@ -168,9 +168,9 @@ class Real:
         heard, session.heard = session.heard, []
         session.send(Exists(ROOT))
         session.ping()
-        answer = session.heard.pop()
-        session.heard = heard + session.heard
-        assert isinstance(answer, ZkResponse)
+        # A watch may fire beside the answer.
+        (answer,) = (one for one in session.heard if isinstance(one, ZkResponse))
+        session.heard = heard + [one for one in session.heard if one is not answer]
         return answer.zxid
 
     def _until(self, reached: Callable[[], bool], *, but: Collection[int]) -> None:
