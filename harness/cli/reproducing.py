@@ -28,8 +28,11 @@ from harness.series.reproduce import reproduce as run_series
 from harness.series.reproduction import Expected, Reproduction, Series, SeriesStanding, SeriesState
 from harness.series.reproduction_file import new_reproduction_path
 from harness.series.track_record import (
+    HEADS,
     add_to_track_record,
+    notes,
     read_track_record,
+    rows,
     table,
     with_table,
     without_series,
@@ -46,6 +49,8 @@ _TONES: Final = {
     SeriesStanding.INCONCLUSIVE: "yellow",
     SeriesStanding.UNSTATED: "",
 }
+_RECORD_WIDTHS: Final = (19, 8, 8, 7, 11, 10, 30)
+"""The columns of the track record in a pipe: names of checks are whole, long labels are folded."""
 _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
@@ -89,8 +94,25 @@ def track_record(
     if as_json:
         emit_json([_reproduction_json(one, None) for one in recorded])
     elif write is None:
-        click.echo(table(recorded), nl=False)
+        _show_record(recorded)
     return 0
+
+
+def _show_record(recorded: Sequence[Reproduction]) -> None:
+    shown = table_of(*HEADS)
+    shown.collapse_padding = True
+    for column, width in zip(shown.columns, _RECORD_WIDTHS, strict=True):
+        column.max_width = width
+    for row in rows(recorded):
+        shown.add_row(*(_plain(cell) for cell in row))
+    out = console()
+    out.print(shown if shown.rows else "Nothing is on record yet.")
+    for note in notes(recorded):
+        click.echo(_plain(note))
+
+
+def _plain(markdown: str) -> Text:
+    return Text(markdown.replace("`", "").replace("**", ""))
 
 
 def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:

@@ -34,7 +34,8 @@ _run_options = (
     click.option(
         "--cluster",
         type=click.Choice([*MAKES]),
-        help="What the nodes are: Kafka, our own as processes, or ours in virtual time. "
+        metavar="KIND",
+        help=f"What the nodes are: {', '.join(MAKES)}. "
         "[default: kafka; where its release cannot be fetched: reference]",
     ),
     click.option(

@@ -24,8 +24,11 @@ from report.notation import length, one_line
 __all__ = [
     "BEGIN",
     "END",
+    "HEADS",
     "add_to_track_record",
+    "notes",
     "read_track_record",
+    "rows",
     "table",
     "with_table",
     "without_series",
@@ -33,9 +36,14 @@ __all__ = [
 
 BEGIN: Final = "<!-- track record: `make docs` writes it from results/track-record -->"
 END: Final = "<!-- end of the track record -->"
-_HEAD: Final = (
-    "| scenario | release | expected | runs with the bug | 95 % Wilson | median run | found |\n"
-    "|---|---|---|---|---|---|---|"
+HEADS: Final = (
+    "scenario",
+    "release",
+    "expected",
+    "runs with the bug",
+    "95 % Wilson",
+    "median run",
+    "found",
 )
 _GIB: Final = 1 << 30
 
@@ -83,13 +91,29 @@ def without_series(
                 yield scenario, release
 
 
+def rows(recorded: Sequence[Reproduction]) -> list[tuple[str, ...]]:
+    """Return the cells of each newest series below HEADS, in Markdown."""
+    return [_cells(*one) for one in _in_order(recorded)]
+
+
+def notes(recorded: Sequence[Reproduction]) -> Iterator[str]:
+    """Yield command, machine and date of the figures, one line for those that share a command."""
+    first: dict[str, Reproduction] = {}
+    for one, _ in _in_order(recorded):
+        first.setdefault(one.command, one)
+    for one in first.values():
+        yield f"`{one.command}`: {_day(one.started_at)}, {_machine(one)}"
+
+
 def table(recorded: Sequence[Reproduction]) -> str:
     """Return the record as Markdown, with where and how its figures were measured."""
-    rows = sorted(_newest(recorded), key=lambda row: _place(*row))
-    if not rows:
+    found = rows(recorded)
+    if not found:
         return "Nothing is on record yet.\n"
-    lines = [_HEAD, *(_row(*row) for row in rows), "", *_notes(rows)]
-    return "\n".join(lines) + "\n"
+    lines = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in (HEADS, *found))
+    head, *body = (f"| {line} |" for line in lines)
+    ends = [f"- {note}" for note in notes(recorded)]
+    return "\n".join([head, "|---" * len(HEADS) + "|", *body, "", *ends]) + "\n"
 
 
 def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)) -> None:
@@ -147,6 +171,10 @@ def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Se
                 yield reproduction, series
 
 
+def _in_order(recorded: Iterable[Reproduction]) -> list[tuple[Reproduction, Series]]:
+    return sorted(_newest(recorded), key=lambda row: _place(*row))
+
+
 def _place(reproduction: Reproduction, series: Series) -> tuple[object, ...]:
     """Return the sort key: by scenario, kind of host and release, old ones first."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", series.release))
@@ -159,7 +187,7 @@ def _place(reproduction: Reproduction, series: Series) -> tuple[object, ...]:
     )
 
 
-def _row(reproduction: Reproduction, series: Series) -> str:
+def _cells(reproduction: Reproduction, series: Series) -> tuple[str, ...]:
     rate = series.rate
     low, high = (f"{100 * end:.0f}" for end in rate.interval())
     issue = f" ({reproduction.issue})" if reproduction.issue else ""
@@ -173,20 +201,13 @@ def _row(reproduction: Reproduction, series: Series) -> str:
         "-" if series.median_seconds is None else length(series.median_seconds * 1e9),
         ", ".join(series.found) or "nothing",
     )
-    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+    return tuple(map(one_line, cells))
 
 
 def _expectation(series: Series) -> str:
     says = {Expected.FIRES: "fires", Expected.HOLDS: "holds"}.get(series.expected, "-")
     bad = series.standing in (SeriesStanding.NOT_AS_EXPECTED, SeriesStanding.INCONCLUSIVE)
     return f"{says}: **{series.standing}**" if bad else says
-
-
-def _notes(rows: Sequence[tuple[Reproduction, Series]]) -> Iterator[str]:
-    """Yield command, machine and date of the figures, one line for those that share a command."""
-    for reproduction in dict.fromkeys(reproduction.command for reproduction, _ in rows):
-        one = next(r for r, _ in rows if r.command == reproduction)
-        yield f"- `{one.command}`: {_day(one.started_at)}, {_machine(one)}"
 
 
 def _day(iso: str) -> str:
