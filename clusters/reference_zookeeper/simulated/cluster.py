@@ -38,7 +38,7 @@ from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.simulation.host import Host
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
-from clusters.simulation.zookeeper.ensemble import Ensemble
+from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import transactions
@@ -91,7 +91,7 @@ class SimulatedZkCluster(SimulatedCluster):
         }
         kept = spec.ensemble
         timing = Timing(tick_ns=kept.tick_ms * _MS, sessions_ms=kept.session_timeouts_ms)
-        self.ensemble = Ensemble(world, spec.zookeepers, timing=timing)
+        self.ensemble = SimulatedEnsemble(world, spec.zookeepers, timing=timing)
         super().__init__(spec, world=world, level=spec.inter_broker_protocol, nodes=numbers)
 
     @property

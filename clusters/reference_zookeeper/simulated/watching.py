@@ -16,15 +16,15 @@ from clusters.port import NodeName
 from clusters.reference.simulated.observing import Running, Watch
 from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
 from clusters.simulation.host import HostState
-from clusters.simulation.zookeeper.ensemble import Ensemble
-from clusters.simulation.zookeeper.peer import Role
+from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
+from clusters.simulation.zookeeper.peer import PeerState
 from clusters.simulation.zookeeper.tree import Tree
 from clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
 from history.journal import RowJournal
 
 __all__ = ["ZkWatch"]
 
-_MODES: Final = {Role.LEADING: LEADER, Role.FOLLOWING: FOLLOWER}
+_MODES: Final = {PeerState.LEADING: LEADER, PeerState.FOLLOWING: FOLLOWER}
 
 
 class ZkWatch(Watch):
@@ -33,7 +33,7 @@ class ZkWatch(Watch):
     def __init__(
         self,
         running: Running,
-        ensemble: Ensemble,
+        ensemble: SimulatedEnsemble,
         *,
         names: Mapping[int, NodeName],
         identities: Identities,
@@ -113,7 +113,7 @@ class ZkWatch(Watch):
             if host.state is not HostState.RUNNING:
                 continue
             server = self._ensemble.server(host)
-            mode = _MODES.get(server.peer.role) if server.peer.is_serving else None
+            mode = _MODES.get(server.peer.state) if server.peer.is_serving else None
             zxid = None if mode is None else server.tree.zxid
             found[host.number - ZOOKEEPER] = ServerState(mode=mode, zxid=zxid)
             if self.ensemble_journal is not None:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from clusters.node_port.effects import Effects
-from clusters.simulation.zookeeper.entries import Entry
+from clusters.simulation.zookeeper.entries import LogEntry
 from clusters.simulation.zookeeper.frames import Propose
 
 __all__ = ["Applying"]
@@ -12,7 +12,7 @@ __all__ = ["Applying"]
 class Applying(Protocol):
     """Its peer calls these while it handles an event that the server has passed on to it."""
 
-    def applied(self, now: int, entry: Entry, effects: Effects) -> None:
+    def applied(self, now: int, entry: LogEntry, effects: Effects) -> None:
         """The next committed entry."""
 
     def served(self, now: int) -> None:

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.world import World
-from clusters.simulation.zookeeper.entries import LOG, Entry
-from clusters.simulation.zookeeper.peer import Role
-from clusters.simulation.zookeeper.server import Server
+from clusters.simulation.zookeeper.entries import LOG, LogEntry
+from clusters.simulation.zookeeper.peer import PeerState
+from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import Transaction, transactions
 
-__all__ = ["Ensemble"]
+__all__ = ["SimulatedEnsemble"]
 
 
-class Ensemble:
+class SimulatedEnsemble:
     """`count` servers, numbered from 2001 on, all down."""
 
     def __init__(self, world: World, count: int = 1, *, timing: Timing | None = None) -> None:
@@ -35,20 +35,20 @@ class Ensemble:
         found = [
             (node.peer.epoch, host)
             for host, node in self._running()
-            if node.peer.role is Role.LEADING and node.peer.is_serving
+            if node.peer.state is PeerState.LEADING and node.peer.is_serving
         ]
         return max(found, key=lambda one: one[0])[1] if found else None
 
-    def server(self, host: Host) -> Server:
+    def server(self, host: Host) -> ZooKeeperServer:
         """Return the node of a host that is up."""
-        assert isinstance(host.node, Server), host
+        assert isinstance(host.node, ZooKeeperServer), host
         return host.node
 
-    def log(self, host: Host) -> tuple[Entry, ...]:
+    def log(self, host: Host) -> tuple[LogEntry, ...]:
         """Return what is on the disk of a server, up or down."""
         return tuple(host.disk.batches(LOG))
 
-    def committed(self) -> tuple[Entry, ...]:
+    def committed(self) -> tuple[LogEntry, ...]:
         """Return the committed log as the servers that are up know it, else the longest disk's."""
         known = [tuple(node.peer.log[: node.peer.committed]) for _, node in self._running()]
         if not any(known):
@@ -59,10 +59,10 @@ class Ensemble:
         """Yield the committed transactions, in order."""
         return transactions(self.committed())
 
-    def _running(self) -> list[tuple[Host, Server]]:
-        return [(host, host.node) for host in self.hosts if isinstance(host.node, Server)]
+    def _running(self) -> list[tuple[Host, ZooKeeperServer]]:
+        return [(host, host.node) for host in self.hosts if isinstance(host.node, ZooKeeperServer)]
 
     def _place(self, number: int) -> Host:
         others = tuple(one for one in self.numbers if one != number)
         name = f"zookeeper-{number - ZOOKEEPER}"
-        return self._world.add(number, name, lambda: Server(number, others, self._timing))
+        return self._world.add(number, name, lambda: ZooKeeperServer(number, others, self._timing))

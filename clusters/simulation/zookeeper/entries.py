@@ -12,7 +12,7 @@ from typing import Final
 
 from clusters.node_port.zookeeper import Write
 
-__all__ = ["COUNTER_BITS", "LOG", "BeginEpoch", "Change", "EndSession", "Entry", "StartSession"]
+__all__ = ["COUNTER_BITS", "LOG", "BeginEpoch", "Change", "EndSession", "LogEntry", "StartSession"]
 
 LOG: Final = "transactions"
 """The name of the log on the disk of a server."""
@@ -44,7 +44,7 @@ Change = tuple[Write, ...] | StartSession | EndSession | BeginEpoch
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     """An entry. Immutable by agreement: the logs of all servers share it."""
 
     base_offset: int

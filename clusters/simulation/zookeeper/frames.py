@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from clusters.node_port.zookeeper import CloseSession, WatchEvent, ZkRequest, ZkResponse
-from clusters.simulation.zookeeper.entries import Change, Entry
+from clusters.simulation.zookeeper.entries import Change, LogEntry
 
 __all__ = [
     "Accept",
@@ -170,7 +170,7 @@ class Propose:
     start: int
     previous_zxid: int
     """That of the entry before `start`; 0: there is none."""
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
     committed: int
     """The number of entries that a majority has."""
     head: int

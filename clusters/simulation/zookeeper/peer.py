@@ -23,19 +23,19 @@ from clusters.node_port.alarm import NEVER_NS, Alarm
 from clusters.node_port.effects import APPEND, SEND, SYNC, TRUNCATE, WRITE, Effects
 from clusters.node_port.storage import Contents
 from clusters.simulation.zookeeper.applying import Applying
-from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, Change, Entry
-from clusters.simulation.zookeeper.followers import Follower
+from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, Change, LogEntry
+from clusters.simulation.zookeeper.following import LearnerHandler
 from clusters.simulation.zookeeper.frames import Accept, Canvass, Propose, Vote
 from clusters.simulation.zookeeper.timing import Timing
 
-__all__ = ["VOTE", "Peer", "Role"]
+__all__ = ["VOTE", "Peer", "PeerState"]
 
 VOTE: Final = "vote"
 """The file with the epoch and the candidate that got this server's vote there, 0 for none."""
 _MS: Final = 1_000_000
 
 
-class Role(StrEnum):
+class PeerState(StrEnum):
     """The part of a server in the ensemble."""
 
     LOOKING = "looking"
@@ -57,14 +57,14 @@ class Peer:
     ) -> None:
         self.number = number
         self.others = others
-        self.role = Role.LOOKING
+        self.state = PeerState.LOOKING
         self.leader = 0
         self.is_serving = False
         self.epoch = 0
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         self.committed = 0
         """The number of entries that are committed and applied."""
-        self.followers: dict[int, Follower] = {}
+        self.followers: dict[int, LearnerHandler] = {}
         """A leader's."""
         self._server = server
         self._timing = timing
@@ -77,7 +77,7 @@ class Peer:
         self._is_syncing = False
         self._truncated_count = 0
         self._due_ns = 0
-        """When it stands for election, gives a sign of life, or is out of patience, by its role."""
+        """When it stands for election, gives a sign of life, or is out of patience, by its state."""
         self._granted: set[int] | None = None
         """The votes that a candidate has; None: it does not stand yet, but asks whether to."""
         self._promised: set[int] = set()
@@ -118,18 +118,18 @@ class Peer:
         xid: int = 0,
     ) -> None:
         """A leader's: put an entry at the end of the log."""
-        assert self.role is Role.LEADING, self.role
+        assert self.state is PeerState.LEADING, self.state
         base, zxid, time_ms = len(self.log), self.zxid + 1, now // _MS
-        entry = Entry(base, zxid, time_ms, session, change, server, connection, xid)
+        entry = LogEntry(base, zxid, time_ms, session, change, server, connection, xid)
         self._append(entry, effects)
         self._broadcast(now, effects)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Do what is due."""
         if now >= self._due_ns:
-            if self.role is Role.LEADING:
+            if self.state is PeerState.LEADING:
                 self._give_sign(now, effects)
-            elif self.role is Role.FOLLOWING:
+            elif self.state is PeerState.FOLLOWING:
                 self._leave(now, effects)
             else:
                 self._canvass(now, effects)
@@ -143,9 +143,9 @@ class Peer:
             self._synced = max(self._synced, count)
         if self._synced < len(self.log) or vote != (self.epoch, self._voted_for):
             self._sync(effects)
-        if self.role is Role.LEADING:
+        if self.state is PeerState.LEADING:
             self._commit_more(now, effects)
-        elif self.role is Role.FOLLOWING:
+        elif self.state is PeerState.FOLLOWING:
             self._accept(effects)
         elif vote == (self.epoch, self._voted_for):
             self._vote(now, effects)
@@ -156,7 +156,7 @@ class Peer:
         """Another server asks for a vote, or whether it would get it."""
         is_fit = canvass.zxid >= self.zxid
         if canvass.trial:
-            if self.role is Role.LOOKING and is_fit and canvass.epoch > self.epoch:
+            if self.state is PeerState.LOOKING and is_fit and canvass.epoch > self.epoch:
                 vote = Vote(-1, self.number, canvass.epoch, trial=True)
                 effects.append((SEND, canvass.server, vote))
             return
@@ -164,7 +164,7 @@ class Peer:
             self._join(now, canvass.epoch, effects)
         if (
             canvass.epoch == self.epoch
-            and self.role is Role.LOOKING
+            and self.state is PeerState.LOOKING
             and is_fit
             and self._voted_for in (0, canvass.server)
         ):
@@ -175,7 +175,7 @@ class Peer:
 
     def voted(self, now: int, vote: Vote, effects: Effects) -> None:
         """Another server grants its vote, or would."""
-        if self.role is not Role.LOOKING:
+        if self.state is not PeerState.LOOKING:
             return
         if vote.trial:
             if vote.epoch == self.epoch + 1 and self._granted is None:
@@ -188,7 +188,7 @@ class Peer:
                 self._lead(now, effects)
 
     def _look(self, now: int) -> None:
-        self.role, self.leader, self.is_serving = Role.LOOKING, 0, False
+        self.state, self.leader, self.is_serving = PeerState.LOOKING, 0, False
         self._granted, self._asks_votes, self._grants_to = None, False, 0
         self._promised = set()
         self._due_ns = now + int((0.5 + self._random.random()) * self._timing.tick_ns)
@@ -200,7 +200,7 @@ class Peer:
 
     def _join(self, now: int, epoch: int, effects: Effects) -> None:
         """Another server has a later epoch: whatever this one did in its own is over."""
-        if self.role is not Role.LOOKING:
+        if self.state is not PeerState.LOOKING:
             self._leave(now, effects)
         self._granted = None
         self.epoch = epoch
@@ -242,10 +242,10 @@ class Peer:
     # The leader.
 
     def _lead(self, now: int, effects: Effects) -> None:
-        self.role, self.leader = Role.LEADING, self.number
-        self.followers = {other: Follower(now, len(self.log)) for other in self.others}
+        self.state, self.leader = PeerState.LEADING, self.number
+        self.followers = {other: LearnerHandler(now, len(self.log)) for other in self.others}
         zxid = self.epoch << COUNTER_BITS
-        self._append(Entry(len(self.log), zxid, now // _MS, 0, BeginEpoch()), effects)
+        self._append(LogEntry(len(self.log), zxid, now // _MS, 0, BeginEpoch()), effects)
         self._base = len(self.log)
         self._give_sign(now, effects)
 
@@ -277,14 +277,14 @@ class Peer:
         )
         effects.append((SEND, other, propose))
 
-    def _is_gone(self, now: int, follower: Follower) -> bool:
+    def _is_gone(self, now: int, follower: LearnerHandler) -> bool:
         return now - follower.heard_ns >= self._timing.patience_ns
 
     def accepted(self, now: int, accept: Accept, effects: Effects) -> bool:
         """A follower says what it has. False: this server is not its leader."""
         if accept.epoch > self.epoch:
             self._join(now, accept.epoch, effects)
-        if self.role is not Role.LEADING or accept.epoch < self.epoch:
+        if self.state is not PeerState.LEADING or accept.epoch < self.epoch:
             return False
         follower = self.followers[accept.server]
         follower.heard_ns = now
@@ -314,8 +314,8 @@ class Peer:
             return
         if propose.epoch > self.epoch:
             self._join(now, propose.epoch, effects)
-        if self.role is Role.LOOKING:
-            self.role, self.leader, self._fits = Role.FOLLOWING, propose.server, 0
+        if self.state is PeerState.LOOKING:
+            self.state, self.leader, self._fits = PeerState.FOLLOWING, propose.server, 0
         self._due_ns = now + self._timing.patience_ns
         self._alarm.by(self._due_ns)
         if not self._is_matched(propose):
@@ -380,7 +380,7 @@ class Peer:
         self.is_serving = True
         self._server.served(now)
 
-    def _append(self, entry: Entry, effects: Effects) -> None:
+    def _append(self, entry: LogEntry, effects: Effects) -> None:
         self.log.append(entry)
         effects.append((APPEND, LOG, entry))
         self._sync(effects)

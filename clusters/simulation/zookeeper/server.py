@@ -30,9 +30,9 @@ from clusters.node_port.zookeeper import (
     WatchType,
     ZkResponse,
 )
-from clusters.simulation.zookeeper.connection import Asked, Connection
-from clusters.simulation.zookeeper.entries import EndSession, Entry, StartSession
-from clusters.simulation.zookeeper.forwards import Forwards, Waiting
+from clusters.simulation.zookeeper.connection import Connection, PendingRequest, SessionTracker
+from clusters.simulation.zookeeper.entries import EndSession, LogEntry, StartSession
+from clusters.simulation.zookeeper.following import Forwards, PendingSync
 from clusters.simulation.zookeeper.frames import (
     Accept,
     Body,
@@ -46,13 +46,11 @@ from clusters.simulation.zookeeper.frames import (
     SetWatches,
     Vote,
 )
-from clusters.simulation.zookeeper.peer import Peer, Role
-from clusters.simulation.zookeeper.sessions import Sessions
+from clusters.simulation.zookeeper.peer import Peer, PeerState
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.tree import Applied, Fired, Tree
-from clusters.simulation.zookeeper.watches import Watches
+from clusters.simulation.zookeeper.tree import Applied, Fired, Tree, Watches
 
-__all__ = ["Server"]
+__all__ = ["ZooKeeperServer"]
 
 _OF_SERVERS: Final = frozenset(one.kind for one in (Accept, Canvass, Forward, Propose, Vote))
 _CHILDREN: Final = WatchType.CHILDREN
@@ -60,7 +58,7 @@ _SYNC: Final = ()
 """A sync as a change: nothing."""
 
 
-class Server:
+class ZooKeeperServer:
     """`node_port.effects.Node`. `others`: the numbers of the other servers."""
 
     def __init__(self, number: int, others: tuple[int, ...], timing: Timing) -> None:
@@ -69,11 +67,11 @@ class Server:
         self.peer = Peer(number, others, timing=timing, alarm=self.alarm, server=self)
         self._number = number
         self._timing = timing
-        self._sessions = Sessions()
+        self._sessions = SessionTracker()
         self._watches = Watches()
         self._connections: dict[int, Connection] = {}
         self._forwards = Forwards(number)
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingSync] = deque()
         """Those whose position is known, in its order."""
         self._touched: dict[int, None] = {}
         """A follower's: the sessions that were heard of since it told its leader last."""
@@ -126,7 +124,7 @@ class Server:
             self.alarm.by(self._sessions.due_ns)
 
     def _leads(self) -> bool:
-        return self.peer.is_serving and self.peer.role is Role.LEADING
+        return self.peer.is_serving and self.peer.state is PeerState.LEADING
 
     # Clients.
 
@@ -138,7 +136,7 @@ class Server:
         self._forget(one for one in self._connections.values() if one.session == session)
         if session:
             connection = Connection(source, connect, session)
-            waiting = Waiting(connection, None)
+            waiting = PendingSync(connection, None)
             self._hand_over(now, Forwarded(session, connection.number, 0, None), waiting, effects)
         else:
             self._id += 1
@@ -156,12 +154,12 @@ class Server:
         connection = self._connections.get(frame.connection)
         if connection is None:
             return  # It was closed meanwhile, and its client knows.
-        if self.peer.role is Role.LEADING:
+        if self.peer.state is PeerState.LEADING:
             self._sessions.touch(now, connection.session)
         else:
             self._touched[connection.session] = None
         for one in connection.stream.take(frame.sequence, frame):
-            connection.asked.append(Asked(one))
+            connection.asked.append(PendingRequest(one))
             if isinstance(one, Call):
                 self._called(now, connection, one, effects)
         self._answer(connection, effects)
@@ -178,7 +176,7 @@ class Server:
             return
         elif isinstance(body.operations[0], Sync):
             forwarded = Forwarded(session, connection.number, call.correlation, _SYNC)
-            waiting = Waiting(connection, call)
+            waiting = PendingSync(connection, call)
         else:
             writes = tuple(
                 one for one in body.operations if isinstance(one, Create | SetData | Delete | Check)
@@ -247,10 +245,10 @@ class Server:
     # What the leader does.
 
     def _hand_over(
-        self, now: int, forwarded: Forwarded, waiting: Waiting | None, effects: Effects
+        self, now: int, forwarded: Forwarded, waiting: PendingSync | None, effects: Effects
     ) -> None:
         peer = self.peer
-        if peer.role is Role.LEADING:
+        if peer.state is PeerState.LEADING:
             self._take(now, self._number, forwarded, effects)
             if waiting is not None:
                 waiting.position = len(peer.log)
@@ -291,7 +289,7 @@ class Server:
         while self._waiting and self._waiting[0].position <= self.peer.committed:
             self._go_on(self._waiting.popleft(), effects)
 
-    def _go_on(self, waiting: Waiting, effects: Effects) -> None:
+    def _go_on(self, waiting: PendingSync, effects: Effects) -> None:
         connection, call = waiting.connection, waiting.call
         if connection.number not in self._connections:
             return
@@ -308,7 +306,7 @@ class Server:
 
     # What the peer tells.
 
-    def applied(self, now: int, entry: Entry, effects: Effects) -> None:
+    def applied(self, now: int, entry: LogEntry, effects: Effects) -> None:
         """Apply a committed entry: push what it fires, then answer who asked for it."""
         result = self.tree.apply(entry)
         if result.fired:
@@ -342,7 +340,7 @@ class Server:
         for number in self._watches.fire(fired):
             self._connections[number].fired(what, path, effects)
 
-    def _done(self, entry: Entry, result: Applied, effects: Effects) -> None:
+    def _done(self, entry: LogEntry, result: Applied, effects: Effects) -> None:
         connection = self._connections.get(entry.connection)
         if connection is None:
             return
@@ -358,7 +356,7 @@ class Server:
             outcomes=result.outcomes,
         )
 
-    def _end(self, entry: Entry, effects: Effects) -> None:
+    def _end(self, entry: LogEntry, effects: Effects) -> None:
         """Close the connections of a session that has ended, but for that of who ended it."""
         over = [one for one in self._connections.values() if one.session == entry.session]
         effects.extend((CLOSE, one.source) for one in over if one.number != entry.connection)
@@ -366,7 +364,7 @@ class Server:
 
     def served(self, now: int) -> None:
         """Take clients from here on."""
-        if self.peer.role is Role.LEADING:
+        if self.peer.state is PeerState.LEADING:
             self._sessions.begin(now, self.tree.sessions)
             self.alarm.by(self._sessions.due_ns)
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clusters.node_port.zookeeper import Check, Create, Delete, SetData, Write
-from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, Entry, StartSession
+from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, LogEntry, StartSession
 from clusters.simulation.zookeeper.tree import Applied, Tree, parent_of
 
 __all__ = [
@@ -99,7 +99,7 @@ class Transaction:
     made: tuple[Made, ...]
 
 
-def transactions(log: Iterable[Entry]) -> Iterator[Transaction]:
+def transactions(log: Iterable[LogEntry]) -> Iterator[Transaction]:
     """Yield the transactions of a log from its first entry on, in order."""
     tree = Tree()
     for entry in log:
@@ -110,7 +110,7 @@ def transactions(log: Iterable[Entry]) -> Iterator[Transaction]:
             yield Transaction(entry.zxid, entry.session, entry.xid, entry.time_ms, made)
 
 
-def _created_counts(tree: Tree, entry: Entry) -> dict[str, int]:
+def _created_counts(tree: Tree, entry: LogEntry) -> dict[str, int]:
     """Return how many children were ever made under the znodes that this entry may add to."""
     if isinstance(entry.change, StartSession | EndSession | BeginEpoch):
         return {}
@@ -118,7 +118,7 @@ def _created_counts(tree: Tree, entry: Entry) -> dict[str, int]:
     return {path: tree.znodes[path].created_count for path in above if path in tree.znodes}
 
 
-def _made(entry: Entry, applied: Applied, created: dict[str, int]) -> Iterator[Made]:
+def _made(entry: LogEntry, applied: Applied, created: dict[str, int]) -> Iterator[Made]:
     change = entry.change
     if isinstance(change, StartSession):
         yield Started(change.timeout_ms)

@@ -1,4 +1,4 @@
-"""The data tree: a state machine of entries, whose outcomes and errors are ZooKeeper's.
+"""The data tree and its watches: a state machine of entries, with ZooKeeper's outcomes and errors.
 
 The order in which a request is checked is that of `PrepRequestProcessor`, the order in which
 watches fire that of `DataTree`: of the znode before those of its parent.
@@ -21,13 +21,13 @@ from clusters.node_port.zookeeper import (
     Write,
     ZkError,
 )
-from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, Entry, StartSession
+from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, LogEntry, StartSession
+from clusters.simulation.zookeeper.frames import SetWatches
 
-__all__ = ["ROOT", "Applied", "Fired", "Tree", "Znode", "parent_of"]
+__all__ = ["ROOT", "Applied", "Fired", "Tree", "Watches", "Znode", "parent_of"]
 
 ROOT: Final = "/"
 _ANY: Final = -1
-
 Fired = tuple[WatchType, str]
 """What a change tells those who watch for it."""
 
@@ -93,7 +93,7 @@ class Tree:
         self._before: dict[str, Znode | None] | None = None
         """While a multi is under way, the znodes that it has touched, as they were."""
 
-    def apply(self, entry: Entry) -> Applied:
+    def apply(self, entry: LogEntry) -> Applied:
         """Apply the next entry."""
         change, session = entry.change, entry.session
         self.zxid = entry.zxid
@@ -266,3 +266,68 @@ def is_valid(path: str) -> bool:
 
 def _name_of(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+_ByPath = dict[str, dict[int, None]]
+
+
+class Watches:
+    """Connections by the path that they watch: its data or existence, or its children."""
+
+    __slots__ = ("_children", "_data")
+
+    def __init__(self) -> None:
+        self._data: _ByPath = {}
+        self._children: _ByPath = {}
+
+    def watch_data(self, path: str, connection: int) -> None:
+        """Tell once when the znode is made, changed or removed."""
+        self._data.setdefault(path, {})[connection] = None
+
+    def watch_children(self, path: str, connection: int) -> None:
+        """Tell once when a child is made or removed, or the znode is."""
+        self._children.setdefault(path, {})[connection] = None
+
+    def fire(self, fired: Fired) -> tuple[int, ...]:
+        """Return the connections to be told, which do not watch for it any more."""
+        what, path = fired
+        if what is WatchType.CHILDREN:
+            return tuple(self._children.pop(path, ()))
+        found = self._data.pop(path, {})
+        if what is WatchType.DELETED:
+            found |= self._children.pop(path, {})
+        return tuple(found)
+
+    def set_again(self, asked: SetWatches, connection: int, tree: Tree) -> list[Fired]:
+        """Set a client's watches; return what they have missed (`DataTree.setWatches`)."""
+        missed: list[Fired] = []
+        for path in asked.data:
+            znode = tree.znodes.get(path)
+            if znode is None:
+                missed.append((WatchType.DELETED, path))
+            elif znode.mzxid > asked.zxid:
+                missed.append((WatchType.CHANGED, path))
+            else:
+                self.watch_data(path, connection)
+        for path in asked.exists:
+            if path in tree.znodes:
+                missed.append((WatchType.CREATED, path))
+            else:
+                self.watch_data(path, connection)
+        for path in asked.children:
+            znode = tree.znodes.get(path)
+            if znode is None:
+                missed.append((WatchType.DELETED, path))
+            elif znode.pzxid > asked.zxid:
+                missed.append((WatchType.CHILDREN, path))
+            else:
+                self.watch_children(path, connection)
+        return missed
+
+    def forget(self, connection: int) -> None:
+        """A connection is over."""
+        for by_path in (self._data, self._children):
+            for path in [path for path, found in by_path.items() if connection in found]:
+                del by_path[path][connection]
+                if not by_path[path]:
+                    del by_path[path]

@@ -19,7 +19,7 @@ from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.world import World
-from clusters.simulation.zookeeper.ensemble import Ensemble
+from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 
 CLIENT = 3000
@@ -81,7 +81,7 @@ class Cluster:
         self.sent_messages: list[tuple[int, int, Any]] = []
         """(source, target, message) of the kinds in `watched`."""
         self.notes: list[tuple[int, tuple[Any, ...]]] = []
-        self.ensemble = Ensemble(self.world, servers)
+        self.ensemble = SimulatedEnsemble(self.world, servers)
         self.client = Client()
         self.client_host = self.world.add(CLIENT, "client", lambda: self.client)
         self.hosts: dict[int, Host] = {

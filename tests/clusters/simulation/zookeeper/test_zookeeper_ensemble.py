@@ -22,9 +22,9 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import Host, HostState
-from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, Entry
+from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, LogEntry
 from clusters.simulation.zookeeper.frames import Propose
-from clusters.simulation.zookeeper.server import Server
+from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import Created, Ended, Refused, Started, Updated
@@ -300,9 +300,9 @@ def assert_it_only_goes_forward(client: Client) -> None:
 def test_a_server_hears_no_other_before_it_knows_what_is_on_its_disk() -> None:
     """Its own process may be a millisecond old when the leader speaks."""
     disk = Disk(Random(1).random)
-    entries = tuple(Entry(at, (1 << COUNTER_BITS) + at, 0, 0, BeginEpoch()) for at in range(2))
+    entries = tuple(LogEntry(at, (1 << COUNTER_BITS) + at, 0, 0, BeginEpoch()) for at in range(2))
     disk.append(LOG, entries[0])
-    server, effects = Server(2003, (2001, 2002), Timing()), list[tuple[Any, ...]]()
+    server, effects = ZooKeeperServer(2003, (2001, 2002), Timing()), list[tuple[Any, ...]]()
     propose = Propose(-1, 2001, 1, 0, 0, entries, 2, 2, 0, 0)
     server.handle(0, 2001, Propose.kind, propose, effects)
     assert effects == []

@@ -14,7 +14,7 @@ from clusters.node_port.zookeeper import (
     Write,
     ZkError,
 )
-from clusters.simulation.zookeeper.entries import EndSession, Entry, StartSession
+from clusters.simulation.zookeeper.entries import EndSession, LogEntry, StartSession
 from clusters.simulation.zookeeper.tree import Applied, Tree
 
 
@@ -29,7 +29,7 @@ class Log:
 
     def put(self, change: object, *, session: int = 1) -> Applied:
         self.count += 1
-        entry = Entry(self.count - 1, self.count, 0, session, change)  # type: ignore[arg-type]
+        entry = LogEntry(self.count - 1, self.count, 0, session, change)  # type: ignore[arg-type]
         return self.tree.apply(entry)
 
     def do(self, *writes: Write, session: int = 1) -> Applied:

@@ -18,7 +18,7 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.simulation.host import Host
 from clusters.simulation.world import World
-from clusters.simulation.zookeeper.ensemble import Ensemble
+from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
 
@@ -65,7 +65,7 @@ class ZkStage:
     ) -> None:
         timing = options.pop("timing", None) or Timing()
         self.world = World(seed, **options)
-        self.ensemble = Ensemble(self.world, servers, timing=timing)
+        self.ensemble = SimulatedEnsemble(self.world, servers, timing=timing)
         self.clients = [Client() for _ in range(clients)]
         self.hosts: list[Host] = [
             self.world.add(n, f"client-{n}", lambda n=n: self._node(n)) for n in range(clients)
