@@ -2,12 +2,12 @@
 
 from typing import Final
 
-__all__ = ["Clock"]
+__all__ = ["HostClock"]
 
 _MILLION: Final = 1_000_000
 
 
-class Clock:
+class HostClock:
     """Reads `now + offset`, and gains `drift_ppm` millionths; it never goes back.
 
     Slotted and mutable: the loop of the world adds `offset_ns` itself where there is no drift.

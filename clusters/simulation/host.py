@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from clusters.node_port.alarm import NEVER_NS, Alarm
 from clusters.node_port.effects import Effects, Node, Woken
-from clusters.simulation.clock import Clock
+from clusters.simulation.clock import HostClock
 from clusters.simulation.disk import Disk
 
-__all__ = ["EVERY_TICK", "Build", "Channel", "Handle", "Host", "HostState"]
+__all__ = ["EVERY_TICK", "Build", "Channel", "Handle", "ProcessState", "SimulatedHost"]
 
 EVERY_TICK: Final = Alarm()
 """The alarm of a node which does not say when it needs its next tick: it is always due."""
@@ -25,7 +25,7 @@ Handle = Callable[[int, int, int, Any, Effects], None]
 """(now, source, kind, message, effects): a node's own `handle`."""
 
 
-class HostState(StrEnum):
+class ProcessState(StrEnum):
     """The state of a host's process, which says whether it takes events."""
 
     RUNNING = "running"
@@ -38,7 +38,7 @@ def _nobody(_now: int, _source: int, _kind: int, _message: Any, _effects: Effect
     raise AssertionError("a host that is down takes no event")
 
 
-class Host:
+class SimulatedHost:
     """A place for the incarnations of one node. `tick_ns` 0: it gets no ticks of its own."""
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Host:
     )
 
     def __init__(
-        self, number: int, name: str, build: Build, *, tick_ns: int, disk: Disk, clock: Clock
+        self, number: int, name: str, build: Build, *, tick_ns: int, disk: Disk, clock: HostClock
     ) -> None:
         self.number = number
         self.name = name
@@ -85,7 +85,7 @@ class Host:
         self.clock = clock
         self.node: Node | None = None
         self.handle: Handle = _nobody
-        self.state = HostState.DOWN
+        self.state = ProcessState.DOWN
         self.stopped = False
         """True if it is paused: an attribute of its own, since every event asks for it."""
         self.silent = False
@@ -115,13 +115,13 @@ class Host:
         self.incarnation += 1
         self.node = self.build()
         self.handle = self.node.handle
-        self.state = HostState.RUNNING
+        self.state = ProcessState.RUNNING
         self.exit_reason = None
 
     def end(self) -> None:
         """The incarnation is gone, and what waited for it."""
         self.incarnation += 1
-        self.state = HostState.DOWN
+        self.state = ProcessState.DOWN
         self.stopped = False
         self.node = None
         self.waiting.clear()
@@ -170,7 +170,9 @@ class Channel:
         "wanted",
     )
 
-    def __init__(self, sender: Host, receiver: Host, *, signed: int, connection: int) -> None:
+    def __init__(
+        self, sender: SimulatedHost, receiver: SimulatedHost, *, signed: int, connection: int
+    ) -> None:
         self.sender = sender
         self.receiver = receiver
         self.signed = signed

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import UNREACHABLE
-from clusters.simulation.host import Channel, Host, HostState
+from clusters.simulation.host import Channel, ProcessState, SimulatedHost
 from clusters.simulation.kinds import EVERYTHING, NOTHING, wanted_by
 
 __all__ = [
     "STREAMED_FROM",
     "Interceptor",
     "Latency",
-    "Network",
+    "SimulatedNetwork",
     "Trouble",
     "open_key",
 ]
@@ -34,7 +34,7 @@ __all__ = [
 STREAMED_FROM: Final = 100
 """Kinds from here on are of TCP's streams: what is lost of them is late, and none comes twice."""
 _SENT_AGAIN_NS: Final = 200_000_000
-Push = Callable[[int, Host, int, int, Any], None]
+Push = Callable[[int, SimulatedHost, int, int, Any], None]
 """(time, host, source, kind, message): have it happen to the present incarnation."""
 Flow = tuple[int, int]
 """(sender, receiver): numbers of hosts."""
@@ -73,12 +73,12 @@ class Interceptor(Protocol):
         """
 
 
-class Network:
+class SimulatedNetwork:
     """The links of all hosts. `draw` gives numbers from 0 to 1; `push` adds an event."""
 
     def __init__(
         self,
-        hosts: Mapping[int, Host],
+        hosts: Mapping[int, SimulatedHost],
         *,
         latency: Latency,
         draw: Callable[[], float],
@@ -109,7 +109,7 @@ class Network:
 
     # What the loop of the world asks.
 
-    def link(self, sender: Host, target: int) -> Channel | None:
+    def link(self, sender: SimulatedHost, target: int) -> Channel | None:
         """Make a link from a host to another by its number, or back to an asker by its alias.
 
         None: no host has this number, or the asker is gone.
@@ -158,7 +158,7 @@ class Network:
         """
         receiver = link.receiver
         sent_to = receiver.incarnation if incarnation is None else incarnation
-        if sent_to != receiver.incarnation or receiver.state is HostState.DOWN:
+        if sent_to != receiver.incarnation or receiver.state is ProcessState.DOWN:
             if not receiver.silent:
                 self._refuse(link, message)
             return False
@@ -218,7 +218,7 @@ class Network:
         """Return whether nothing is passed on there."""
         return flow in self._blocked
 
-    def close(self, host: Host, source: int) -> None:
+    def close(self, host: SimulatedHost, source: int) -> None:
         """End the connection by which this asker came: what it had asked is not answered."""
         asked = self._asked.get((source, host.number))
         if asked is not None:
@@ -253,7 +253,7 @@ class Network:
         unusual = (
             self._trouble is not None
             or flow in self._blocked
-            or link.receiver.state is HostState.DOWN
+            or link.receiver.state is ProcessState.DOWN
         )
         if unusual:
             link.wanted = EVERYTHING
@@ -273,7 +273,7 @@ class Network:
 
     # What starts and ends of hosts are made of.
 
-    def begin(self, host: Host) -> None:
+    def begin(self, host: SimulatedHost) -> None:
         """An incarnation starts: it can be asked, and asks by an alias of its own."""
         self._alias_count += 1
         host.alias = -self._alias_count
@@ -284,7 +284,7 @@ class Network:
         for link in self._links_to(host):
             self.look_at(link)
 
-    def end(self, host: Host) -> None:
+    def end(self, host: SimulatedHost) -> None:
         """An incarnation is gone (its state is DOWN): so are all its connections."""
         for link in host.outgoing:
             link.open.clear()
@@ -298,7 +298,7 @@ class Network:
         if not host.silent:
             self._refuse_askers(host)
 
-    def _refuse_askers(self, host: Host) -> None:
+    def _refuse_askers(self, host: SimulatedHost) -> None:
         """Tell the hosts that had asked this one that it is gone; they connect anew."""
         asking, host.incoming = host.incoming, []
         for link in asking:
@@ -308,11 +308,11 @@ class Network:
                 link.sender.outgoing.remove(link)
             self._asked.pop((link.signed, host.number), None)
 
-    def _links_to(self, host: Host) -> list[Channel]:
+    def _links_to(self, host: SimulatedHost) -> list[Channel]:
         found = (other.links.get(host.number) for other in self._hosts.values())
         return [link for link in found if link is not None]
 
-    def _begin_requests(self, sender: Host, receiver: Host) -> Channel:
+    def _begin_requests(self, sender: SimulatedHost, receiver: SimulatedHost) -> Channel:
         self._connection_count += 1
         link = Channel(sender, receiver, signed=sender.alias, connection=self._connection_count)
         sender.links[receiver.number] = link
@@ -321,7 +321,7 @@ class Network:
         self._asked[sender.alias, receiver.number] = link
         return self._made(link)
 
-    def _begin_answers(self, sender: Host, target: int, asked: Channel) -> Channel:
+    def _begin_answers(self, sender: SimulatedHost, target: int, asked: Channel) -> Channel:
         link = Channel(sender, asked.sender, signed=sender.number, connection=asked.connection)
         link.answers = asked
         sender.links[target] = link

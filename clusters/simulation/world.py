@@ -39,11 +39,11 @@ from clusters.node_port.effects import (
     WRITE,
     Effects,
 )
-from clusters.simulation.clock import Clock
+from clusters.simulation.clock import HostClock
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import EVERY_TICK, Build, Channel, Host, HostState
+from clusters.simulation.host import EVERY_TICK, Build, Channel, ProcessState, SimulatedHost
 from clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
-from clusters.simulation.network import Latency, Network
+from clusters.simulation.network import Latency, SimulatedNetwork
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
 __all__ = ["WAKE", "Watcher", "World"]
@@ -91,12 +91,12 @@ class World:
         witnessed: bool = False,
     ) -> None:
         self.now_ns = 0
-        self.hosts: dict[int, Host] = {}
+        self.hosts: dict[int, SimulatedHost] = {}
         self.event_count = 0
         self._watcher: Watcher | None = None
         self._delivered = NOTHING
         self._sent: Callable[[int, int, int, int, Any], None] = _unseen
-        self._heap: list[tuple[int, int, Host, int, int, int, Any]] = []
+        self._heap: list[tuple[int, int, SimulatedHost, int, int, int, Any]] = []
         self._sequence = 0
         self._effects: Effects = []
         self._trace = Trace() if digest or witnessed else None
@@ -105,29 +105,29 @@ class World:
         names = ("disks", "starts", "network")
         self._disks, self._starts, net = (Random(f"{seed}/{name}") for name in names)  # noqa: S311
         self._draw = net.random
-        self.network = Network(
+        self.network = SimulatedNetwork(
             self.hosts,
             latency=latency or Latency(),
             draw=net.random,
             push=self.push,
             now=lambda: self.now_ns,
         )
-        disk, clock = Disk(net.random), Clock()
-        self._calls = Host(_CALLS, "calls", _no_node, tick_ns=0, disk=disk, clock=clock)
+        disk, clock = Disk(net.random), HostClock()
+        self._calls = SimulatedHost(_CALLS, "calls", _no_node, tick_ns=0, disk=disk, clock=clock)
         self._calls.handle = _called
 
-    def add(self, number: int, name: str, build: Build, *, tick_ns: int = TICK_NS) -> Host:
+    def add(self, number: int, name: str, build: Build, *, tick_ns: int = TICK_NS) -> SimulatedHost:
         """A host that is down, by a number of its own from 0 on."""
         assert number >= 0, number
         assert number not in self.hosts, number
-        disk, clock = Disk(self._disks.random), Clock()
-        host = Host(number, name, build, tick_ns=tick_ns, disk=disk, clock=clock)
+        disk, clock = Disk(self._disks.random), HostClock()
+        host = SimulatedHost(number, name, build, tick_ns=tick_ns, disk=disk, clock=clock)
         self.hosts[number] = host
         return host
 
-    def start(self, host: Host) -> None:
+    def start(self, host: SimulatedHost) -> None:
         """Start a new incarnation on the disk as it is; it takes its first event a ms later."""
-        assert host.state is HostState.DOWN, host
+        assert host.state is ProcessState.DOWN, host
         host.begin()
         self.network.begin(host)
         if self._watcher is not None:
@@ -141,33 +141,33 @@ class World:
                 host.handle = proving_idle(host.handle, host.alarm)
             self.push(host.tick_at_ns, host, host.number, TICK, None)
 
-    def kill(self, host: Host) -> None:
+    def kill(self, host: SimulatedHost) -> None:
         """End the process at once. What it had written stays."""
-        assert host.state is not HostState.DOWN, host
+        assert host.state is not ProcessState.DOWN, host
         self._end(host)
 
-    def cut_power(self, host: Host) -> None:
+    def cut_power(self, host: SimulatedHost) -> None:
         """End the machine: a part of what was not synced is lost, and no other host is told."""
-        assert host.state is not HostState.DOWN, host
+        assert host.state is not ProcessState.DOWN, host
         host.silent = True
         self._end(host)
         host.disk.lose_power()
 
-    def stop(self, host: Host) -> None:
+    def stop(self, host: SimulatedHost) -> None:
         """Ask the node to end (SIGTERM); when it has, is its own business."""
         self.push(self.now_ns, host, host.number, STOP, None)
 
-    def pause(self, host: Host) -> None:
+    def pause(self, host: SimulatedHost) -> None:
         """Stop the process; what comes waits."""
-        assert host.state is HostState.RUNNING, host
+        assert host.state is ProcessState.RUNNING, host
         self._tick_from(host, self.now_ns)  # whatever is due meanwhile, is when it goes on
-        host.state = HostState.PAUSED
+        host.state = ProcessState.PAUSED
         host.stopped = True
 
-    def resume(self, host: Host) -> None:
+    def resume(self, host: SimulatedHost) -> None:
         """Let the process go on; it gets what waited, in its order."""
-        assert host.state is HostState.PAUSED, host
-        host.state = HostState.RUNNING
+        assert host.state is ProcessState.PAUSED, host
+        host.state = ProcessState.RUNNING
         host.stopped = False
         waiting, host.waiting = host.waiting, []
         for source, kind, message in waiting:
@@ -175,10 +175,10 @@ class World:
                 host.tick_at_ns = self.now_ns
             self.push(self.now_ns, host, source, kind, message)
 
-    def drift(self, host: Host, drift_ppm: int) -> None:
+    def drift(self, host: SimulatedHost, drift_ppm: int) -> None:
         """Let its clock gain `drift_ppm` from now on."""
         host.clock.run(drift_ppm=drift_ppm, now_ns=self.now_ns)
-        if host.state is HostState.RUNNING:
+        if host.state is ProcessState.RUNNING:
             self._tick_from(host, self.now_ns)
 
     def call(self, at_ns: int, function: Callable[[], None]) -> None:
@@ -199,7 +199,7 @@ class World:
             table_of(sent),
         )
 
-    def push(self, at_ns: int, host: Host, source: int, kind: int, message: Any) -> None:
+    def push(self, at_ns: int, host: SimulatedHost, source: int, kind: int, message: Any) -> None:
         """Have this happen to the present incarnation of a host."""
         self._sequence += 1
         incarnation = host.incarnation
@@ -257,9 +257,9 @@ class World:
         if trace is not None:
             trace.flush()
 
-    def _set_tick(self, host: Host, at_ns: int, local_ns: int, kind: int) -> None:
+    def _set_tick(self, host: SimulatedHost, at_ns: int, local_ns: int, kind: int) -> None:
         """Set the next tick after an event: the first of its rhythm at which its alarm is due."""
-        if not host.tick_ns or host.state is HostState.DOWN:
+        if not host.tick_ns or host.state is ProcessState.DOWN:
             return
         if kind == TICK:
             host.ticked_ns = at_ns
@@ -269,14 +269,14 @@ class World:
         if due_ns < NEVER_NS:
             self._tick_from(host, at_ns + host.clock.lasts(due_ns - local_ns))
 
-    def _tick_from(self, host: Host, from_ns: int) -> None:
+    def _tick_from(self, host: SimulatedHost, from_ns: int) -> None:
         """Have a tick at the first time of the host's rhythm from then on, and after now."""
         at_ns = host.next_tick(self.now_ns, from_ns)
         if at_ns < host.tick_at_ns:
             host.tick_at_ns = at_ns
             self.push(at_ns, host, host.number, TICK, None)
 
-    def _perform(self, host: Host, at_ns: int, effects: Effects) -> None:
+    def _perform(self, host: SimulatedHost, at_ns: int, effects: Effects) -> None:
         """Do what a node asks for, in its order."""
         links, draw, heap = host.links, self._draw, self._heap
         sequence = self._sequence
@@ -338,35 +338,35 @@ class World:
         self.network.send(link, message, request)
         return True
 
-    def _show_delivered(self, host: Host, source: int, message: Any) -> None:
+    def _show_delivered(self, host: SimulatedHost, source: int, message: Any) -> None:
         assert self._watcher is not None
         sender = source if source >= 0 else self.network.number_of(source)
         self._watcher.delivered(self.now_ns, sender, host.number, message.kind, message)
 
-    def _end(self, host: Host) -> None:
+    def _end(self, host: SimulatedHost) -> None:
         host.end()
         self.network.end(host)
 
-    def _sync(self, host: Host, names: tuple[Any, ...], token: Any) -> None:
+    def _sync(self, host: SimulatedHost, names: tuple[Any, ...], token: Any) -> None:
         took_ns = _SYNC_NS + int(self._disks.random() * _SYNC_SPREAD_NS)
         host.synced_ns = max(host.synced_ns, self.now_ns + took_ns)
         mark = host.disk.mark(names)
         self.push(host.synced_ns, host, host.number, SYNCED, (token, mark))
 
-    def _recover(self, host: Host) -> None:
+    def _recover(self, host: SimulatedHost) -> None:
         """The logs change by nothing but the node's own doing, which waits."""
         contents = host.disk.contents(0)
         self.push(self.now_ns + host.disk.recovery_ns, host, host.number, RECOVERED, contents)
 
-    def _exit(self, host: Host, reason: str) -> None:
+    def _exit(self, host: SimulatedHost, reason: str) -> None:
         self._end(host)
         host.exit_reason = reason
 
-    def _wake(self, host: Host, at_ns: int) -> None:
+    def _wake(self, host: SimulatedHost, at_ns: int) -> None:
         true_ns = max(self.now_ns, at_ns - host.clock.offset_ns)
         self.push(true_ns, host, host.number, TICK, None)
 
-    def _note(self, host: Host, note: tuple[Any, ...]) -> None:
+    def _note(self, host: SimulatedHost, note: tuple[Any, ...]) -> None:
         if self._watcher is not None:
             self._watcher.note(self.now_ns, host.number, note)
 
@@ -383,7 +383,7 @@ def _called(_now: int, _source: int, _kind: int, function: Any, _effects: Effect
     function()
 
 
-_EFFECTS: Final[dict[int, Callable[[World, Host, tuple[Any, ...]], None]]] = {
+_EFFECTS: Final[dict[int, Callable[[World, SimulatedHost, tuple[Any, ...]], None]]] = {
     APPEND: lambda _, host, effect: host.disk.append(effect[1], effect[2]),
     SYNC: lambda world, host, effect: world._sync(host, effect[1], effect[2]),  # noqa: SLF001
     TRUNCATE: lambda _, host, effect: host.disk.truncate(effect[1], effect[2]),

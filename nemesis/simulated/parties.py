@@ -9,7 +9,7 @@ from clusters.kafka_port import Role
 from clusters.port import CLIENTS, NodeName
 from clusters.reference.nodes.messages.data import FetchRequest
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
-from clusters.simulation.host import Channel, Host, HostState
+from clusters.simulation.host import Channel, ProcessState, SimulatedHost
 from clusters.simulation.world import World
 from nemesis.wire.rules import Flow
 from nemesis.wire.rules import Link as WireLink
@@ -55,20 +55,20 @@ class Parties:
             return None
         return _dialled(CLIENTS, asked.name)
 
-    def is_node(self, host: Host) -> bool:
+    def is_node(self, host: SimulatedHost) -> bool:
         """Return whether the host is a node of the cluster."""
         return host.number < self._clients_from
 
     def runs(self, node: NodeName) -> bool:
         """Return whether the node's process runs."""
-        return all(host.state is HostState.RUNNING for host in self._hosts(node))
+        return all(host.state is ProcessState.RUNNING for host in self._hosts(node))
 
     def numbers(self, flow: Flow) -> list[tuple[int, int]]:
         """Return the flows between hosts that a flow between parties stands for."""
         senders, receivers = map(self._hosts, flow)
         return [(one.number, other.number) for one in senders for other in receivers]
 
-    def _hosts(self, party: NodeName) -> Iterable[Host]:
+    def _hosts(self, party: NodeName) -> Iterable[SimulatedHost]:
         hosts = self._world.hosts.values()
         if party == CLIENTS:
             return [h for h in hosts if self._clients_from <= h.number < self._harness_from]

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from clusters.node_port.effects import Node
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from clusters.simulation.host import Host, HostState
+from clusters.simulation.host import ProcessState, SimulatedHost
 
 __all__ = ["Client", "Clients"]
 
@@ -28,7 +28,7 @@ class Clients:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
-        self._hosts: dict[str, tuple[Host, Client]] = {}
+        self._hosts: dict[str, tuple[SimulatedHost, Client]] = {}
 
     def place(self, name: str, client: Client) -> None:
         """Start a client on a host of its own."""
@@ -50,7 +50,7 @@ class Clients:
     def end(self, clients: Sequence[Client]) -> None:
         """End these for good, with their recordings."""
         for host, client in self._hosts.values():
-            if any(client is one for one in clients) and host.state is not HostState.DOWN:
+            if any(client is one for one in clients) and host.state is not ProcessState.DOWN:
                 client.give_up()
                 self._cluster.world.kill(host)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from clusters.node_port.storage import METADATA, Batch, LogName, MetadataBatch, PartitionKey
 from clusters.reference.oracle.finding import Nodes
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 
 __all__ = ["Insides", "ZkInsides"]
 
@@ -13,7 +13,7 @@ __all__ = ["Insides", "ZkInsides"]
 class Insides(Nodes):
     """Over the hosts of a world, by their numbers. Logs are read where they lie, on the disks."""
 
-    def __init__(self, hosts: Mapping[int, Host]) -> None:
+    def __init__(self, hosts: Mapping[int, SimulatedHost]) -> None:
         self._hosts = hosts
 
     def metadata(self, node: int, start: int, end: int) -> Sequence[MetadataBatch]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 
 __all__ = ["Operator"]
@@ -42,7 +42,7 @@ class Operator:
     def __init__(self, world: World, number: int) -> None:
         self._world = world
         self._caller = _Caller()
-        self._host: Host = world.add(number, "operator", lambda: self._caller, tick_ns=0)
+        self._host: SimulatedHost = world.add(number, "operator", lambda: self._caller, tick_ns=0)
         world.start(self._host)
 
     def ask(self, target: int, request: Callable[[int], Any], *, timeout_ns: int) -> Any:

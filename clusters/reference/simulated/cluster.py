@@ -26,7 +26,7 @@ from clusters.reference.simulated.administration import Administration
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.asking import Operator
 from clusters.reference.simulated.observing import Watch
-from clusters.simulation.host import Host, HostState
+from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
 from history.failure import HarnessError
 
@@ -40,7 +40,7 @@ START_NS_MAX: Final = 60 * S
 """The longest that a cluster may take to be up."""
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
-_STATES: Final = {one: NodeState[one.name] for one in HostState}
+_STATES: Final = {one: NodeState[one.name] for one in ProcessState}
 
 
 class SimulatedCluster(ABC):
@@ -153,7 +153,7 @@ class SimulatedCluster(ABC):
         """The addresses that brokers advertise; no real client finds them there."""
         return ",".join(f"broker-{number}:9092" for number in self.brokers)
 
-    def host(self, node: NodeName) -> Host:
+    def host(self, node: NodeName) -> SimulatedHost:
         """The host of a node."""
         return self._hosts[node]
 
@@ -248,7 +248,7 @@ class SimulatedCluster(ABC):
     def _cut_power(self, node: NodeName) -> str:
         host = self._hosts[node]
         before = host.disk.batch_count
-        if host.state is not HostState.DOWN:
+        if host.state is not ProcessState.DOWN:
             self.world.cut_power(host)
         return f"{before - host.disk.batch_count} batches of {before} that it had written are lost"
 
@@ -343,7 +343,7 @@ class SimulatedCluster(ABC):
     def _configuration(self, node: NodeName) -> Configuration:
         return self._in_force.get(node, self.configurations[node])
 
-    def _place(self, name: NodeName, number: int) -> Host:
+    def _place(self, name: NodeName, number: int) -> SimulatedHost:
         host = self.world.add(number, name, lambda: self._built(name))
         host.disk.format(self._formatted(name, directory_id=0))
         return host
@@ -351,12 +351,12 @@ class SimulatedCluster(ABC):
     def _start_all(self) -> None:
         for host in self._hosts.values():
             self.world.start(host)
-        if self._watching.state is HostState.DOWN:
+        if self._watching.state is ProcessState.DOWN:
             self.world.start(self._watching)
 
     def _stop_in_order(self, roles: Iterable[str]) -> None:
         """Stop the nodes, role by role; kill those that stand still or take too long."""
-        if self._watching.state is not HostState.DOWN:
+        if self._watching.state is not ProcessState.DOWN:
             self.world.kill(self._watching)
         for role in roles:
             names = [name for name in self._hosts if name.startswith(role)]
@@ -369,7 +369,7 @@ class SimulatedCluster(ABC):
 
     def _running_numbers(self, role: str) -> tuple[int, ...]:
         hosts = [self._hosts[name] for name in self.node_roles.among(self._hosts, role)]
-        return tuple(host.number for host in hosts if host.state is HostState.RUNNING)
+        return tuple(host.number for host in hosts if host.state is ProcessState.RUNNING)
 
     def _target(self, via: NodeName | None) -> int | None:
         return None if via is None else self._hosts[via].number

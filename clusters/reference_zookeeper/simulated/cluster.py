@@ -35,7 +35,7 @@ from clusters.reference_zookeeper.simulated.nodes import configured, told
 from clusters.reference_zookeeper.simulated.watching import ZkWatch
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.setting_changes import SettingChange, SettingChanges
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
@@ -284,7 +284,7 @@ class SimulatedZkCluster(SimulatedCluster):
         node = self._zk_watch.holder_of(broker_id)
         return None if node is None else self.host(node).number
 
-    def _place(self, name: NodeName, number: int) -> Host:
+    def _place(self, name: NodeName, number: int) -> SimulatedHost:
         if role_of(name) is Role.ZOOKEEPER:
             return self.world.hosts[number]
         host = super()._place(name, number)

@@ -12,13 +12,13 @@ from zlib import adler32
 
 from clusters.simulation.zookeeper.transactions import (
     Checked,
+    CommittedTransaction,
     Created,
     Deleted,
     Ended,
     Made,
     Refused,
     Started,
-    Transaction,
     Updated,
 )
 
@@ -32,7 +32,7 @@ _OPEN: Final = struct.pack(">ii", 1, 31) + b"\0\0\0\5world\0\0\0\6anyone"
 _MULTI: Final = 14
 
 
-def write_log(data: Path, transactions: Iterable[Transaction], *, origin_ms: int) -> None:
+def write_log(data: Path, transactions: Iterable[CommittedTransaction], *, origin_ms: int) -> None:
     """Write a data directory with these transactions. `origin_ms`: the wall clock at time 0."""
     home = data / "version-2"
     home.mkdir(parents=True)
@@ -45,7 +45,7 @@ def write_log(data: Path, transactions: Iterable[Transaction], *, origin_ms: int
             file.write(_ENTRY.pack(adler32(entry), len(entry)) + entry + b"B")
 
 
-def encoded_transaction(transaction: Transaction, *, origin_ms: int) -> bytes:
+def encoded_transaction(transaction: CommittedTransaction, *, origin_ms: int) -> bytes:
     """Return a transaction as the log has it, header and body."""
     parts = [_encoded(one) for one in transaction.made]
     if len(parts) == 1:

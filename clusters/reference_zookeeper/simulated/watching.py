@@ -15,7 +15,7 @@ from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.port import NodeName
 from clusters.reference.simulated.observing import Running, Watch
 from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
-from clusters.simulation.host import HostState
+from clusters.simulation.host import ProcessState
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.peer import PeerState
 from clusters.simulation.zookeeper.tree import Tree
@@ -102,7 +102,7 @@ class ZkWatch(Watch):
 
     def _tree(self) -> Tree | None:
         leader = self._ensemble.leader
-        if leader is None or leader.state is not HostState.RUNNING:
+        if leader is None or leader.state is not ProcessState.RUNNING:
             return None
         return self._ensemble.server(leader).tree
 
@@ -110,7 +110,7 @@ class ZkWatch(Watch):
         self._earlier = max((one.zxid or 0 for one in self._servers.values()), default=0)
         found: dict[int, ServerState] = {}
         for host in self._ensemble.hosts:
-            if host.state is not HostState.RUNNING:
+            if host.state is not ProcessState.RUNNING:
                 continue
             server = self._ensemble.server(host)
             mode = _MODES.get(server.peer.state) if server.peer.is_serving else None

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.simulation.host import Host, HostState
+from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
 from clusters.simulation.zookeeper.entries import LOG, LogEntry
 from clusters.simulation.zookeeper.peer import PeerState
 from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.transactions import Transaction, transactions
+from clusters.simulation.zookeeper.transactions import CommittedTransaction, transactions
 
 __all__ = ["SimulatedEnsemble"]
 
@@ -21,16 +21,16 @@ class SimulatedEnsemble:
         self._world = world
         self._timing = timing or Timing()
         self.numbers = tuple(ZOOKEEPER + number for number in range(1, count + 1))
-        self.hosts: tuple[Host, ...] = tuple(map(self._place, self.numbers))
+        self.hosts: tuple[SimulatedHost, ...] = tuple(map(self._place, self.numbers))
 
     def start(self) -> None:
         """Start the servers that are down."""
         for host in self.hosts:
-            if host.state is HostState.DOWN:
+            if host.state is ProcessState.DOWN:
                 self._world.start(host)
 
     @property
-    def leader(self) -> Host | None:
+    def leader(self) -> SimulatedHost | None:
         """The server that leads and serves; of several that think so, that of the latest epoch."""
         found = [
             (node.peer.epoch, host)
@@ -39,12 +39,12 @@ class SimulatedEnsemble:
         ]
         return max(found, key=lambda one: one[0])[1] if found else None
 
-    def server(self, host: Host) -> ZooKeeperServer:
+    def server(self, host: SimulatedHost) -> ZooKeeperServer:
         """Return the node of a host that is up."""
         assert isinstance(host.node, ZooKeeperServer), host
         return host.node
 
-    def log(self, host: Host) -> tuple[LogEntry, ...]:
+    def log(self, host: SimulatedHost) -> tuple[LogEntry, ...]:
         """Return what is on the disk of a server, up or down."""
         return tuple(host.disk.batches(LOG))
 
@@ -55,14 +55,14 @@ class SimulatedEnsemble:
             known = [self.log(host) for host in self.hosts]
         return max(known, key=lambda log: log[-1].zxid if log else 0)
 
-    def transactions(self) -> Iterator[Transaction]:
+    def transactions(self) -> Iterator[CommittedTransaction]:
         """Yield the committed transactions, in order."""
         return transactions(self.committed())
 
-    def _running(self) -> list[tuple[Host, ZooKeeperServer]]:
+    def _running(self) -> list[tuple[SimulatedHost, ZooKeeperServer]]:
         return [(host, host.node) for host in self.hosts if isinstance(host.node, ZooKeeperServer)]
 
-    def _place(self, number: int) -> Host:
+    def _place(self, number: int) -> SimulatedHost:
         others = tuple(one for one in self.numbers if one != number)
         name = f"zookeeper-{number - ZOOKEEPER}"
         return self._world.add(number, name, lambda: ZooKeeperServer(number, others, self._timing))

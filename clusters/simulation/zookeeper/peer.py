@@ -77,7 +77,7 @@ class Peer:
         self._is_syncing = False
         self._truncated_count = 0
         self._due_ns = 0
-        """When it stands for election, gives a sign of life, or is out of patience, by its state."""
+        """When it stands for election, gives a sign of life, or is out of patience."""
         self._granted: set[int] | None = None
         """The votes that a candidate has; None: it does not stand yet, but asks whether to."""
         self._promised: set[int] = set()

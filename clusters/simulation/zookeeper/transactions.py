@@ -13,13 +13,13 @@ from clusters.simulation.zookeeper.tree import Applied, Tree, parent_of
 
 __all__ = [
     "Checked",
+    "CommittedTransaction",
     "Created",
     "Deleted",
     "Ended",
     "Made",
     "Refused",
     "Started",
-    "Transaction",
     "Updated",
     "transactions",
 ]
@@ -87,7 +87,7 @@ Made = Created | Updated | Deleted | Checked | Started | Ended | Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class CommittedTransaction:
     """An entry of the log, and what it did."""
 
     zxid: int
@@ -99,7 +99,7 @@ class Transaction:
     made: tuple[Made, ...]
 
 
-def transactions(log: Iterable[LogEntry]) -> Iterator[Transaction]:
+def transactions(log: Iterable[LogEntry]) -> Iterator[CommittedTransaction]:
     """Yield the transactions of a log from its first entry on, in order."""
     tree = Tree()
     for entry in log:
@@ -107,7 +107,7 @@ def transactions(log: Iterable[LogEntry]) -> Iterator[Transaction]:
         applied = tree.apply(entry)
         if not isinstance(entry.change, BeginEpoch):
             made = tuple(_made(entry, applied, created))
-            yield Transaction(entry.zxid, entry.session, entry.xid, entry.time_ms, made)
+            yield CommittedTransaction(entry.zxid, entry.session, entry.xid, entry.time_ms, made)
 
 
 def _created_counts(tree: Tree, entry: LogEntry) -> dict[str, int]:

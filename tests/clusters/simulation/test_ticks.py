@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world_toys import Ask, Sleeper
 
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 
 _MS = 1_000_000
@@ -20,7 +20,9 @@ class _Bed:
     def __init__(self, *, honest: bool = True, **options: Any) -> None:
         self.sleeper = Sleeper(honest=honest)
         self.world = World(5, **options)
-        self.host: Host = self.world.add(0, "sleeper", lambda: self.sleeper, tick_ns=_RHYTHM_NS)
+        self.host: SimulatedHost = self.world.add(
+            0, "sleeper", lambda: self.sleeper, tick_ns=_RHYTHM_NS
+        )
         self.world.start(self.host)
 
     def tell(self, at_ms: int, due_ms: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from world_toys import ANSWERED, ASKED, REFUSED, STARTED, Stage, Told, Toy
 
 from clusters.node_port.effects import CLOSE, EXIT, NOTE, SEND, STOP, WRITE
-from clusters.simulation.host import HostState
+from clusters.simulation.host import ProcessState
 from clusters.simulation.trace import MutatedMessageError
 from clusters.simulation.world import WAKE, World
 
@@ -132,7 +132,7 @@ def test_nothing_is_performed_after_the_exit() -> None:
     stage.world.watch(watcher)
     stage.do(0, (NOTE, "before"), (EXIT, "why"), (NOTE, "after"), (WRITE, "file", 1))
     assert watcher.told == [("note", 0, "before")]
-    assert stage.hosts[0].state is HostState.DOWN
+    assert stage.hosts[0].state is ProcessState.DOWN
     assert stage.hosts[0].exit_reason == "why"
 
 
@@ -141,7 +141,7 @@ def test_a_stop_is_the_business_of_the_node() -> None:
     stage.world.stop(stage.hosts[0])
     stage.run(5)
     assert stage.kinds(0) == [STOP]
-    assert stage.hosts[0].state is HostState.RUNNING
+    assert stage.hosts[0].state is ProcessState.RUNNING
 
 
 def test_ticks_come_at_their_interval_and_a_phase_of_the_hosts_own() -> None:

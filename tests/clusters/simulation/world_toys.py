@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 from clusters.simulation.network import STREAMED_FROM
 from clusters.simulation.world import World
 
@@ -78,7 +78,7 @@ class Stage:
     def __init__(self, count: int = 2, *, quiet: tuple[int, ...] = (), **options: Any) -> None:
         self.world = World(7, **options)
         self.heard: dict[int, list[tuple[int, int, Any]]] = {n: [] for n in range(count)}
-        self.hosts: list[Host] = [
+        self.hosts: list[SimulatedHost] = [
             self.world.add(
                 n, f"toy-{n}", lambda n=n: Toy(self.heard[n], n in quiet), tick_ns=20_000_000
             )

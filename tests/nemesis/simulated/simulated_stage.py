@@ -9,7 +9,7 @@ from clusters.reference.nodes.messages.control import (
     AlterPartitionResponse,
 )
 from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 from nemesis.simulated.wire import SimulatedWire
 
@@ -57,7 +57,7 @@ class Stage:
     def __init__(self, *, clients: bool = False) -> None:
         self.world = World(5)
         self.nodes: dict[str, Answers] = {}
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, SimulatedHost] = {}
         numbers = {"broker-1": 1, "broker-2": 2, "controller-1": 1001, "client": CLIENTS_FROM}
         for name, number in numbers.items():
             self.nodes[name] = Answers()

@@ -12,7 +12,7 @@ from clusters.node_port import effects as border
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import Channel, Host, HostState
+from clusters.simulation.host import Channel, ProcessState, SimulatedHost
 from clusters.simulation.kinds import KIND_COUNT
 from clusters.simulation.network import Latency, open_key
 from clusters.simulation.world import World as Simulation
@@ -115,7 +115,7 @@ class NodeWorld:
         hosts = ((one, self.host(one)) for one in self.ids)
         return {one: host.exit_reason for one, host in hosts if host.exit_reason is not None}
 
-    def host(self, node_id: int) -> Host:
+    def host(self, node_id: int) -> SimulatedHost:
         return self.simulation.hosts[node_id]
 
     def disk(self, node_id: int) -> Disk:
@@ -128,7 +128,7 @@ class NodeWorld:
 
     def kill(self, node_id: int, *, power: bool = False) -> None:
         """End a process at once; what it wrote stays, but for what a loss of power takes."""
-        if self.host(node_id).state is not HostState.DOWN:
+        if self.host(node_id).state is not ProcessState.DOWN:
             (self.simulation.cut_power if power else self.simulation.kill)(self.host(node_id))
 
     def wipe(self, node_id: int) -> None:

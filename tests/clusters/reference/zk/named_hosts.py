@@ -10,7 +10,7 @@ from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.znodes import broker_path
-from clusters.simulation.host import HostState
+from clusters.simulation.host import ProcessState
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 
 
@@ -85,7 +85,8 @@ class NamedHosts(Cluster):
         """Wait until these hosts have registered; their ids."""
         self.until(
             lambda: all(
-                self.hosts[one].state is HostState.DOWN or self.id_of(one) >= 0 for one in numbers
+                self.hosts[one].state is ProcessState.DOWN or self.id_of(one) >= 0
+                for one in numbers
             )
         )
         return tuple(self.id_of(one) for one in numbers)

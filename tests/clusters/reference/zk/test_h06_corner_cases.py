@@ -8,7 +8,7 @@ from named_hosts import NamedHosts
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.zk.znodes import decoded_host, host_path
-from clusters.simulation.host import HostState
+from clusters.simulation.host import ProcessState
 
 NEW = 1001
 """The first id of the sequence."""
@@ -100,7 +100,7 @@ def test_h06_a_newcomer_takes_the_id_of_a_broker_that_is_restarting() -> None:
     cluster.until(lambda: key in cluster.broker(4).replicas.leaders)
     assert cluster.values(4, key) == [], "the only copy is on the disk of its owner"
     cluster.start(owner)
-    cluster.until(lambda: cluster.hosts[owner].state is HostState.DOWN)
+    cluster.until(lambda: cluster.hosts[owner].state is ProcessState.DOWN)
     why = f"registration refused: another process is registered under broker id {owner}"
     assert cluster.hosts[owner].exit_reason == why
 

@@ -26,7 +26,7 @@ from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BrokerInfo, broker_path, decoded_host, host_path
-from clusters.simulation.host import HostState
+from clusters.simulation.host import ProcessState
 
 DIRECT = {0: {"inter_broker_protocol": InterBrokerProtocol.DIRECT}}
 OF_DRAFT = (MetadataHeartbeatRequest.kind, IsrChangeRequest.kind)
@@ -81,7 +81,7 @@ def test_z01_without_its_rule_two_incarnations_are_alike() -> None:
 
 def test_a_second_process_with_the_id_of_a_live_broker_waits_and_ends() -> None:
     cluster = Cluster(brokers=2, settings={2: {"node_id": 1}})
-    cluster.until(lambda: HostState.DOWN in [host.state for host in cluster.hosts.values()])
+    cluster.until(lambda: ProcessState.DOWN in [host.state for host in cluster.hosts.values()])
     reasons = [host.exit_reason for host in cluster.hosts.values()]
     why = "registration refused: another process is registered under broker id 1"
     assert sorted(reasons, key=str) == [None, why]
@@ -142,7 +142,7 @@ def test_h01_a_disk_of_another_broker_or_cluster_is_refused(
     found = MetaProperties(cluster_id=meta[0], node_id=meta[1], directory_id=0, mode="")
     cluster.hosts[1].disk.format({META_PROPERTIES: found})
     cluster.start(1)
-    cluster.until(lambda: cluster.hosts[1].state is HostState.DOWN)
+    cluster.until(lambda: cluster.hosts[1].state is ProcessState.DOWN)
     assert cluster.hosts[1].exit_reason == why
 
 
@@ -245,7 +245,7 @@ def test_z08_an_answer_to_a_heartbeat_of_before_the_timeout_makes_no_broker_acti
 def test_z08_a_broker_side_timeout_that_is_not_longer_is_refused(broker_side_ms: int) -> None:
     settings = {0: {"broker_side_timeout_ns": broker_side_ms * MS}}
     cluster = Cluster(brokers=1, settings=settings)
-    cluster.until(lambda: cluster.hosts[1].state is HostState.DOWN)
+    cluster.until(lambda: cluster.hosts[1].state is ProcessState.DOWN)
     assert cluster.hosts[1].exit_reason == (
         "broker.heartbeat.timeout.ms has to be more than controller.heartbeat.timeout.ms: "
         f"found {broker_side_ms} and 1000"
@@ -281,7 +281,7 @@ def test_z11_without_its_rule_it_does() -> None:
 def test_z11_a_protocol_above_that_of_the_software_is_refused() -> None:
     settings = {0: {"inter_broker_protocol_max": InterBrokerProtocol.DIRECT}}
     cluster = Cluster(brokers=1, settings=settings)
-    cluster.until(lambda: cluster.hosts[1].state is HostState.DOWN)
+    cluster.until(lambda: cluster.hosts[1].state is ProcessState.DOWN)
     why = "inter.broker.protocol.version: expected at most 1, found 2"
     assert cluster.hosts[1].exit_reason == why
 
@@ -307,7 +307,7 @@ def test_z14_without_its_rule_a_broker_ends_while_it_leads(protocol: InterBroker
         cluster.create(name, (stopped, other))
     cluster.world.stop(cluster.hosts[stopped])
     leads: list[int] = []
-    while cluster.hosts[stopped].state is not HostState.DOWN:
+    while cluster.hosts[stopped].state is not ProcessState.DOWN:
         leads.append(len(cluster.broker(stopped).replicas.leaders))
         cluster.run(0.2)
     assert leads[-1] > 0

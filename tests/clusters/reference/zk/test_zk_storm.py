@@ -26,7 +26,7 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.messages.data import ProduceRequest
 from clusters.reference.zk.rules import ZkRules
-from clusters.simulation.host import HostState
+from clusters.simulation.host import ProcessState
 
 SERVER = 2001
 STRIKES = ("kill", "restart", "pause", "cut", "cut off", "stop", "server", "heal", "heal", "heal")
@@ -81,9 +81,9 @@ class Storm:
             cluster.heal(*pair)
         self.cuts.clear()
         for number, host in cluster.hosts.items():
-            if host.state is HostState.PAUSED:
+            if host.state is ProcessState.PAUSED:
                 cluster.world.resume(host)
-            elif host.state is HostState.DOWN:
+            elif host.state is ProcessState.DOWN:
                 cluster.start(number)
 
     def produce(self, keys: list[PartitionKey]) -> None:

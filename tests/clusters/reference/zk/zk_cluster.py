@@ -17,7 +17,7 @@ from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.simulation.host import Host, HostState
+from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
@@ -84,7 +84,7 @@ class Cluster:
         self.ensemble = SimulatedEnsemble(self.world, servers)
         self.client = Client()
         self.client_host = self.world.add(CLIENT, "client", lambda: self.client)
-        self.hosts: dict[int, Host] = {
+        self.hosts: dict[int, SimulatedHost] = {
             number: self.world.add(number, f"broker-{number}", lambda n=number: self._node(n))
             for number in range(1, brokers + 1)
         }
@@ -152,7 +152,7 @@ class Cluster:
         return node.inner
 
     def running(self) -> list[int]:
-        return [one for one, host in self.hosts.items() if host.state is HostState.RUNNING]
+        return [one for one, host in self.hosts.items() if host.state is ProcessState.RUNNING]
 
     def is_ready(self, *numbers: int) -> bool:
         """These brokers (all, by default) are RUNNING, and one of them is the controller."""
@@ -184,7 +184,7 @@ class Cluster:
     def stop(self, number: int) -> None:
         """Ask a broker to end, and wait until it has."""
         self.world.stop(self.hosts[number])
-        self.until(lambda: self.hosts[number].state is HostState.DOWN)
+        self.until(lambda: self.hosts[number].state is ProcessState.DOWN)
 
     def cut(self, a: int, b: int) -> None:
         """Let nothing through between two hosts."""

@@ -14,12 +14,12 @@ from clusters.protocol.zookeeper_transactions import (
 from clusters.reference_zookeeper.simulated.log_files import write_log
 from clusters.simulation.zookeeper.transactions import (
     Checked,
+    CommittedTransaction,
     Created,
     Deleted,
     Ended,
     Refused,
     Started,
-    Transaction,
     Updated,
 )
 from clusters.zookeeper.stored.logs import log_files, transactions_in
@@ -38,7 +38,7 @@ def test_every_kind_of_change_is_read_again(tmp_path: Path) -> None:
         (Deleted("/b"),),
         (Ended(("/a/e",)),),
     )
-    log = [Transaction(EPOCH + 1 + at, 7, at, 10 * at, one) for at, one in enumerate(made)]
+    log = [CommittedTransaction(EPOCH + 1 + at, 7, at, 10 * at, one) for at, one in enumerate(made)]
     write_log(tmp_path, log, origin_ms=1_000)
     (file,) = log_files(tmp_path / "version-2")
     found = list(transactions_in(file))

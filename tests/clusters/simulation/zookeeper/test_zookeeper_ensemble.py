@@ -21,7 +21,7 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import Host, HostState
+from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, LogEntry
 from clusters.simulation.zookeeper.frames import Propose
 from clusters.simulation.zookeeper.server import ZooKeeperServer
@@ -32,7 +32,7 @@ from clusters.simulation.zookeeper.transactions import Created, Ended, Refused, 
 LOST = ZkError.CONNECTION_LOSS
 
 
-def use(stage: ZkStage, client: int, server: Host) -> None:
+def use(stage: ZkStage, client: int, server: SimulatedHost) -> None:
     """Have a client go on at this server."""
     node = stage.hosts[client].node
     assert isinstance(node, SessionedNode)
@@ -44,14 +44,14 @@ def use(stage: ZkStage, client: int, server: Host) -> None:
     assert stage.ensemble.hosts[session._at] is server
 
 
-def leader_of(stage: ZkStage) -> Host:
+def leader_of(stage: ZkStage) -> SimulatedHost:
     stage.until(lambda: stage.ensemble.leader is not None)
     leader = stage.ensemble.leader
     assert leader is not None
     return leader
 
 
-def cut(stage: ZkStage, one: Host) -> Callable[[], None]:
+def cut(stage: ZkStage, one: SimulatedHost) -> Callable[[], None]:
     """Cut a server from the others; return how to heal it."""
     others = [host.number for host in stage.ensemble.hosts if host is not one]
     flows = [pair for n in others for pair in ((n, one.number), (one.number, n))]
@@ -212,11 +212,11 @@ class Storm:
             self.strike(draw.choice(stage.ensemble.hosts))
         stage.run(draw.uniform(0, 60))
 
-    def strike(self, host: Host) -> None:
+    def strike(self, host: SimulatedHost) -> None:
         world, network = self.stage.world, self.stage.world.network
-        if host.state is HostState.DOWN:
+        if host.state is ProcessState.DOWN:
             world.start(host)
-        elif host.state is HostState.PAUSED:
+        elif host.state is ProcessState.PAUSED:
             world.resume(host)
         elif self.blocked:
             network.unblock(self.blocked)
@@ -239,7 +239,7 @@ class Storm:
         stage = self.stage
         stage.world.network.unblock(self.blocked)
         for host in stage.ensemble.hosts:
-            if host.state is HostState.PAUSED:
+            if host.state is ProcessState.PAUSED:
                 stage.world.resume(host)
         stage.ensemble.start()
         leader_of(stage)

@@ -16,7 +16,7 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.simulation.host import Host
+from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
@@ -67,7 +67,7 @@ class ZkStage:
         self.world = World(seed, **options)
         self.ensemble = SimulatedEnsemble(self.world, servers, timing=timing)
         self.clients = [Client() for _ in range(clients)]
-        self.hosts: list[Host] = [
+        self.hosts: list[SimulatedHost] = [
             self.world.add(n, f"client-{n}", lambda n=n: self._node(n)) for n in range(clients)
         ]
         self.ensemble.start()
