@@ -30,7 +30,6 @@ __all__ = [
     "GetData",
     "OpenSession",
     "Operation",
-    "Outcome",
     "SessionEvent",
     "SessionState",
     "SetData",
@@ -40,6 +39,7 @@ __all__ = [
     "WatchType",
     "Write",
     "ZkError",
+    "ZkOutcome",
     "ZkRequest",
     "ZkResponse",
 ]
@@ -150,7 +150,7 @@ class Stat:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ZkOutcome:
     """The result of one operation: a field is set by the operations that return it."""
 
     error: int = 0
@@ -184,7 +184,7 @@ class ZkResponse:
     error: int
     zxid: int
     """The last transaction that the answering server had applied."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ZkOutcome, ...]
 
 
 @dataclass(slots=True)

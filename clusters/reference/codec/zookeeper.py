@@ -18,13 +18,13 @@ from clusters.node_port.zookeeper import (
     GetChildren,
     GetData,
     Operation,
-    Outcome,
     SetData,
     Stat,
     Sync,
     WatchEvent,
     WatchType,
     ZkError,
+    ZkOutcome,
     ZkRequest,
     ZkResponse,
 )
@@ -172,7 +172,7 @@ def outcomes(found: ReplyHead, asked: ZkRequest) -> ZkResponse:
         failed = (one.error for one in each if one.error not in _NOT_FIRST)
         return ZkResponse(asked.correlation, next(failed, found.error), found.zxid, each)
     if found.error:
-        each = tuple(Outcome(error=found.error) for _ in operations)
+        each = tuple(ZkOutcome(error=found.error) for _ in operations)
     else:
         each = (_outcome(operations[0], found.rest),)
     return ZkResponse(asked.correlation, found.error, found.zxid, each)
@@ -203,26 +203,26 @@ def _body(one: Operation) -> bytes:
             return path
 
 
-def _multi_outcome(one: Operation, reader: JuteReader) -> Outcome:
+def _multi_outcome(one: Operation, reader: JuteReader) -> ZkOutcome:
     kind, _, error = reader.i32(), reader.flag(), reader.i32()
     if kind == _ERROR:
-        return Outcome(error=reader.i32())
-    return Outcome(error=error) if error else _outcome(one, reader)
+        return ZkOutcome(error=reader.i32())
+    return ZkOutcome(error=error) if error else _outcome(one, reader)
 
 
-def _outcome(one: Operation, reader: JuteReader) -> Outcome:
+def _outcome(one: Operation, reader: JuteReader) -> ZkOutcome:
     match one:
         case Create():
-            return Outcome(path=reader.text(), stat=_stat(reader))
+            return ZkOutcome(path=reader.text(), stat=_stat(reader))
         case SetData() | Exists():
-            return Outcome(stat=_stat(reader))
+            return ZkOutcome(stat=_stat(reader))
         case GetData():
-            return Outcome(data=reader.buffer() or b"", stat=_stat(reader))
+            return ZkOutcome(data=reader.buffer() or b"", stat=_stat(reader))
         case GetChildren():
             names = tuple(sorted(reader.vector(reader.text)))
-            return Outcome(children=names, stat=_stat(reader))
+            return ZkOutcome(children=names, stat=_stat(reader))
         case Delete() | Check() | Sync():
-            return Outcome()
+            return ZkOutcome()
 
 
 def _stat(reader: JuteReader) -> Stat:

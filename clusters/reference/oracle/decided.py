@@ -26,7 +26,7 @@ from clusters.reference.nodes.records import (
 )
 from clusters.reference.oracle.finding import Nodes
 
-__all__ = ["Broker", "Decided", "Decisions", "Led", "Problem"]
+__all__ = ["Decided", "DecidedBroker", "Decisions", "Led", "Problem"]
 
 Problem = tuple[str, str]
 """(anomaly, words)."""
@@ -35,7 +35,7 @@ _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
 @dataclass(slots=True)
-class Broker:
+class DecidedBroker:
     """A registration as it was decided."""
 
     broker_epoch: int
@@ -64,7 +64,7 @@ class Led:
 class Decisions:
     """The state that all decisions add up to, wherever they are kept."""
 
-    brokers: dict[int, Broker] = field(default_factory=dict)
+    brokers: dict[int, DecidedBroker] = field(default_factory=dict)
     partitions: dict[PartitionKey, Led] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Decided(Decisions):
     """(key, before, after) of changes that let a member in, until a reader clears them."""
     changed: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
     """The same of all changes of ISRs."""
-    registered: list[tuple[int, Broker | None, Broker]] = field(default_factory=list)
+    registered: list[tuple[int, DecidedBroker | None, DecidedBroker]] = field(default_factory=list)
     """(broker id, before, after)."""
     _log: list[tuple[int, Any]] = field(default_factory=list)
     """(epoch, record) by offset."""
@@ -138,7 +138,7 @@ class Decided(Decisions):
 
     def _register(self, offset: int, record: RegisterBrokerRecord, now: int) -> Iterator[Problem]:
         old = self.brokers.get(record.broker_id)
-        new = Broker(
+        new = DecidedBroker(
             record.broker_epoch,
             record.incarnation_id,
             record.fenced,

@@ -20,7 +20,7 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationResponse,
 )
 from clusters.reference.nodes.states import BrokerState
-from clusters.reference.oracle.decided import Broker, Decided, Led, Problem
+from clusters.reference.oracle.decided import Decided, DecidedBroker, Led, Problem
 from clusters.reference.oracle.finding import Nodes
 
 __all__ = ["Leases"]
@@ -192,7 +192,7 @@ class Leases:
                 )
 
     def registered(
-        self, broker_id: int, old: Broker | None, new: Broker, now: int
+        self, broker_id: int, old: DecidedBroker | None, new: DecidedBroker, now: int
     ) -> Iterator[Problem]:
         """A registration was decided."""
         heard = self._heard.get(broker_id, -self.lease_ns)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.oracle.decided import Broker, Decisions, Led, Problem
+from clusters.reference.oracle.decided import DecidedBroker, Decisions, Led, Problem
 
 __all__ = ["ZnodeDecisions"]
 
@@ -124,7 +124,7 @@ class ZnodeDecisions(Decisions):
             return
         known = self.brokers.get(broker_id)
         if known is None or known.fenced:
-            self.brokers[broker_id] = Broker(zxid, zxid, False, False, (), now)
+            self.brokers[broker_id] = DecidedBroker(zxid, zxid, False, False, (), now)
         self._sessions[broker_id] = session
         info = _content(data)
         is_legacy = int(info.get("version", 0)) == _LEGACY

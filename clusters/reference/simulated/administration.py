@@ -18,7 +18,7 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     NewTopic,
 )
-from clusters.reference.simulated.asking import Operator
+from clusters.reference.simulated.asking import SimulatedOperator
 from clusters.simulation.world import World
 from history.failure import HarnessError
 
@@ -48,7 +48,7 @@ class Administration:
     def __init__(
         self,
         world: World,
-        operator: Operator,
+        operator: SimulatedOperator,
         *,
         leader: Callable[[], int],
         view: Callable[[], ClusterView],

@@ -1,7 +1,7 @@
 """A harness's own host in a simulated world: it asks nodes, by hand or all the time.
 
-`Operator` asks one thing at a time, and lets the world go on until it is answered, as a person at a
-terminal does. It is no node: no host asks it anything.
+`SimulatedOperator` asks one thing at a time, and lets the world go on until it is answered, as a
+person at a terminal does. It is no node: no host asks it anything.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
 from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 
-__all__ = ["Operator"]
+__all__ = ["SimulatedOperator"]
 
 _STEP_NS: Final = 1_000_000
 """The precision with which an answer is noticed."""
@@ -36,7 +36,7 @@ class _Caller:
             self.answers[message.correlation] = message
 
 
-class Operator:
+class SimulatedOperator:
     """Asks nodes of a world, one request at a time."""
 
     def __init__(self, world: World, number: int) -> None:

@@ -24,8 +24,8 @@ from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
 from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.asking import Operator
-from clusters.reference.simulated.observing import Watch
+from clusters.reference.simulated.asking import SimulatedOperator
+from clusters.reference.simulated.observing import WatchingNode
 from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
 from history.failure import HarnessError
@@ -60,7 +60,7 @@ class SimulatedCluster(ABC):
         self._hosts = {name: self._place(name, number) for name, number in nodes.items()}
         self._nodes = tuple(nodes)
         self._names = {number: name for name, number in nodes.items()}
-        self._operator = Operator(world, _OPERATOR)
+        self._operator = SimulatedOperator(world, _OPERATOR)
         self.watch = self._observer()
         """The watch that looks at the cluster all the time; it starts with the nodes."""
         self._watching = world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
@@ -333,7 +333,7 @@ class SimulatedCluster(ABC):
         """Return what formatting a disk writes. `directory_id` 0: a new one."""
 
     @abstractmethod
-    def _observer(self) -> Watch:
+    def _observer(self) -> WatchingNode:
         """Make the watch."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ from clusters.reference.nodes.messages.client import MetadataRequest, MetadataRe
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse
 from clusters.simulation.world import WAKE
 
-__all__ = ["Notebook", "Watch", "view_of"]
+__all__ = ["Notebook", "WatchingNode", "view_of"]
 
 _ROUND_NS: Final = 100_000_000
 _GRACE_NS: Final = 500_000_000
@@ -42,7 +42,7 @@ class Notebook(Protocol):
         """Controllers described their quorum."""
 
 
-class Watch:
+class WatchingNode:
     """A node of the world that only asks."""
 
     def __init__(self, running: Running, notebook: Notebook | None = None) -> None:

@@ -1,21 +1,30 @@
-"""A simulated cluster of the KRaft generation: controllers with a quorum, and brokers."""
+"""A simulated cluster of the KRaft generation: controllers with a quorum, and brokers.
 
-from collections.abc import Collection, Mapping
+A simulated host has a number and no ports, and a combined node has two listeners: who asks says
+which one is meant. What only controllers are asked goes to the controller. Of the rest, nodes ask
+controllers as controllers, clients ask brokers, and an operator asks the active controller itself,
+and any other node as a broker, which passes it on.
+"""
+
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
 from clusters.kafka_port import KafkaSpec, Role, role_of
-from clusters.node_port.effects import Node
+from clusters.node_port.effects import Effects, Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import NodeName
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration, S
+from clusters.reference.nodes.control.active import REQUESTS
 from clusters.reference.nodes.controller import ControllerNode
+from clusters.reference.nodes.messages.control import DescribeQuorumRequest
+from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest, VoteRequest
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import (
@@ -24,15 +33,14 @@ from clusters.reference.simulated.cluster import (
     START_NS_MAX,
     SimulatedCluster,
 )
-from clusters.reference.simulated.listeners import TwoListeners
 from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored
 from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference.simulated.observing import Watch
+from clusters.reference.simulated.observing import WatchingNode
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 
-__all__ = ["SimulatedQuorumCluster", "build"]
+__all__ = ["SimulatedQuorumCluster", "TwoListeners", "build"]
 
 
 def build(
@@ -185,10 +193,51 @@ class SimulatedQuorumCluster(SimulatedCluster):
             )
         }
 
-    def _observer(self) -> Watch:
-        return Watch(
+    def _observer(self) -> WatchingNode:
+        return WatchingNode(
             lambda: (self._running_numbers(Role.CONTROLLER), self._running_numbers(Role.BROKER))
         )
 
     def _active_controller(self) -> int:
         return self.watch.leader_id
+
+
+_OF_CONTROLLERS: Final = frozenset(
+    {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
+)
+"""The requests that only controllers are asked."""
+
+
+class TwoListeners:
+    """`clusters.node_port.effects.Node`: a combined node behind its two listeners.
+
+    `asker`: the number of the host that a request comes from, by its source. Hosts from
+    `clients_from` on are clients, from `operators_from` on operators; those below are nodes.
+    """
+
+    def __init__(
+        self,
+        node: CombinedNode,
+        *,
+        asker: Callable[[int], int],
+        clients_from: int,
+        operators_from: int,
+    ) -> None:
+        self.node: Final = node
+        self._asker = asker
+        self._clients_from = clients_from
+        self._operators_from = operators_from
+
+    def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Hand an event to the node, and a request to the listener that is meant."""
+        at_controller = kind in _OF_CONTROLLERS or (
+            kind in REQUESTS and self._is_for_controller(source)
+        )
+        handle = self.node.vote if at_controller else self.node.handle
+        handle(now, source, kind, message, effects)
+
+    def _is_for_controller(self, source: int) -> bool:
+        number = self._asker(source)
+        if number < self._clients_from:
+            return True
+        return number >= self._operators_from and self.node.leads

@@ -24,7 +24,7 @@ from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
 from clusters.reference.simulated.nodes import CLUSTER_ID
 from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference.simulated.observing import Watch
+from clusters.reference.simulated.observing import WatchingNode
 from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
@@ -32,7 +32,7 @@ from clusters.reference_zookeeper.configuration import DISK_ID, finds_ids, ignor
 from clusters.reference_zookeeper.simulated.addressed import AddressedNode
 from clusters.reference_zookeeper.simulated.log_files import write_log
 from clusters.reference_zookeeper.simulated.nodes import configured, told
-from clusters.reference_zookeeper.simulated.watching import ZkWatch
+from clusters.reference_zookeeper.simulated.watching import ZkWatchingNode
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.simulation.host import SimulatedHost
@@ -268,8 +268,8 @@ class SimulatedZkCluster(SimulatedCluster):
         return sum(report.metadata_record_counts.values()), record_count
 
     @property
-    def _zk_watch(self) -> ZkWatch:
-        assert isinstance(self.watch, ZkWatch)
+    def _zk_watch(self) -> ZkWatchingNode:
+        assert isinstance(self.watch, ZkWatchingNode)
         return self.watch
 
     def _built(self, node: NodeName) -> Node:
@@ -296,9 +296,9 @@ class SimulatedZkCluster(SimulatedCluster):
         """Return nothing: this generation formats no disks."""
         return {}
 
-    def _observer(self) -> Watch:
+    def _observer(self) -> WatchingNode:
         brokers = [name for name in self._hosts if role_of(name) is Role.BROKER]
-        return ZkWatch(
+        return ZkWatchingNode(
             lambda: ((), self._running_numbers(Role.BROKER)),
             self.ensemble,
             names={self._hosts[name].number: name for name in brokers},

@@ -13,7 +13,7 @@ from clusters.kafka_zookeeper.identities import Identities, node_with
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.port import NodeName
-from clusters.reference.simulated.observing import Running, Watch
+from clusters.reference.simulated.observing import Running, WatchingNode
 from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
 from clusters.simulation.host import ProcessState
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
@@ -22,12 +22,12 @@ from clusters.simulation.zookeeper.tree import Tree
 from clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
 from history.journal import RowJournal
 
-__all__ = ["ZkWatch"]
+__all__ = ["ZkWatchingNode"]
 
 _MODES: Final = {PeerState.LEADING: LEADER, PeerState.FOLLOWING: FOLLOWER}
 
 
-class ZkWatch(Watch):
+class ZkWatchingNode(WatchingNode):
     """`observing.Watch`, whose view is that of the znodes. `names`: of brokers' hosts by number."""
 
     def __init__(

@@ -24,10 +24,10 @@ from clusters.node_port.zookeeper import (
     Exists,
     GetChildren,
     GetData,
-    Outcome,
     SetData,
     Sync,
     WatchType,
+    ZkOutcome,
     ZkResponse,
 )
 from clusters.simulation.zookeeper.connection import Connection, PendingRequest, SessionTracker
@@ -228,7 +228,7 @@ class ZooKeeperServer:
         *,
         zxid: int,
         error: int = 0,
-        outcomes: tuple[Outcome, ...] = (),
+        outcomes: tuple[ZkOutcome, ...] = (),
     ) -> None:
         for asked in connection.asked:
             if asked.frame.correlation == xid and isinstance(asked.frame, Call):
@@ -294,7 +294,7 @@ class ZooKeeperServer:
         if connection.number not in self._connections:
             return
         if call is not None:
-            zxid, outcomes = self.tree.zxid, (Outcome(),)
+            zxid, outcomes = self.tree.zxid, (ZkOutcome(),)
             self._respond(connection, call.correlation, effects, zxid=zxid, outcomes=outcomes)
             return
         timeout_ms = self.tree.sessions.get(connection.session)

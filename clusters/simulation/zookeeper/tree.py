@@ -14,12 +14,12 @@ from clusters.node_port.zookeeper import (
     Exists,
     GetChildren,
     GetData,
-    Outcome,
     SetData,
     Stat,
     WatchType,
     Write,
     ZkError,
+    ZkOutcome,
 )
 from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, LogEntry, StartSession
 from clusters.simulation.zookeeper.frames import SetWatches
@@ -71,7 +71,7 @@ class Applied:
     """What came of an entry."""
 
     error: int
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ZkOutcome, ...] = ()
     fired: tuple[Fired, ...] = ()
     ended: tuple[str, ...] = ()
     """The ephemeral znodes that went with their session."""
@@ -111,21 +111,21 @@ class Tree:
             return Applied(outcome.error, (outcome,), self._take_fired())
         return self._multi(change, entry.zxid, session)
 
-    def read(self, operation: GetData | Exists | GetChildren) -> Outcome:
+    def read(self, operation: GetData | Exists | GetChildren) -> ZkOutcome:
         """Return what a read shows now."""
         znode = self.znodes.get(operation.path)
         if znode is None:
             valid = is_valid(operation.path)
-            return Outcome(int(ZkError.NO_NODE if valid else ZkError.BAD_ARGUMENTS))
+            return ZkOutcome(int(ZkError.NO_NODE if valid else ZkError.BAD_ARGUMENTS))
         if isinstance(operation, GetData):
-            return Outcome(data=znode.data, stat=znode.stat())
+            return ZkOutcome(data=znode.data, stat=znode.stat())
         if isinstance(operation, GetChildren):
-            return Outcome(children=tuple(sorted(znode.children)), stat=znode.stat())
-        return Outcome(stat=znode.stat())
+            return ZkOutcome(children=tuple(sorted(znode.children)), stat=znode.stat())
+        return ZkOutcome(stat=znode.stat())
 
     def _multi(self, writes: tuple[Write, ...], zxid: int, session: int) -> Applied:
         self._before = {}
-        outcomes: list[Outcome] = []
+        outcomes: list[ZkOutcome] = []
         for write in writes:
             outcomes.append(self._write(write, zxid, session))
             if outcomes[-1].error:
@@ -138,36 +138,36 @@ class Tree:
         self._undo(before)
         failed = len(outcomes) - 1
         codes = (_OK,) * failed + (error,) + (_BEHIND,) * (len(writes) - failed - 1)
-        return Applied(error, tuple(map(Outcome, codes)))
+        return Applied(error, tuple(map(ZkOutcome, codes)))
 
-    def _write(self, write: Write, zxid: int, session: int) -> Outcome:
+    def _write(self, write: Write, zxid: int, session: int) -> ZkOutcome:
         if isinstance(write, SetData):
             return self._set(write, zxid)
         if isinstance(write, Check):
-            return Outcome(self._refused(write.path, write.version))
+            return ZkOutcome(self._refused(write.path, write.version))
         if isinstance(write, Create):
             return self._create(write, zxid, session)
         if isinstance(write, Delete):
             error = self._deletable(write)
             if not error:
                 self._remove(write.path, zxid)
-            return Outcome(error)
+            return ZkOutcome(error)
         assert_never(write)
 
-    def _create(self, create: Create, zxid: int, session: int) -> Outcome:
+    def _create(self, create: Create, zxid: int, session: int) -> ZkOutcome:
         if ROOT not in create.path:
-            return Outcome(int(ZkError.BAD_ARGUMENTS))
+            return ZkOutcome(int(ZkError.BAD_ARGUMENTS))
         above = parent_of(create.path)
         parent = self.znodes.get(above)
         if parent is None:
-            return Outcome(int(ZkError.NO_NODE))
+            return ZkOutcome(int(ZkError.NO_NODE))
         path = f"{create.path}{parent.created_count:010d}" if create.sequential else create.path
         if not is_valid(path):
-            return Outcome(int(ZkError.BAD_ARGUMENTS))
+            return ZkOutcome(int(ZkError.BAD_ARGUMENTS))
         if path in self.znodes:
-            return Outcome(int(ZkError.NODE_EXISTS))
+            return ZkOutcome(int(ZkError.NODE_EXISTS))
         if parent.owner:
-            return Outcome(int(ZkError.NO_CHILDREN_FOR_EPHEMERALS))
+            return ZkOutcome(int(ZkError.NO_CHILDREN_FOR_EPHEMERALS))
         self._touch(path)
         self._touch(above)
         znode = self.znodes[path] = Znode(create.data, zxid, session if create.ephemeral else 0)
@@ -177,19 +177,19 @@ class Tree:
         parent.created_count += 1
         parent.pzxid = zxid
         self._fired += ((WatchType.CREATED, path), (WatchType.CHILDREN, above))
-        return Outcome(path=path, stat=znode.stat())
+        return ZkOutcome(path=path, stat=znode.stat())
 
-    def _set(self, write: SetData, zxid: int) -> Outcome:
+    def _set(self, write: SetData, zxid: int) -> ZkOutcome:
         error = self._refused(write.path, write.version)
         if error:
-            return Outcome(error)
+            return ZkOutcome(error)
         self._touch(write.path)
         znode = self.znodes[write.path]
         znode.data = write.data
         znode.mzxid = zxid
         znode.version += 1
         self._fired.append((WatchType.CHANGED, write.path))
-        return Outcome(stat=znode.stat())
+        return ZkOutcome(stat=znode.stat())
 
     def _refused(self, path: str, version: int) -> int:
         """Return the error of a request for this version of a znode, 0 if it is granted."""

@@ -24,7 +24,7 @@ from clusters.reference.nodes.control.elections import UNCLEAN, Electorate
 from clusters.reference.nodes.control.features import first_features, updated
 from clusters.reference.nodes.control.heartbeats import HeartbeatDecision
 from clusters.reference.nodes.control.partitions import elections_of_leaderless, fencing
-from clusters.reference.nodes.control.quorum_port import Quorum
+from clusters.reference.nodes.control.quorum_port import MetadataQuorum
 from clusters.reference.nodes.control.refusals import refused
 from clusters.reference.nodes.control.registration import registered
 from clusters.reference.nodes.control.sessions import Sessions
@@ -108,7 +108,7 @@ class ActiveController:
         configuration: Configuration,
         rules: Rules,
         *,
-        voter: Quorum,
+        voter: MetadataQuorum,
         replayer: Replayer,
         alarm: Alarm,
     ) -> None:

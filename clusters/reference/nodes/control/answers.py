@@ -12,7 +12,7 @@ from typing import Any, Final
 from clusters.node_port.alarm import NEVER_NS, Alarm
 from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.notes import ACKNOWLEDGED_METADATA
-from clusters.reference.nodes.control.visibility import Visibility
+from clusters.reference.nodes.control.visibility import AcknowledgedOffsets
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages.control import (
@@ -60,7 +60,7 @@ class PendingAnswers:
 
     __slots__ = ("_alarm", "_held", "_rules", "_visibility")
 
-    def __init__(self, rules: Rules, visibility: Visibility, alarm: Alarm) -> None:
+    def __init__(self, rules: Rules, visibility: AcknowledgedOffsets, alarm: Alarm) -> None:
         self._alarm = alarm
         self._rules = rules
         self._visibility = visibility

@@ -6,10 +6,10 @@ from clusters.node_port.effects import Effects
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.records import MetadataRecord
 
-__all__ = ["Quorum"]
+__all__ = ["MetadataQuorum"]
 
 
-class Quorum(Protocol):
+class MetadataQuorum(Protocol):
     """A voter, which may lead."""
 
     @property

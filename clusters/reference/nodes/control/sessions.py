@@ -18,7 +18,7 @@ from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
-from clusters.reference.nodes.control.visibility import UNKNOWN, Visibility
+from clusters.reference.nodes.control.visibility import UNKNOWN, AcknowledgedOffsets
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import MetadataImage, Registration
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
@@ -58,7 +58,7 @@ class Sessions:
         self._rules = rules
         self.leases = _Leases(configuration.lease_timeout_ns, alarm)
         self._contests = _Contests(configuration.lease_timeout_ns)
-        self.visibility = Visibility(rules)
+        self.visibility = AcknowledgedOffsets(rules)
         self._left_at: dict[int, int] = {}
         self._since = 0
 

@@ -16,12 +16,12 @@ from clusters.reference.nodes.image import MetadataImage, Registration
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["UNKNOWN", "Visibility"]
+__all__ = ["UNKNOWN", "AcknowledgedOffsets"]
 
 UNKNOWN: Final = -1
 
 
-class Visibility:
+class AcknowledgedOffsets:
     """The offsets that brokers have acknowledged to this active controller; all are ends."""
 
     __slots__ = ("_acknowledged", "_joining", "_rules", "_since", "answered", "lowest")

@@ -32,7 +32,7 @@ from clusters.reference.nodes.quorum.fetching import Fetcher
 from clusters.reference.nodes.quorum.leading import Leadership
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, VoterState
+from clusters.reference.nodes.quorum.transitions import TRANSITIONS, VoterEvent, VoterState
 from clusters.reference.nodes.records import LeaderChangeMessage
 from clusters.reference.nodes.rules import Rules
 
@@ -126,7 +126,7 @@ class Seat:
         if (
             self.state is not VoterState.CANDIDATE
         ):  # Without one_vote, it may be a candidate itself.
-            self.state = TRANSITIONS[self.state, Event.GRANTED]
+            self.state = TRANSITIONS[self.state, VoterEvent.GRANTED]
             self._wait_until(self._drawn(now))
         answer = VoteResponse(request.correlation, self.node_id, self.epoch, -1, granted=True)
         then: Effects = [(NOTE, VOTED, self.epoch, self._voted_for), (SEND, source, answer)]
@@ -146,7 +146,7 @@ class Seat:
 
     def follow(self, now: int, epoch: int, leader_id: int, effects: Effects) -> None:
         """Fetch from this leader of this epoch."""
-        self._turn(Event.HEARD_LEADER, epoch, leader_id, effects)
+        self._turn(VoterEvent.HEARD_LEADER, epoch, leader_id, effects)
         self.candidacy.reset()
         self.heard(now)
         self.poll(now, effects)
@@ -158,7 +158,7 @@ class Seat:
         """
         if self.state is VoterState.LEADER:
             self._wait_until(self._drawn(now))
-        self._turn(Event.HEARD_EPOCH, epoch, -1, effects)
+        self._turn(VoterEvent.HEARD_EPOCH, epoch, -1, effects)
 
     def heard(self, now: int) -> None:
         """The leader is there."""
@@ -215,14 +215,14 @@ class Seat:
         if self.leadership is None:
             return
         self.announcer.resign(self.leadership)
-        self._turn(Event.RESIGNED, self.epoch, -1, effects)
+        self._turn(VoterEvent.RESIGNED, self.epoch, -1, effects)
         self._wait_until(self._drawn(now))
         self.announcer.end(now, self.epoch, effects)
 
     def succeed(self, now: int, request: EndQuorumEpochRequest, effects: Effects) -> None:
         """The leader of this epoch resigned: stand at once, or after those before in its list."""
         if self.state is VoterState.FOLLOWER:
-            self._turn(Event.LEADER_RESIGNED, self.epoch, -1, effects)
+            self._turn(VoterEvent.LEADER_RESIGNED, self.epoch, -1, effects)
         if self.state is not VoterState.UNATTACHED or self.node_id not in request.successors:
             return
         place = request.successors.index(self.node_id)
@@ -260,7 +260,7 @@ class Seat:
         elif kind == EndQuorumEpochRequest.kind:
             self.announcer.ends.lost(correlation, now)
 
-    def _turn(self, event: Event, epoch: int, leader_id: int, effects: Effects) -> None:
+    def _turn(self, event: VoterEvent, epoch: int, leader_id: int, effects: Effects) -> None:
         left, led = self.epoch, self.leadership
         self.state = TRANSITIONS[self.state, event]
         if epoch != self.epoch:
@@ -268,7 +268,7 @@ class Seat:
         self.epoch, self.leader_id = epoch, leader_id
         self.leadership = None
         self.fetcher.forget()
-        if event is Event.TIMED_OUT:
+        if event is VoterEvent.TIMED_OUT:
             self._voted_for = self.node_id
             self.promises.make(self._kept(), [], effects)
         else:
@@ -281,7 +281,7 @@ class Seat:
         return QuorumState(epoch=self.epoch, voted_for=self._voted_for, leader_id=self.leader_id)
 
     def _stand(self, now: int, effects: Effects) -> None:
-        self._turn(Event.TIMED_OUT, self.epoch + 1, -1, effects)
+        self._turn(VoterEvent.TIMED_OUT, self.epoch + 1, -1, effects)
         self._wait_until(self._drawn(now))
         self.candidacy.stand()
         self.campaign(now, effects)
@@ -290,7 +290,7 @@ class Seat:
         self._wait_until(now + self.candidacy.back_off(self._random.random()))
 
     def _lead(self, now: int, effects: Effects) -> None:
-        self._turn(Event.ELECTED, self.epoch, self.node_id, effects)
+        self._turn(VoterEvent.ELECTED, self.epoch, self.node_id, effects)
         self.candidacy.reset()
         self.leadership = Leadership(
             now,

@@ -7,7 +7,7 @@ that comes back having voted for itself waits, and stands in the next epoch.
 from enum import Enum
 from typing import Final
 
-__all__ = ["TRANSITIONS", "Event", "VoterState"]
+__all__ = ["TRANSITIONS", "VoterEvent", "VoterState"]
 
 
 class VoterState(Enum):
@@ -26,7 +26,7 @@ class VoterState(Enum):
     """It led in this epoch and will not again."""
 
 
-class Event(Enum):
+class VoterEvent(Enum):
     """The events that move a voter."""
 
     HEARD_EPOCH = "heard of another epoch"
@@ -38,18 +38,18 @@ class Event(Enum):
     LEADER_RESIGNED = "was told that the leader gave up"
 
 
-TRANSITIONS: Final[dict[tuple[VoterState, Event], VoterState]] = {
-    **{(state, Event.HEARD_EPOCH): VoterState.UNATTACHED for state in VoterState},
-    **{(state, Event.HEARD_LEADER): VoterState.FOLLOWER for state in VoterState},
-    (VoterState.UNATTACHED, Event.GRANTED): VoterState.VOTED,
-    (VoterState.VOTED, Event.GRANTED): VoterState.VOTED,
-    (VoterState.UNATTACHED, Event.TIMED_OUT): VoterState.CANDIDATE,
-    (VoterState.VOTED, Event.TIMED_OUT): VoterState.CANDIDATE,
-    (VoterState.CANDIDATE, Event.TIMED_OUT): VoterState.CANDIDATE,
-    (VoterState.FOLLOWER, Event.TIMED_OUT): VoterState.CANDIDATE,
-    (VoterState.RESIGNED, Event.TIMED_OUT): VoterState.CANDIDATE,
-    (VoterState.CANDIDATE, Event.ELECTED): VoterState.LEADER,
-    (VoterState.LEADER, Event.RESIGNED): VoterState.RESIGNED,
-    (VoterState.FOLLOWER, Event.LEADER_RESIGNED): VoterState.UNATTACHED,
+TRANSITIONS: Final[dict[tuple[VoterState, VoterEvent], VoterState]] = {
+    **{(state, VoterEvent.HEARD_EPOCH): VoterState.UNATTACHED for state in VoterState},
+    **{(state, VoterEvent.HEARD_LEADER): VoterState.FOLLOWER for state in VoterState},
+    (VoterState.UNATTACHED, VoterEvent.GRANTED): VoterState.VOTED,
+    (VoterState.VOTED, VoterEvent.GRANTED): VoterState.VOTED,
+    (VoterState.UNATTACHED, VoterEvent.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.VOTED, VoterEvent.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.CANDIDATE, VoterEvent.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.FOLLOWER, VoterEvent.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.RESIGNED, VoterEvent.TIMED_OUT): VoterState.CANDIDATE,
+    (VoterState.CANDIDATE, VoterEvent.ELECTED): VoterState.LEADER,
+    (VoterState.LEADER, VoterEvent.RESIGNED): VoterState.RESIGNED,
+    (VoterState.FOLLOWER, VoterEvent.LEADER_RESIGNED): VoterState.UNATTACHED,
 }
 """The state after an event; a pair that is not here does not happen."""

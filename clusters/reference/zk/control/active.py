@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import ACTIVE, PARTITION_DECIDED, RESIGNED
-from clusters.node_port.zookeeper import Outcome, WatchEvent
+from clusters.node_port.zookeeper import WatchEvent, ZkOutcome
 from clusters.reference.nodes.control.moves import preferred_elections
 from clusters.reference.nodes.control.reassignment import in_progress
 from clusters.reference.nodes.image import PartitionImage
@@ -178,7 +178,7 @@ class ActiveController:
         """A broker has deleted these replicas: (topic, partition)."""
         self._deletions.deleted(now, broker_id, replicas, effects)
 
-    def _loaded(self, now: int, registrations: dict[str, Outcome], effects: Effects) -> None:
+    def _loaded(self, now: int, registrations: dict[str, ZkOutcome], effects: Effects) -> None:
         if self._parts.work.is_over:
             return
         self.is_loaded = True

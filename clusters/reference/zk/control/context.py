@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import Outcome, Stat
+from clusters.node_port.zookeeper import Stat, ZkOutcome
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.image import MetadataImage, PartitionImage
 from clusters.reference.nodes.records import MetadataRecord, TopicRecord
@@ -103,7 +103,7 @@ class Context:
             removing=info.removing.get(index, ()),
         )
 
-    def take(self, path: str, outcome: Outcome) -> Change | None:
+    def take(self, path: str, outcome: ZkOutcome) -> Change | None:
         """Take a znode as it was read: a topic's, a state or settings; what it changes."""
         of_state, of_topic = _STATE.fullmatch(path), _ASSIGNMENT.fullmatch(path)
         if of_state is not None:
@@ -116,7 +116,7 @@ class Context:
             (known.discard if outcome.error else known.add)(path)
         return None
 
-    def refresh(self, key: PartitionKey, outcome: Outcome) -> Change | None:
+    def refresh(self, key: PartitionKey, outcome: ZkOutcome) -> Change | None:
         """Take a partition's state as it was read, unless a newer one is known; what it changes."""
         stat = outcome.stat
         old = self.image.partitions.get(key)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import Create, Delete, Outcome
+from clusters.node_port.zookeeper import Create, Delete, ZkOutcome
 from clusters.reference.nodes.control.topics import deleted
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest, DeleteTopicsResponse
@@ -120,7 +120,7 @@ class Deletions:
             self._give_up(one, effects)
         self._waiting.clear()
 
-    def _found(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
+    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
         if self._parts.work.is_over:
             return
         context = self._parts.context

@@ -16,12 +16,12 @@ from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import (
     Create,
     GetData,
-    Outcome,
     SessionEvent,
     SessionState,
     SetData,
     WatchEvent,
     ZkError,
+    ZkOutcome,
 )
 from clusters.reference.zk.asking import Answer, Asking
 from clusters.reference.zk.control.reading import read_all
@@ -95,7 +95,7 @@ class Election:
         self._is_outdated = True
         self.look(now, effects)
 
-    def _looked(self, now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def _looked(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
         self._is_looking = False
         if self._is_outdated:
             # The epoch may be of a later controller than the one that was read.
@@ -115,7 +115,7 @@ class Election:
         elif epoch.stat is not None:
             self._port.won(now, int(epoch.data), epoch.stat.version, effects)
 
-    def _heard_of(self, now: int, controller_id: int, epoch: Outcome) -> None:
+    def _heard_of(self, now: int, controller_id: int, epoch: ZkOutcome) -> None:
         situation = self._situation
         if situation.controller_id != controller_id:
             situation.controller_id = controller_id
@@ -123,7 +123,7 @@ class Election:
         if not epoch.error:
             situation.controller_epoch = max(situation.controller_epoch, int(epoch.data))
 
-    def _stand(self, epoch: Outcome, effects: Effects) -> None:
+    def _stand(self, epoch: ZkOutcome, effects: Effects) -> None:
         """Try to become the controller; whatever comes of it is seen by looking again."""
         if not self._takes_part:
             return

@@ -8,7 +8,7 @@ Source: the draft "Broker id by host name", garbage collection; Kafka's
 """
 
 from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import Delete, GetChildren, Outcome
+from clusters.node_port.zookeeper import Delete, GetChildren, ZkOutcome
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_all, read_children
 from clusters.reference.zk.control.work import Job, Plan
@@ -43,7 +43,7 @@ class Garbage:
             read_all(parts.asking, now, [GetChildren(CONFIG_CHANGES)], self._listed, effects)
         parts.situation.alarm.by(self._due_ns)
 
-    def _listed(self, now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def _listed(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
         if self._parts.work.is_over:
             return
         names = frozenset(outcomes[0].children)
@@ -52,7 +52,7 @@ class Garbage:
         removals = [unit(self._parts.context, [one]) for one in deletes]
         self._parts.work.add(now, Job(lambda: Plan(removals), _nothing), effects)
 
-    def _found(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
+    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
         if self._parts.work.is_over:
             return
 
@@ -66,12 +66,12 @@ class Garbage:
 
         self._parts.work.add(now, Job(plan, _nothing), effects)
 
-    def _is_garbage(self, host: str, outcome: Outcome) -> bool:
+    def _is_garbage(self, host: str, outcome: ZkOutcome) -> bool:
         context, broker_id = self._parts.context, decoded_host(outcome.data)
         return broker_id in context.image.brokers and context.hosts[broker_id] != host
 
 
-def _removal(host: str, outcome: Outcome) -> Delete:
+def _removal(host: str, outcome: ZkOutcome) -> Delete:
     assert outcome.stat is not None, outcome
     return Delete(host_path(host), outcome.stat.version)
 

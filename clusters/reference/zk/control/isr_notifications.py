@@ -10,7 +10,7 @@ from functools import partial
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import Delete, GetData, Outcome
+from clusters.node_port.zookeeper import Delete, GetData, ZkOutcome
 from clusters.reference.zk.control.change import Change
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_all, read_children
@@ -34,7 +34,7 @@ class IsrNotifications:
         """Read those that are there, and watch for more."""
         read_children(self._parts.asking, now, ISR_CHANGES, self._found, effects)
 
-    def _found(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
+    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
         if self._parts.work.is_over or not found:
             return
         topics = self._parts.context.image.topics
@@ -49,7 +49,7 @@ class IsrNotifications:
         names: tuple[str, ...],
         keys: list[PartitionKey],
         now: int,
-        outcomes: list[Outcome],
+        outcomes: list[ZkOutcome],
         effects: Effects,
     ) -> None:
         context = self._parts.context

@@ -13,7 +13,7 @@ from typing import Final
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import GetChildren, GetData, Outcome
+from clusters.node_port.zookeeper import GetChildren, GetData, ZkOutcome
 from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.reading import read_all, read_children
@@ -27,7 +27,7 @@ from clusters.reference.zk.znodes import (
 
 __all__ = ["OnLoaded", "load"]
 
-OnLoaded = Callable[[int, dict[str, Outcome], Effects], None]
+OnLoaded = Callable[[int, dict[str, ZkOutcome], Effects], None]
 """(now, the registrations as read by name, effects); the context has all the rest."""
 
 _SETTINGS: Final = ("/config/topics", "/config/brokers")
@@ -36,13 +36,13 @@ _SETTINGS: Final = ("/config/topics", "/config/brokers")
 def load(asking: Asking, now: int, context: Context, then: OnLoaded, effects: Effects) -> None:
     """Fill the context of a new controller epoch."""
 
-    def listed(now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def listed(now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
         for parent, one in zip(_SETTINGS, outcomes[:2], strict=True):
             context.settings_paths |= {f"{parent}/{name}" for name in one.children}
         context.deleting |= dict.fromkeys(outcomes[2].children)
         read_children(asking, now, TOPICS, assigned, effects, watches_data=True)
 
-    def assigned(now: int, topics: dict[str, Outcome], effects: Effects) -> None:
+    def assigned(now: int, topics: dict[str, ZkOutcome], effects: Effects) -> None:
         for name, one in topics.items():
             if one.stat is not None:
                 context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
@@ -51,7 +51,7 @@ def load(asking: Asking, now: int, context: Context, then: OnLoaded, effects: Ef
         read_all(asking, now, reads, partial(decided, keys), effects)
 
     def decided(
-        keys: list[PartitionKey], now: int, outcomes: list[Outcome], effects: Effects
+        keys: list[PartitionKey], now: int, outcomes: list[ZkOutcome], effects: Effects
     ) -> None:
         for key, outcome in zip(keys, outcomes, strict=True):
             context.refresh(key, outcome)

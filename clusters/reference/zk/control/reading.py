@@ -5,15 +5,15 @@ from functools import partial
 from typing import Final
 
 from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import Exists, GetChildren, GetData, Outcome, Sync, ZkError
+from clusters.node_port.zookeeper import Exists, GetChildren, GetData, Sync, ZkError, ZkOutcome
 from clusters.reference.zk.asking import Answer, Asking
 
 __all__ = ["OnChildren", "OnRead", "Read", "read_all", "read_children"]
 
 Read = GetData | Exists | GetChildren | Sync
-OnRead = Callable[[int, list[Outcome], Effects], None]
+OnRead = Callable[[int, list[ZkOutcome], Effects], None]
 """(now, outcomes in the order of the reads, effects)."""
-OnChildren = Callable[[int, dict[str, Outcome], Effects], None]
+OnChildren = Callable[[int, dict[str, ZkOutcome], Effects], None]
 """(now, what was read of each child by its name, effects)."""
 
 _EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
@@ -23,13 +23,13 @@ def read_all(
     asking: Asking, now: int, reads: Sequence[Read], then: OnRead, effects: Effects
 ) -> None:
     """Read; `then` is never called if the session ends before all are answered."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, ZkOutcome] = {}
 
     def answered(index: int, now: int, answer: Answer, effects: Effects) -> None:
         response = answer.response
         if response.error == _EXPIRED:
             return
-        outcomes[index] = response.outcomes[0] if response.outcomes else Outcome(response.error)
+        outcomes[index] = response.outcomes[0] if response.outcomes else ZkOutcome(response.error)
         if len(outcomes) == len(reads):
             then(now, [outcomes[index] for index in range(len(reads))], effects)
 
@@ -53,12 +53,14 @@ def read_children(
     `watches_data`: watch the data of each, too.
     """
 
-    def listed(now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def listed(now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
         names = outcomes[0].children
         reads = [GetData(f"{path}/{name}", watch=watches_data) for name in names]
         read_all(asking, now, reads, partial(found, names), effects)
 
-    def found(names: tuple[str, ...], now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def found(
+        names: tuple[str, ...], now: int, outcomes: list[ZkOutcome], effects: Effects
+    ) -> None:
         pairs = zip(names, outcomes, strict=True)
         then(now, {name: one for name, one in pairs if not one.error}, effects)
 

@@ -6,7 +6,7 @@ One that is read is taken unless a later incarnation is known, which a heartbeat
 from collections.abc import Callable
 
 from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import Outcome, Sync
+from clusters.node_port.zookeeper import Sync, ZkOutcome
 from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_all, read_children
@@ -33,7 +33,7 @@ class Registrations:
         self._is_outdated = False
         """Something has changed since the reading began."""
 
-    def loaded(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
+    def loaded(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
         """Take those that a new controller finds; what follows from them is decided next."""
         parts = self._parts
         for info, incarnation in self._decoded(found):
@@ -62,10 +62,10 @@ class Registrations:
         then = self._synced
         read_all(self._parts.asking, now, [Sync(BROKER_IDS)], then, effects)
 
-    def _synced(self, now: int, _outcomes: list[Outcome], effects: Effects) -> None:
+    def _synced(self, now: int, _outcomes: list[ZkOutcome], effects: Effects) -> None:
         self.read(now, effects)
 
-    def _found(self, now: int, found: dict[str, Outcome], effects: Effects) -> None:
+    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
         parts = self._parts
         if parts.work.is_over:
             return
@@ -102,7 +102,7 @@ class Registrations:
             return False
         return any(one.leader >= 0 and broker_id in one.isr for one in partitions)
 
-    def _decoded(self, found: dict[str, Outcome]) -> list[tuple[BrokerInfo, int]]:
+    def _decoded(self, found: dict[str, ZkOutcome]) -> list[tuple[BrokerInfo, int]]:
         """Return the registrations that were read, by broker id, with their incarnations."""
         rules = self._parts.situation.rules
         return [

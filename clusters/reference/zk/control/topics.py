@@ -6,7 +6,7 @@ Source: Kafka's `KafkaController.processTopicChange`, `processPartitionModificat
 from functools import partial
 
 from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import GetChildren, GetData, Outcome
+from clusters.node_port.zookeeper import GetChildren, GetData, ZkOutcome
 from clusters.reference.zk.control.leaders import begun
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_all
@@ -38,7 +38,7 @@ class Topics:
         self._watched.discard(name)
         self._read(now, [name], effects)
 
-    def _listed(self, now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def _listed(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
         names = outcomes[0].children
         self._watched &= set(names)
         self._read(now, [name for name in names if name not in self._watched], effects)
@@ -50,12 +50,14 @@ class Topics:
             then = partial(self._found, names)
             read_all(self._parts.asking, now, reads, then, effects)
 
-    def _found(self, names: list[str], now: int, outcomes: list[Outcome], effects: Effects) -> None:
+    def _found(
+        self, names: list[str], now: int, outcomes: list[ZkOutcome], effects: Effects
+    ) -> None:
         if not self._parts.work.is_over:
             found = dict(zip(names, outcomes, strict=True))
             self._parts.decide(now, tuple, effects, finish=partial(self._take, found))
 
-    def _take(self, found: dict[str, Outcome], now: int, effects: Effects) -> None:
+    def _take(self, found: dict[str, ZkOutcome], now: int, effects: Effects) -> None:
         context = self._parts.context
         for name, one in found.items():
             if one.stat is None:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
-from clusters.node_port.zookeeper import Outcome, ZkError
+from clusters.node_port.zookeeper import ZkError, ZkOutcome
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.asking import Answer, Asking
 from clusters.reference.zk.control.change import Change
@@ -183,7 +183,7 @@ class Work:
                 failed.append(index)
         reads = [read for index in failed for read in reads_of(plan.units[index])]
 
-        def looked(now: int, outcomes: list[Outcome], effects: Effects) -> None:
+        def looked(now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
             found = dict(zip(failed, _parted(plan, failed, outcomes), strict=True))
             self._looked(now, done, found, effects)
 
@@ -193,7 +193,7 @@ class Work:
         self,
         now: int,
         done: dict[int, dict[str, int]],
-        found: dict[int, list[Outcome]],
+        found: dict[int, list[ZkOutcome]],
         effects: Effects,
     ) -> None:
         """Take what holds; plan again if something does not that was to.
@@ -241,7 +241,7 @@ class Work:
         self._port.changed(now, changes, effects)
 
 
-def _versions(one: Unit, outcomes: tuple[Outcome, ...]) -> dict[str, int]:
+def _versions(one: Unit, outcomes: tuple[ZkOutcome, ...]) -> dict[str, int]:
     """Return the versions of a unit's znodes after it was carried out."""
     return {
         operation.path: outcome.stat.version
@@ -250,7 +250,7 @@ def _versions(one: Unit, outcomes: tuple[Outcome, ...]) -> dict[str, int]:
     }
 
 
-def _versions_read(one: Unit, outcomes: list[Outcome]) -> dict[str, int]:
+def _versions_read(one: Unit, outcomes: list[ZkOutcome]) -> dict[str, int]:
     """Return the versions of a unit's znodes as they were found."""
     return {
         read.path: outcome.stat.version
@@ -259,7 +259,7 @@ def _versions_read(one: Unit, outcomes: list[Outcome]) -> dict[str, int]:
     }
 
 
-def _parted(plan: Plan, indices: list[int], outcomes: list[Outcome]) -> list[list[Outcome]]:
+def _parted(plan: Plan, indices: list[int], outcomes: list[ZkOutcome]) -> list[list[ZkOutcome]]:
     """Return what was read of each of these units."""
     rest = iter(outcomes)
     return [[next(rest) for _ in reads_of(plan.units[index])] for index in indices]

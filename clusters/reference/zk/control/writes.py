@@ -20,10 +20,10 @@ from clusters.node_port.zookeeper import (
     Create,
     Delete,
     GetData,
-    Outcome,
     SetData,
     Write,
     ZkError,
+    ZkOutcome,
 )
 from clusters.reference.nodes.image import PartitionImage, changed
 from clusters.reference.nodes.records import (
@@ -94,7 +94,7 @@ def unit(
     return Unit(found, records)
 
 
-def is_deposed(one: Unit, outcomes: tuple[Outcome, ...]) -> bool:
+def is_deposed(one: Unit, outcomes: tuple[ZkOutcome, ...]) -> bool:
     """Return whether a unit failed because there is a newer controller epoch."""
     first = one.operations[0]
     return isinstance(first, Check) and first.path == CONTROLLER_EPOCH and outcomes[0].error != 0
@@ -105,7 +105,7 @@ def reads_of(one: Unit) -> list[GetData]:
     return [GetData(operation.path) for operation in _checkable(one)]
 
 
-def holds(one: Unit, outcomes: list[Outcome]) -> bool:
+def holds(one: Unit, outcomes: list[ZkOutcome]) -> bool:
     """Return whether a unit's znodes, as `reads_of` found them, are as it wanted them."""
     return all(
         found.error == _NO_NODE

@@ -13,7 +13,7 @@ from clusters.reference.nodes.messages.control import BrokerHeartbeatRequest
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
-from clusters.reference.simulated.listeners import TwoListeners
+from clusters.reference.simulated.quorum_cluster import TwoListeners
 from clusters.simulation.host import EVERY_TICK
 
 

@@ -8,12 +8,12 @@ from isr_asker import Asker
 from clusters.node_port.zookeeper import (
     Create,
     GetData,
-    Outcome,
     SessionEvent,
     SessionState,
     SetData,
     Stat,
     ZkError,
+    ZkOutcome,
     ZkResponse,
 )
 from clusters.reference.zk.isr_writes import IsrWrites
@@ -40,7 +40,7 @@ class Writer(Asker):
     def reply(self, error: int = 0, *, version: int = 0, data: bytes = b"", now: int = 1) -> None:
         """Answer the last request."""
         stat = Stat(1, 1, version, 0)
-        outcome = Outcome(error, data=data, stat=None if error else stat)
+        outcome = ZkOutcome(error, data=data, stat=None if error else stat)
         response = ZkResponse(self.sent()[-1].correlation, error, 1, (outcome,))
         self.situation.asking.answered(now, response, self.effects)
 

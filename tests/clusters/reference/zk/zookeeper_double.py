@@ -17,13 +17,13 @@ from clusters.node_port.zookeeper import (
     GetChildren,
     GetData,
     Operation,
-    Outcome,
     SetData,
     Stat,
     Sync,
     WatchEvent,
     WatchType,
     ZkError,
+    ZkOutcome,
     ZkRequest,
     ZkResponse,
 )
@@ -91,7 +91,7 @@ class ZookeeperDouble:
 
     # Reading and writing from outside.
 
-    def write(self, *operations: Operation, session: Session | None = None) -> list[Outcome]:
+    def write(self, *operations: Operation, session: Session | None = None) -> list[ZkOutcome]:
         """Write, also without a session; a failure is an AssertionError."""
         error, outcomes = self._carry_out(operations, session or Session(0))
         assert error == 0, (error, operations)
@@ -125,9 +125,9 @@ class ZookeeperDouble:
 
     def _carry_out(
         self, operations: tuple[Operation, ...], session: Session
-    ) -> tuple[int, list[Outcome]]:
+    ) -> tuple[int, list[ZkOutcome]]:
         fired: list[tuple[WatchType, str]] = []
-        outcomes: list[Outcome] = []
+        outcomes: list[ZkOutcome] = []
         writes = [one for one in operations if isinstance(one, Create | SetData | Delete)]
         if writes:
             self.on_write(writes[-1])
@@ -141,9 +141,9 @@ class ZookeeperDouble:
                 after = len(operations) - index - 1
                 inconsistent = int(ZkError.RUNTIME_INCONSISTENCY)
                 return refused.error, [
-                    *(Outcome() for _ in range(index)),
-                    Outcome(refused.error),
-                    *(Outcome(inconsistent) for _ in range(after)),
+                    *(ZkOutcome() for _ in range(index)),
+                    ZkOutcome(refused.error),
+                    *(ZkOutcome(inconsistent) for _ in range(after)),
                 ]
         for kind, path in fired:
             self._fire(kind, path)
@@ -151,7 +151,7 @@ class ZookeeperDouble:
 
     def _one(
         self, operation: Operation, session: Session, fired: list[tuple[WatchType, str]]
-    ) -> Outcome:
+    ) -> ZkOutcome:
         match operation:
             case Create():
                 return self._create(operation, session, fired)
@@ -159,25 +159,25 @@ class ZookeeperDouble:
                 node = self._found(path, version)
                 node.data, node.version, node.mzxid = operation.data, node.version + 1, self.zxid
                 fired.append((WatchType.CHANGED, path))
-                return Outcome(stat=self._stat(path))
+                return ZkOutcome(stat=self._stat(path))
             case Delete(path=path, version=version):
                 self._found(path, version)
                 if self.children(path):
                     raise RefusedError(ZkError.NOT_EMPTY)
                 del self.tree[path]
                 fired += [(WatchType.DELETED, path), (WatchType.CHILDREN, _above(path))]
-                return Outcome()
+                return ZkOutcome()
             case Check(path=path, version=version):
                 self._found(path, version)
-                return Outcome()
+                return ZkOutcome()
             case Sync():
-                return Outcome()
+                return ZkOutcome()
             case _:
                 return self._read(operation, session)
 
     def _create(
         self, operation: Create, session: Session, fired: list[tuple[WatchType, str]]
-    ) -> Outcome:
+    ) -> ZkOutcome:
         above = self._found(_above(operation.path), -1)
         path = operation.path
         if operation.sequential:
@@ -188,9 +188,9 @@ class ZookeeperDouble:
         owner = session.number if operation.ephemeral else 0
         self.tree[path] = Znode(operation.data, self.zxid, self.zxid, owner)
         fired += [(WatchType.CREATED, path), (WatchType.CHILDREN, _above(path))]
-        return Outcome(path=path, stat=self._stat(path))
+        return ZkOutcome(path=path, stat=self._stat(path))
 
-    def _read(self, operation: Operation, session: Session) -> Outcome:
+    def _read(self, operation: Operation, session: Session) -> ZkOutcome:
         assert isinstance(operation, GetData | Exists | GetChildren), operation
         is_there = operation.path in self.tree
         if operation.watch and (is_there or isinstance(operation, Exists)):
@@ -200,9 +200,9 @@ class ZookeeperDouble:
             raise RefusedError(ZkError.NO_NODE)
         stat = self._stat(operation.path)
         if isinstance(operation, GetChildren):
-            return Outcome(children=self.children(operation.path), stat=stat)
+            return ZkOutcome(children=self.children(operation.path), stat=stat)
         data = self.data(operation.path) if isinstance(operation, GetData) else b""
-        return Outcome(data=data, stat=stat)
+        return ZkOutcome(data=data, stat=stat)
 
     def _found(self, path: str, version: int) -> Znode:
         node = self.tree.get(path)

@@ -17,12 +17,12 @@ from clusters.node_port.zookeeper import (
     GetChildren,
     GetData,
     Operation,
-    Outcome,
     SetData,
     Stat,
     Sync,
     WatchType,
     ZkError,
+    ZkOutcome,
     ZkResponse,
 )
 from clusters.protocol.jute import JuteReader
@@ -155,7 +155,7 @@ class RealSession:
         self, operations: tuple[Operation, ...], answer: JuteReader, zxid: int, error: int
     ) -> None:
         if len(operations) == 1 and not isinstance(operations[0], Check):
-            outcomes = (_outcome(operations[0], answer) if not error else Outcome(error),)
+            outcomes = (_outcome(operations[0], answer) if not error else ZkOutcome(error),)
             self._watch(operations[0], error)
         else:
             outcomes = _multi_outcomes(operations, answer) if not answer.ended else ()
@@ -211,17 +211,17 @@ def _record(operation: Operation) -> bytes:
     return path + struct.pack(">b", operation.watch)
 
 
-def _outcome(operation: Operation, answer: JuteReader) -> Outcome:
+def _outcome(operation: Operation, answer: JuteReader) -> ZkOutcome:
     if isinstance(operation, Create):
-        return Outcome(path=answer.text(), stat=_stat(answer))
+        return ZkOutcome(path=answer.text(), stat=_stat(answer))
     if isinstance(operation, GetData):
-        return Outcome(data=answer.buffer() or b"", stat=_stat(answer))
+        return ZkOutcome(data=answer.buffer() or b"", stat=_stat(answer))
     if isinstance(operation, GetChildren):
         children = tuple(sorted(answer.vector(answer.text)))
-        return Outcome(children=children, stat=_stat(answer))
+        return ZkOutcome(children=children, stat=_stat(answer))
     if isinstance(operation, SetData | Exists):
-        return Outcome(stat=_stat(answer))
-    return Outcome()
+        return ZkOutcome(stat=_stat(answer))
+    return ZkOutcome()
 
 
 def _stat(answer: JuteReader) -> Stat:
@@ -236,9 +236,9 @@ def _stat(answer: JuteReader) -> Stat:
     return Stat(czxid, mzxid, version, owner, children_count)
 
 
-def _multi_outcomes(operations: tuple[Operation, ...], answer: JuteReader) -> tuple[Outcome, ...]:
+def _multi_outcomes(operations: tuple[Operation, ...], answer: JuteReader) -> tuple[ZkOutcome, ...]:
     found = []
     for operation in operations:
         kind, _, _ = answer.i32(), answer.flag(), answer.i32()
-        found.append(Outcome(answer.i32()) if kind == -1 else _outcome(operation, answer))
+        found.append(ZkOutcome(answer.i32()) if kind == -1 else _outcome(operation, answer))
     return tuple(found)

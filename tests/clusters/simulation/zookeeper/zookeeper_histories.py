@@ -17,11 +17,11 @@ from clusters.node_port.zookeeper import (
     GetChildren,
     GetData,
     Operation,
-    Outcome,
     SetData,
     Sync,
     WatchType,
     Write,
+    ZkOutcome,
     ZkResponse,
 )
 
@@ -218,7 +218,7 @@ def _seen(heard: Heard, owners: dict[int, int]) -> Heard:
     return ZkResponse(0, heard.error, heard.zxid, outcomes)
 
 
-def _owned(outcome: Outcome, owners: dict[int, int]) -> Outcome:
+def _owned(outcome: ZkOutcome, owners: dict[int, int]) -> ZkOutcome:
     stat = outcome.stat
     if stat is None or not stat.ephemeral_owner:
         return outcome

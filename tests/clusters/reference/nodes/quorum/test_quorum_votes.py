@@ -14,7 +14,7 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, VoterState
+from clusters.reference.nodes.quorum.transitions import TRANSITIONS, VoterEvent, VoterState
 from clusters.reference.nodes.records import NoOpRecord
 
 _BATCH = MetadataBatch(0, 3, (NoOpRecord(), NoOpRecord()))
@@ -268,6 +268,6 @@ def test_the_first_successor_stands_at_once_and_the_next_a_little_later() -> Non
 def test_every_state_is_reached_and_left_and_events_have_one_outcome_in_each() -> None:
     assert set(TRANSITIONS.values()) == set(VoterState)
     assert {state for state, _ in TRANSITIONS} == set(VoterState)
-    assert {event for _, event in TRANSITIONS} == set(Event)
+    assert {event for _, event in TRANSITIONS} == set(VoterEvent)
     into_leader = [pair for pair, state in TRANSITIONS.items() if state is VoterState.LEADER]
-    assert into_leader == [(VoterState.CANDIDATE, Event.ELECTED)]
+    assert into_leader == [(VoterState.CANDIDATE, VoterEvent.ELECTED)]
