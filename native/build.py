@@ -61,7 +61,6 @@ _PLAIN: Final = (
     "clusters/reference/simulated/witness.py",
     "clusters/reference_zookeeper/simulated/driver.py",
     "clusters/reference_zookeeper/simulated/log_files.py",
-    "clusters/reference_zookeeper/simulated/nodes.py",
     "clusters/simulation/zookeeper/transactions.py",
     # A Protocol that isinstance asks, and classes that inherit from Python's own.
     "clusters/node_port/effects.py",

@@ -11,7 +11,7 @@ from clusters.kafka.launch import server_command, tool_command
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.voters import VoterSeat
 from clusters.processes.logs import last_words
-from clusters.witness.losses import ReplicaHoldings, holdings_of
+from clusters.witness.live import ReplicaHoldings, holdings_of
 
 __all__ = ["KafkaFiles", "KafkaSoftware"]
 

@@ -1,12 +1,22 @@
-"""Brokers whose metadata an ensemble keeps, as processes beside it, whatever they run."""
+"""Brokers whose metadata an ensemble keeps, as processes beside it, whatever they run.
 
+| znode | what is read of it |
+|---|---|
+| `/brokers/ids/N` | broker N has a session; the zxid that made it is the broker's epoch |
+| `/brokers/topics/T` | the replicas of each partition, and the topic's id (from 2.8 on) |
+| `/brokers/topics/T/partitions/P/state` | the leader and the ISR |
+| `/controller` | the active controller |
+"""
+
+import json
 import socket
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from clusters.abilities import LinkEnd, Route, direct
 from clusters.hosts.place import Host
@@ -17,10 +27,9 @@ from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.spoken import spoken_by
-from clusters.kafka_port import ClusterView, Role, role_of
+from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
 from clusters.kafka_zookeeper.configuration import session_timeout_ms
 from clusters.kafka_zookeeper.identities import Identities, node_with
-from clusters.kafka_zookeeper.metadata import controller_of, metadata_of, registered_by
 from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
@@ -33,7 +42,7 @@ from clusters.zookeeper.ensemble import Ensemble
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.tables import write_server_disks
 from clusters.zookeeper.watch import EnsembleWatch
-from clusters.zookeeper.znodes import ZnodeReader
+from clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
 from history.clock import Clock
 from history.failure import HarnessError
 
@@ -41,6 +50,9 @@ __all__ = ["BrokersOnZooKeeper"]
 
 _SLACK_S: Final = 10.0
 _POLL_S: Final = 0.05
+_IDS: Final = "/brokers/ids"
+_TOPICS: Final = "/brokers/topics"
+_CONTROLLER: Final = "/controller"
 
 
 class BrokersOnZooKeeper(BrokerProcesses):
@@ -144,7 +156,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
         Raises HarnessError if no server lets its znodes be read.
         """
         ensemble = self._ensemble.look(self._running(Role.ZOOKEEPER))
-        found = metadata_of(self._reader)
+        found = _metadata_of(self._reader)
         nodes = {broker: self._node_with(ends) for broker, ends in found.endpoints.items()}
         known = {broker: node for broker, node in nodes.items() if node is not None}
         self._identities.saw(known, found.broker_epochs)
@@ -170,7 +182,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
     def leader_now(self) -> NodeName | None:
         """The active controller by its znode; None if no broker is, or no server answers."""
         try:
-            controller = controller_of(self._reader)
+            controller = _controller_of(self._reader)
         except HarnessError:
             return None
         if controller is None:
@@ -255,9 +267,101 @@ class BrokersOnZooKeeper(BrokerProcesses):
         deadline = time.monotonic() + bound_s
         while time.monotonic() < deadline:
             try:
-                found = registered_by(self._reader, self.broker_id(broker))
+                found = _registered_by(self._reader, self.broker_id(broker))
                 if found is None or self._node_with(found) != broker:
                     return
             except HarnessError:
                 return  # no server answers: it waits for one itself
             time.sleep(_POLL_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Metadata:
+    """The content of the znodes, read one soon after the other."""
+
+    controller: int | None
+    broker_epochs: Mapping[int, int]
+    endpoints: Mapping[int, tuple[str, ...]]
+    """The listeners of each broker, as `NAME://HOST:PORT`."""
+    partitions: Mapping[str, PartitionView]
+    """The partitions by key; one whose state is not there yet has no leader and no ISR."""
+    topic_ids: Mapping[str, str]
+
+
+def _metadata_of(reader: ZnodeReader) -> _Metadata:
+    """Read it; HarnessError if no server answers."""
+    ids, topics, controller = reader.read(
+        [children_of(_IDS), children_of(_TOPICS), data_of(_CONTROLLER)]
+    )
+    brokers = sorted(map(int, _children(ids)))
+    names = sorted(_children(topics))
+    found = reader.read(
+        [
+            *(data_of(f"{_IDS}/{broker}") for broker in brokers),
+            *(data_of(f"{_TOPICS}/{name}") for name in names),
+        ]
+    )
+    broker_nodes, topic_nodes = found[: len(brokers)], found[len(brokers) :]
+    stated = {name: _stated(node) for name, node in zip(names, topic_nodes, strict=True)}
+    replicas = {
+        (name, int(partition)): tuple(ids)
+        for name, topic in stated.items()
+        for partition, ids in sorted(topic.get("partitions", {}).items())
+    }
+    states = reader.read(
+        [data_of(f"{_TOPICS}/{name}/partitions/{number}/state") for name, number in replicas]
+    )
+    return _Metadata(
+        controller=_broker_in(controller),
+        broker_epochs={
+            broker: node.czxid
+            for broker, node in zip(brokers, broker_nodes, strict=True)
+            if node is not None
+        },
+        endpoints={
+            broker: tuple(_stated(node).get("endpoints", ()))
+            for broker, node in zip(brokers, broker_nodes, strict=True)
+        },
+        partitions={
+            f"{name}-{number}": _partition(_stated(state), replicas[name, number])
+            for (name, number), state in zip(replicas, states, strict=True)
+        },
+        topic_ids={
+            str(topic["topic_id"]): name for name, topic in stated.items() if "topic_id" in topic
+        },
+    )
+
+
+def _controller_of(reader: ZnodeReader) -> int | None:
+    """Return the broker that `/controller` names; HarnessError if no server answers."""
+    (found,) = reader.read([data_of(_CONTROLLER)])
+    return _broker_in(found)
+
+
+def _registered_by(reader: ZnodeReader, broker: int) -> tuple[str, ...] | None:
+    """Return the listeners registered under this id, None without; HarnessError: no answer."""
+    (found,) = reader.read([data_of(f"{_IDS}/{broker}")])
+    return None if found is None else tuple(_stated(found).get("endpoints", ()))
+
+
+def _children(node: ZnodeRead | None) -> tuple[str, ...]:
+    return () if node is None else node.children
+
+
+def _stated(node: ZnodeRead | None) -> Mapping[str, Any]:
+    if node is None or not node.data:
+        return {}
+    stated: Mapping[str, Any] = json.loads(node.data)
+    return stated
+
+
+def _broker_in(node: ZnodeRead | None) -> int | None:
+    broker = int(_stated(node).get("brokerid", -1))
+    return broker if broker >= 0 else None
+
+
+def _partition(state: Mapping[str, Any], replicas: tuple[int, ...]) -> PartitionView:
+    leader = int(state.get("leader", -1))
+    return PartitionView(
+        leader=leader if leader >= 0 else None, isr=tuple(state.get("isr", ())), replicas=replicas
+    )

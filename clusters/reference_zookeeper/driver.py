@@ -13,19 +13,64 @@ from clusters.kafka_port import Role
 from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
-from clusters.reference.driver import portable_nodes
+from clusters.provision.files_read import topmost
+from clusters.provision.java import Java
+from clusters.provision.portable import PortableProgram
+from clusters.reference.driver import HERE, portable_nodes
 from clusters.reference.shell.zk_properties import ID, KNOWN
 from clusters.reference_zookeeper.configuration import properties
-from clusters.reference_zookeeper.prepared import ReferenceZooKeeperPrepared
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER as ENSEMBLES
+from clusters.zookeeper.prepared import ZooKeeperPrepared
 from history.clock import Clock
 from history.failure import HarnessError
 
-__all__ = ["DRIVER", "ReferenceZooKeeperCluster", "ReferenceZooKeeperDriver"]
+__all__ = [
+    "DRIVER",
+    "ReferenceZooKeeperCluster",
+    "ReferenceZooKeeperDriver",
+    "ReferenceZooKeeperPrepared",
+]
 
 _NO_ID: Final = "-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceZooKeeperPrepared:
+    """`clusters.system.Prepared`: the brokers run on this Python, or on a copy."""
+
+    ensemble: ZooKeeperPrepared
+    version: str
+    """The release of Kafka whose expectations hold of it."""
+    level: int
+    """The inter-broker protocol."""
+    portable: PortableProgram | None = None
+    """The brokers' program where they do not see this Python."""
+
+    @property
+    def java(self) -> Java:
+        """The Java of the servers, and for the checks."""
+        return self.ensemble.java
+
+    @property
+    def files_read(self) -> tuple[Path, ...]:
+        """Return what the servers' JVMs read, and the brokers' program."""
+        return topmost([*self.ensemble.files_read, *self._program])
+
+    @property
+    def carried(self) -> tuple[Path, ...]:
+        """Return what the servers are given, and the brokers' program."""
+        return (*self.ensemble.carried, *self._program)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of a broker, but for its arguments."""
+        return HERE if self.portable is None else self.portable.command
+
+    @property
+    def _program(self) -> tuple[Path, ...]:
+        return () if self.portable is None else self.portable.directories
 
 
 class ReferenceZooKeeperCluster(BrokersOnZooKeeper):

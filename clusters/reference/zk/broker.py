@@ -47,8 +47,7 @@ from clusters.reference.nodes.serving.server import Server
 from clusters.reference.zk.clients import ClientsOfController, ProducerIdZnode, ToldMetadata
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.control.controller import Controller
-from clusters.reference.zk.isr_changes import IsrChanges
-from clusters.reference.zk.isr_writes import IsrWrites
+from clusters.reference.zk.isr_changes import IsrChanges, IsrWrites
 from clusters.reference.zk.life_cycle import ZkLifeCycle
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,

@@ -3,7 +3,9 @@
 From the new inter-broker protocol on, a broker serves clients only while it is in contact with the
 controller: it is in contact for the broker-side time-out from when it *sent* the last heartbeat
 that was answered, so that what it shows is never older. Below that protocol it sends nothing and
-serves until it ends.
+serves until it ends. Its controlled shutdown is Kafka's then: the controller moves the leaderships
+when it is asked, and says which are left; the broker asks again after a while, and ends unbidden
+when `request_timeout_ns` is over.
 
 Source: the draft "Controller heartbeats, broker incarnation ids" (Z03, Z06, Z08, Z14).
 """
@@ -22,7 +24,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.shutdown import ControlledShutdown
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.states import ControlledState
 
@@ -34,12 +35,12 @@ _RUNNING: Final = BrokerState.RUNNING
 _FENCED: Final = BrokerState.FENCED
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 _REFUSED: Final = int(Error.INVALID_INCARNATION_ID)
-
 _TRIGGERS: Final[dict[int, Trigger]] = {
     ControlledState.INACTIVE: Trigger.INACTIVATED,
     ControlledState.ACTIVE: Trigger.ACTIVATED,
 }
 """The controller's word, by the state that its answer names."""
+_NONE: Final = int(Error.NONE)
 
 
 class ZkLifeCyclePort(Protocol):
@@ -73,7 +74,7 @@ class ZkLifeCycle:
         self._port = port
         self._speaks = situation.speaks_heartbeats
         self._heartbeats = Cadence(situation.configuration, situation.alarm)
-        self._shutdown = ControlledShutdown(situation)
+        self._shutdown = _ControlledShutdown(situation)
         self._contact_ns = 0
         """The time when the last heartbeat that was answered was sent."""
         self._told_id = -1
@@ -222,3 +223,59 @@ class ZkLifeCycle:
             ControlledState.STOPPING if leaving else ControlledState.ACTIVE,
         )
         effects.append((SEND, situation.controller_id, request))
+
+
+class _ControlledShutdown:
+    """A broker's requests to be let go, one at a time."""
+
+    __slots__ = ("_asked_id", "_correlation", "_not_before_ns", "_over_ns", "_situation")
+
+    def __init__(self, situation: ZkSituation) -> None:
+        self._situation = situation
+        self._correlation = 0
+        self._asked_id = -1
+        """The controller that has not answered yet; -1: none is asked."""
+        self._not_before_ns = 0
+        self._over_ns = 0
+
+    def begin(self, now: int) -> None:
+        """The broker wants to end from now on."""
+        self._over_ns = now + self._situation.configuration.request_timeout_ns
+
+    def is_over(self, now: int) -> bool:
+        """Return whether it has waited for long enough; if not, there will be a tick."""
+        self._situation.alarm.by(self._over_ns)
+        return now >= self._over_ns
+
+    def speak(self, now: int, effects: Effects) -> None:
+        """Ask the controller, unless it is being asked, or was a moment ago."""
+        situation = self._situation
+        controller_id = situation.controller_id
+        if controller_id < 0 or controller_id == self._asked_id:
+            return
+        if now < self._not_before_ns:
+            situation.alarm.by(self._not_before_ns)
+            return
+        self._correlation += 1
+        self._asked_id = controller_id
+        request = ControlledShutdownRequest(
+            self._correlation, situation.node_id, situation.broker_epoch
+        )
+        effects.append((SEND, controller_id, request))
+
+    def remaining_count(self, now: int, response: ControlledShutdownResponse) -> int | None:
+        """Return how many leaderships are left by this answer; None: it does not say."""
+        if response.correlation != self._correlation:
+            return None
+        self._pause(now)
+        return None if response.error != _NONE else len(response.remaining)
+
+    def unreachable(self, now: int, request: ControlledShutdownRequest) -> None:
+        """The controller's host does not answer."""
+        if request.correlation == self._correlation:
+            self._pause(now)
+
+    def _pause(self, now: int) -> None:
+        self._asked_id = -1
+        self._not_before_ns = now + self._situation.configuration.controlled_shutdown_retry_ns
+        self._situation.alarm.by(self._not_before_ns)

@@ -5,7 +5,7 @@ Brokers have the ids of their hosts' numbers, servers are 2000 + their `myid`.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import CLIENTS, NodeName
 from clusters.reference.nodes.configuration import Configuration, S
+from clusters.reference.shell.zk_properties import CONNECT, HOST, parsed
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
 from clusters.reference.simulated.nodes import CLUSTER_ID
@@ -28,10 +29,15 @@ from clusters.reference.simulated.observing import WatchingNode
 from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.configuration import DISK_ID, finds_ids, ignored
+from clusters.reference_zookeeper.configuration import (
+    BROKER_ID,
+    DISK_ID,
+    finds_ids,
+    ignored,
+    settings_of,
+)
 from clusters.reference_zookeeper.simulated.addressed import AddressedNode
 from clusters.reference_zookeeper.simulated.log_files import write_log
-from clusters.reference_zookeeper.simulated.nodes import configured, told
 from clusters.reference_zookeeper.simulated.watching import ZkWatchingNode
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.setting_changes import SettingChange, SettingChanges
@@ -82,12 +88,12 @@ class SimulatedZkCluster(SimulatedCluster):
         numbers = spec.view_ids
         self._identities = Identities(numbers)
         self._settings = {
-            node: told(spec, node, broker_id=numbers[node])
+            node: _told(spec, node, broker_id=numbers[node])
             for node in spec.nodes
             if role_of(node) is Role.BROKER
         }
         self._configurations = {
-            node: configured(one, seed=seed) for node, one in self._settings.items()
+            node: _configured(one, seed=seed) for node, one in self._settings.items()
         }
         kept = spec.ensemble
         timing = Timing(tick_ns=kept.tick_ms * _MS, sessions_ms=kept.session_timeouts_ms)
@@ -143,7 +149,7 @@ class SimulatedZkCluster(SimulatedCluster):
             raise HarnessError(f"{node} has no properties of Kafka's")
         now = {**self._setting_changes.over(self._settings[node], node), **settings}
         try:
-            self.configure(node, configured(now, seed=self._seed))
+            self.configure(node, _configured(now, seed=self._seed))
         except UsageError as error:
             raise HarnessError(str(error)) from None
         return self._setting_changes.note(self.world.now_ns, node, settings)
@@ -313,3 +319,25 @@ class SimulatedZkCluster(SimulatedCluster):
 def _meta(broker_id: int) -> MetaProperties:
     """Return what the disk of a broker has that found its id before."""
     return MetaProperties(cluster_id=CLUSTER_ID, node_id=broker_id, directory_id=0, mode="")
+
+
+_PORT = 9092
+
+
+def _told(spec: ReferenceZooKeeperSpec, node: NodeName, *, broker_id: int) -> Mapping[str, str]:
+    """Return the properties of a broker."""
+    servers = range(1, spec.zookeepers + 1)
+    return {
+        **settings_of(spec, {"listeners": f"CLIENT://{node}:{_PORT}"}),
+        BROKER_ID: "-1" if finds_ids(spec) else str(broker_id),
+        HOST: str(node),
+        "log.dirs": str(node),
+        CONNECT: ",".join(f"{Role.ZOOKEEPER}-{one}:2181" for one in servers),
+    }
+
+
+def _configured(settings: Mapping[str, str], *, seed: int) -> ZkConfiguration:
+    """Return what a broker with these properties is told. Raises UsageError."""
+    configuration = parsed(settings).configuration
+    assert isinstance(configuration, ZkConfiguration)
+    return replace(configuration, cluster_id=CLUSTER_ID, seed=seed)

@@ -31,7 +31,7 @@ from clusters.reference.nodes.serving.forwarding import FORWARDED, ForController
 from clusters.reference.nodes.serving.groups import CommitCodec, GroupOffsets
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.nodes.serving.visibility import Shown
+from clusters.reference.nodes.serving.visibility import ShownMetadata
 from clusters.reference.nodes.situation import Situation
 
 __all__ = ["Server"]
@@ -86,7 +86,7 @@ class Server:
         replicas: Replicas,
         codec: CommitCodec,
         *,
-        visibility: Shown,
+        visibility: ShownMetadata,
         forwarding: ForController,
         producer_ids: ProducerIds,
     ) -> None:

@@ -22,7 +22,7 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.records import MetadataRecord, NoOpRecord
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Shown", "Visibility", "WaitingRead"]
+__all__ = ["ShownMetadata", "Visibility", "WaitingRead"]
 
 WaitingRead = tuple[int, int, int, Any]
 """(offset that has to be shown, deadline, source, request)."""
@@ -30,7 +30,7 @@ _READS_MAX: Final = 10_000
 """The most reads that wait; the connection of one more is closed."""
 
 
-class Shown(Protocol):
+class ShownMetadata(Protocol):
     """The metadata that a broker shows to its clients, and the reads that wait for it."""
 
     @property

@@ -1,4 +1,11 @@
-"""One controller epoch, from its election to its end: it loads all, decides, and tells brokers."""
+"""One controller epoch, from its election to its end: it loads all, decides, and tells brokers.
+
+It reads all that a new controller has to know, with the watches that tell what changes. What an
+earlier controller wrote is older than this one's /controller, so a session that made it reads all
+of that, and nothing of an earlier epoch is written afterwards.
+
+Source: Kafka's `KafkaController.initializeControllerContext`.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,7 +13,8 @@ from typing import Any, Final
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import ACTIVE, PARTITION_DECIDED, RESIGNED
-from clusters.node_port.zookeeper import WatchEvent, ZkOutcome
+from clusters.node_port.storage import PartitionKey
+from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkOutcome
 from clusters.reference.nodes.control.moves import preferred_elections
 from clusters.reference.nodes.control.reassignment import in_progress
 from clusters.reference.nodes.image import PartitionImage
@@ -17,18 +25,23 @@ from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.change import Change
 from clusters.reference.zk.control.channels import Channels, Local
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.deletions import Deletions
-from clusters.reference.zk.control.garbage import Garbage
+from clusters.reference.zk.control.deletions import Deletions, Garbage
 from clusters.reference.zk.control.heartbeats import Heartbeats
-from clusters.reference.zk.control.isr_notifications import IsrNotifications
 from clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
-from clusters.reference.zk.control.loading import load
+from clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
 from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.reading import read_all, read_children
 from clusters.reference.zk.control.requests import Requests
-from clusters.reference.zk.control.topics import Topics
 from clusters.reference.zk.control.work import Work
 from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
-from clusters.reference.zk.znodes import BROKER_IDS, DELETE_TOPICS, ISR_CHANGES, TOPICS
+from clusters.reference.zk.znodes import (
+    BROKER_IDS,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    TOPICS,
+    TopicInfo,
+    state_path,
+)
 
 __all__ = ["ActiveController"]
 
@@ -96,7 +109,7 @@ class ActiveController:
 
     def begin(self, now: int, effects: Effects) -> None:
         """Load; the controller is active afterwards."""
-        load(self._parts.asking, now, self.context, self._loaded, effects)
+        _load(self._parts.asking, now, self.context, self._loaded, effects)
 
     def end(self, effects: Effects) -> None:
         """Decide nothing any more: another broker is the controller, or may be."""
@@ -234,3 +247,36 @@ class ActiveController:
 
 def _has_arrived(partition: PartitionImage) -> bool:
     return in_progress(partition) and set(partition.adding) <= set(partition.isr)
+
+
+_OnLoaded = Callable[[int, dict[str, ZkOutcome], Effects], None]
+"""(now, the registrations as read by name, effects); the context has all the rest."""
+_SETTINGS: Final = ("/config/topics", "/config/brokers")
+
+
+def _load(asking: Asking, now: int, context: Context, then: _OnLoaded, effects: Effects) -> None:
+    """Fill the context of a new controller epoch."""
+
+    def listed(now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
+        for parent, one in zip(_SETTINGS, outcomes[:2], strict=True):
+            context.settings_paths |= {f"{parent}/{name}" for name in one.children}
+        context.deleting |= dict.fromkeys(outcomes[2].children)
+        read_children(asking, now, TOPICS, assigned, effects, watches_data=True)
+
+    def assigned(now: int, topics: dict[str, ZkOutcome], effects: Effects) -> None:
+        for name, one in topics.items():
+            if one.stat is not None:
+                context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
+        keys = context.without_state()
+        reads = [GetData(state_path(context.image.names[one[0]], one[1])) for one in keys]
+        read_all(asking, now, reads, partial(decided, keys), effects)
+
+    def decided(
+        keys: list[PartitionKey], now: int, outcomes: list[ZkOutcome], effects: Effects
+    ) -> None:
+        for key, outcome in zip(keys, outcomes, strict=True):
+            context.refresh(key, outcome)
+        read_children(asking, now, BROKER_IDS, then, effects, watches_data=True)
+
+    reads = [*(GetChildren(one) for one in _SETTINGS), GetChildren(DELETE_TOPICS, watch=True)]
+    read_all(asking, now, reads, listed, effects)

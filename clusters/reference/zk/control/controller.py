@@ -4,22 +4,39 @@ It takes part in the election as long as its broker is registered, and answers N
 it has won and loaded everything. All that it knows is of one controller epoch, and is thrown away
 with it.
 
-Source: Kafka's `KafkaController`; the draft "Controller heartbeats, broker incarnation ids".
+The controller is the broker whose session made /controller. A broker that sees no /controller reads
+/controller_epoch, and makes the one and raises the other in one multi, so that each epoch has one
+controller. It learns by its watch that /controller names another session, and by its session's end
+that its own znode is gone; until then a write of a newer controller keeps it from writing, which
+checks the controller epoch.
+
+Source: Kafka's `KafkaController` (`elect`), `registerControllerAndIncrementControllerEpoch`
+(KAFKA-6082); the draft "Controller heartbeats, broker incarnation ids".
 """
 
-from typing import Any, Final
+import json
+from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import CONTROLLER_ELECTED
-from clusters.node_port.zookeeper import WatchEvent
+from clusters.node_port.zookeeper import (
+    Create,
+    GetData,
+    SessionEvent,
+    SessionState,
+    SetData,
+    WatchEvent,
+    ZkError,
+    ZkOutcome,
+)
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Asking
+from clusters.reference.zk.asking import Answer, Asking
 from clusters.reference.zk.configuration import InterBrokerProtocol
 from clusters.reference.zk.control.active import ActiveController
 from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.election import Election
+from clusters.reference.zk.control.reading import read_all
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.control.requests import DECIDED
 from clusters.reference.zk.messages import (
@@ -28,7 +45,14 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatRequest,
 )
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import BROKER_IDS, DELETE_TOPICS, ISR_CHANGES, TOPICS
+from clusters.reference.zk.znodes import (
+    BROKER_IDS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    TOPICS,
+)
 
 __all__ = ["ANSWERED", "CONTROLLED", "Controller"]
 
@@ -37,6 +61,8 @@ CONTROLLED: Final = DECIDED | _OF_DRAFT | {ControlledShutdownRequest.kind, Delet
 """The kinds of what is asked of a controller."""
 ANSWERED: Final = ANSWERS
 """The kinds of brokers' answers to its requests."""
+_NO_NODE: Final = int(ZkError.NO_NODE)
+_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
 
 
 class Controller:
@@ -50,7 +76,7 @@ class Controller:
         self._local = local
         self._correlation = 0
         self._active: ActiveController | None = None
-        self._election = Election(situation, asking, self)
+        self._election = _Election(situation, asking, self)
         for path in (BROKER_IDS, TOPICS, DELETE_TOPICS, ISR_CHANGES):
             asking.on_watch(path, self._watched)
         for parent in (BROKER_IDS, TOPICS):
@@ -130,3 +156,114 @@ class Controller:
     def _watched(self, now: int, event: WatchEvent, effects: Effects) -> None:
         if self._active is not None:
             self._active.watched(now, event, effects)
+
+
+class _ElectionPort(Protocol):
+    """The rest of the controller."""
+
+    def won(self, now: int, epoch: int, epoch_version: int, effects: Effects) -> None:
+        """This broker is the controller of an epoch."""
+
+    def lost(self, effects: Effects) -> None:
+        """It is not, or not any more."""
+
+
+class _Election:
+    """A broker's part in the elections of its sessions."""
+
+    __slots__ = (
+        "_asking",
+        "_is_looking",
+        "_is_outdated",
+        "_port",
+        "_session_id",
+        "_situation",
+        "_takes_part",
+    )
+
+    def __init__(self, situation: ZkSituation, asking: Asking, port: _ElectionPort) -> None:
+        self._situation = situation
+        self._asking = asking
+        self._port = port
+        self._takes_part = False
+        self._is_looking = False
+        self._is_outdated = False
+        """The watch has fired since the look began."""
+        self._session_id = -1
+        asking.on_session(self._session)
+        asking.on_watch(CONTROLLER, self._watched)
+
+    def begin(self, now: int, effects: Effects) -> None:
+        """Take part: the broker is registered."""
+        self._takes_part = True
+        self.look(now, effects)
+
+    def expired(self, effects: Effects) -> None:
+        """The session is over, and with it all that was made in it."""
+        self._takes_part = self._is_looking = False
+        self._situation.controller_id = -1
+        self._port.lost(effects)
+
+    def look(self, now: int, effects: Effects) -> None:
+        """Read who is the controller; the read sets the watch that leads here again."""
+        if self._takes_part and not self._is_looking:
+            self._is_looking, self._is_outdated = True, False
+            reads = (GetData(CONTROLLER, watch=True), GetData(CONTROLLER_EPOCH))
+            read_all(self._asking, now, reads, self._looked, effects)
+
+    def _session(self, _now: int, event: SessionEvent, _effects: Effects) -> None:
+        if event.state is SessionState.CONNECTED:
+            self._session_id = event.session_id
+
+    def _watched(self, now: int, _event: WatchEvent, effects: Effects) -> None:
+        self._is_outdated = True
+        self.look(now, effects)
+
+    def _looked(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
+        self._is_looking = False
+        if self._is_outdated:
+            # The epoch may be of a later controller than the one that was read.
+            self.look(now, effects)
+            return
+        controller, epoch = outcomes
+        if controller.error == _NO_NODE:
+            self._situation.controller_id = -1
+            self._port.lost(effects)
+            self._stand(epoch, effects)
+            return
+        assert controller.stat is not None, controller
+        found_id = int(json.loads(controller.data)["brokerid"])
+        self._heard_of(now, found_id, epoch)
+        if controller.stat.ephemeral_owner != self._session_id:
+            self._port.lost(effects)
+        elif epoch.stat is not None:
+            self._port.won(now, int(epoch.data), epoch.stat.version, effects)
+
+    def _heard_of(self, now: int, controller_id: int, epoch: ZkOutcome) -> None:
+        situation = self._situation
+        if situation.controller_id != controller_id:
+            situation.controller_id = controller_id
+            situation.alarm.by(now)
+        if not epoch.error:
+            situation.controller_epoch = max(situation.controller_epoch, int(epoch.data))
+
+    def _stand(self, epoch: ZkOutcome, effects: Effects) -> None:
+        """Try to become the controller; whatever comes of it is seen by looking again."""
+        if not self._takes_part:
+            return
+        if epoch.error == _NO_NODE:
+            self._asking.ask((Create(CONTROLLER_EPOCH, b"0"),), self._tried, effects)
+            return
+        assert epoch.stat is not None, epoch
+        controller_id = self._situation.node_id
+        content = {"version": 1, "brokerid": controller_id, "timestamp": "0"}
+        raised = str(int(epoch.data) + 1).encode()
+        multi = (
+            Create(CONTROLLER, json.dumps(content).encode(), ephemeral=True),
+            SetData(CONTROLLER_EPOCH, raised, epoch.stat.version),
+        )
+        self._asking.ask(multi, self._tried, effects)
+
+    def _tried(self, now: int, answer: Answer, effects: Effects) -> None:
+        if answer.response.error != _EXPIRED:
+            self.look(now, effects)

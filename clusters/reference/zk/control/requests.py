@@ -1,4 +1,15 @@
-"""What clients ask of a controller: decided as in the KRaft generation, written to ZooKeeper."""
+"""Requests to a controller that need its decision: of clients, and IsrChange (Z09, Z10).
+
+Those of clients are decided as in the KRaft generation, and written to ZooKeeper.
+
+By an IsrChange the leader of partitions asks for their ISRs. It has no partition epoch: what it
+asks for is held against the leader epoch alone, which every other change of the controller raises.
+Two requests of one leader in one leader epoch that arrive in another order than they were sent are
+so both carried out; the draft has no remedy.
+
+Version 1 is not of the draft: it names the incarnation of each member as the leader saw it fetch,
+as KIP-903 has it. Errors of partitions are the draft's, and INELIGIBLE_REPLICA of KIP-841 and 903.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,9 +18,10 @@ from typing import Any, Final
 from clusters.node_port.effects import SEND, Effects
 from clusters.reference.nodes.control import moves, settings, topics
 from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.control.elections import UNCLEAN
+from clusters.reference.nodes.control.elections import UNCLEAN, change
 from clusters.reference.nodes.control.refusals import refused
 from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
@@ -18,13 +30,14 @@ from clusters.reference.nodes.messages.control import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
 )
-from clusters.reference.zk.control.isr_changes import isrs_changed
+from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.zk.control.leaders import in_new_epoch, leaderless
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.control.work import Job, Plan
 from clusters.reference.zk.control.writes import units
-from clusters.reference.zk.messages import IsrChangeRequest
+from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
+from clusters.reference.zk.rules import ZkRules
 
 __all__ = ["DECIDED", "Requests"]
 
@@ -61,7 +74,7 @@ class Requests:
             return Plan([], moves.reassignments(context.image, request))
         if request.kind == _ISR_CHANGE:
             rules, known = self._parts.situation.rules, self._parts.states.incarnation_of
-            decision = isrs_changed(view, rules, request, incarnation_of=known)
+            decision = _isrs_changed(view, rules, request, incarnation_of=known)
             return Plan(units(context, decision.records), decision.response)
         undecided = {view.image.names[topic_id] for topic_id, _ in context.without_state()}
         grows = request.kind == CreatePartitionsRequest.kind
@@ -81,3 +94,75 @@ class Requests:
 def _may_elect(request: AlterConfigsRequest) -> bool:
     """Return whether an unclean election may be allowed from here on."""
     return any(change[2:] == (UNCLEAN, "true") for change in request.changes)
+
+
+_Known = Callable[[int], int]
+"""The highest incarnation id known of a broker."""
+
+
+def _isrs_changed(
+    view: DecisionView, rules: ZkRules, request: IsrChangeRequest, *, incarnation_of: _Known
+) -> Decision:
+    """The ISRs that may be as asked for, and for each partition why not."""
+    known = incarnation_of(request.broker_id)
+    # Rule isr_change_of_old_incarnation_refused.
+    if request.incarnation_id != known and rules.isr_change_of_old_incarnation_refused:
+        words = f"registered incarnation_id={known} request incarnation_id={request.incarnation_id}"
+        error = Error.INVALID_INCARNATION_ID
+        return Decision(response=IsrChangeResponse(request.correlation, error, words, ()))
+    records: dict[tuple[int, int], MetadataRecord] = {}
+    results: list[tuple[int, str | None]] = []
+    for topic, asked in request.topics:
+        for one in asked:
+            key = (view.image.topics.get(topic, -1), one.partition)
+            old = view.image.partitions.get(key)
+            error, words = _refusal(rules, request.broker_id, one, old)
+            error, words = (
+                (error, words) if error else _ineligible(view, rules, one, incarnation_of)
+            )
+            if key in records:
+                error, words = Error.INVALID_REQUEST, "the partition is named twice"
+            results.append((error, words or None))
+            if old is not None and not error:
+                record = change(view, key, old, isr=one.isr, recovering=False)
+                records |= {} if record is None else {key: record}
+    response = IsrChangeResponse(request.correlation, Error.NONE, None, tuple(results))
+    return Decision(response=response, records=tuple(records.values()))
+
+
+def _refusal(
+    rules: ZkRules, sender: int, one: IsrChange, old: PartitionImage | None
+) -> tuple[Error, str]:
+    """Return why a partition's ISR may not be as asked for, whoever its members are."""
+    if old is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
+    # Rule isr_change_of_leader_alone.
+    is_leader = sender == old.leader and one.leader_epoch == old.leader_epoch
+    if not is_leader and rules.isr_change_of_leader_alone:
+        words = f"leader={old.leader} leader_epoch={old.leader_epoch}"
+        return Error.NOT_LEADER_OR_FOLLOWER, f"{words} request leader_epoch={one.leader_epoch}"
+    # Rule empty_isr_refused.
+    lacks = not one.isr or (old.leader >= 0 and old.leader not in one.isr)
+    if lacks and rules.empty_isr_refused:
+        return Error.INVALID_REQUEST, f"expected an ISR with leader {old.leader}, found {one.isr}"
+    if len(set(one.isr)) < len(one.isr) or not set(one.isr) <= set(old.replicas):
+        return Error.INVALID_REQUEST, f"expected some of {old.replicas}, found {one.isr}"
+    return Error.NONE, ""
+
+
+def _ineligible(
+    view: DecisionView, rules: ZkRules, one: IsrChange, incarnation_of: _Known
+) -> tuple[Error, str]:
+    """Return why a member may not be one: now, or in the incarnation that the leader means."""
+    for index, broker_id in enumerate(one.isr):
+        known = view.image.brokers.get(broker_id)
+        able = known is not None and not known.fenced and not known.in_controlled_shutdown
+        # Rule members_eligible.
+        if not able and rules.members_eligible:
+            return Error.INELIGIBLE_REPLICA, f"broker {broker_id} is not active"
+        meant = one.incarnations[index] if one.incarnations else -1
+        # Rule member_incarnations_checked.
+        if rules.member_incarnations_checked and meant not in (-1, incarnation_of(broker_id)):
+            words = f"broker {broker_id} incarnation_id={incarnation_of(broker_id)}"
+            return Error.INELIGIBLE_REPLICA, f"{words} request incarnation_id={meant}"
+    return Error.NONE, ""

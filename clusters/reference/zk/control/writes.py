@@ -11,7 +11,7 @@ Source: Kafka's `KafkaZkClient`, KAFKA-6082; that a topic and its states are mad
 its assignment and state changed by one, is not Kafka's: it has no half-made topics to repair.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,18 +34,17 @@ from clusters.reference.nodes.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from clusters.reference.zk.control.assignments import (
-    assigned,
-    changes_assignment,
-    topic_operations,
-)
 from clusters.reference.zk.control.change import Change
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.settings import path_of, settings_operations
 from clusters.reference.zk.znodes import (
+    CONFIG_CHANGE_PREFIX,
     CONTROLLER_EPOCH,
     PartitionStateInfo,
+    TopicInfo,
+    config_path,
     deletion_path,
+    encoded_config_change,
+    encoded_settings,
     partition_path,
     partitions_path,
     state_path,
@@ -74,7 +73,7 @@ def units(context: Context, records: Iterable[MetadataRecord]) -> list[Unit]:
         one.topic_id
         for one in records
         if isinstance(one, TopicRecord | PartitionRecord)
-        or (isinstance(one, PartitionChangeRecord) and changes_assignment(one))
+        or (isinstance(one, PartitionChangeRecord) and _changes_assignment(one))
     }
     named = {one.name: one.topic_id for one in records if isinstance(one, TopicRecord)}
     groups: dict[Hashable, list[MetadataRecord]] = {}
@@ -127,7 +126,7 @@ def _checkable(one: Unit) -> list[Create | SetData | Delete]:
 def applied(context: Context, one: Unit, versions: dict[str, int]) -> list[Change]:
     """Take a unit that holds, with its znodes at these versions; what it changes."""
     changes = [change for record in one.records for change in _applied(context, record, versions)]
-    assigned(context, one.records, versions)
+    _assigned(context, one.records, versions)
     return changes
 
 
@@ -151,11 +150,11 @@ def _applied(
         name = context.image.names[record.topic_id]
         context.removed.add(record.topic_id)
         context.deleting.pop(name, None)
-        context.settings_paths.discard(path_of(_TOPIC, name))
+        context.settings_paths.discard(_path_of(_TOPIC, name))
     elif isinstance(record, ConfigRecord):
-        context.settings_paths.add(path_of(record.resource_type, record.resource_name))
+        context.settings_paths.add(_path_of(record.resource_type, record.resource_name))
     elif isinstance(record, TopicRecord):
-        context.settings_paths.add(path_of(_TOPIC, record.name))
+        context.settings_paths.add(_path_of(_TOPIC, record.name))
     context.apply(record)
 
 
@@ -187,8 +186,8 @@ def _group(record: MetadataRecord, moved: set[int], named: dict[str, int]) -> Ha
 
 
 def _operations(context: Context, records: list[MetadataRecord]) -> Iterable[Write]:
-    yield from settings_operations(context, records)
-    yield from topic_operations(context, records)
+    yield from _settings_operations(context, records)
+    yield from _topic_operations(context, records)
     for one in records:
         if isinstance(one, PartitionChangeRecord):
             yield _changed_state(context, one)
@@ -231,7 +230,119 @@ def _removed(context: Context, name: str) -> Iterable[Delete]:
     if partitions:
         yield Delete(partitions_path(name))
     yield Delete(topic_path(name))
-    settings = path_of(_TOPIC, name)
+    settings = _path_of(_TOPIC, name)
     if settings in context.settings_paths:
         yield Delete(settings)
     yield Delete(deletion_path(name))
+
+
+_KINDS: Final = {_TOPIC: "topics", 4: "brokers"}
+"""The folders below /config by the type of the resource."""
+_ALL: Final = "<default>"
+
+
+def _path_of(resource_type: int, name: str) -> str:
+    """Return the path of the settings of a topic or of a broker ("": of all brokers)."""
+    return config_path(_KINDS[resource_type], name or _ALL)
+
+
+def _settings_operations(context: Context, records: list[MetadataRecord]) -> Iterable[Write]:
+    """Yield what writes the settings of the resources that records name or make."""
+    found: dict[tuple[int, str], dict[str, str]] = {}
+    made = {one.name for one in records if isinstance(one, TopicRecord)}
+    for one in records:
+        if isinstance(one, TopicRecord):
+            found.setdefault((_TOPIC, one.name), {})
+        elif isinstance(one, ConfigRecord):
+            resource = (one.resource_type, one.resource_name)
+            before = context.situation.image.configs.get(resource, {})
+            after = found.setdefault(resource, dict(before))
+            if one.value is None:
+                after.pop(one.name, None)
+            else:
+                after[one.name] = one.value
+    for (kind, name), settings in found.items():
+        path = _path_of(kind, name)
+        data = encoded_settings(settings)
+        is_there = path in context.settings_paths
+        yield SetData(path, data) if is_there else Create(path, data)
+        if kind != _TOPIC or name not in made:  # Who hears of a new topic reads its settings.
+            change = encoded_config_change(_KINDS[kind], name or _ALL)
+            yield Create(CONFIG_CHANGE_PREFIX, change, sequential=True)
+
+
+def _changes_assignment(record: PartitionChangeRecord) -> bool:
+    """Return whether a change of a partition is one of its replicas."""
+    return any(one is not None for one in (record.replicas, record.adding, record.removing))
+
+
+def _topic_operations(context: Context, records: list[MetadataRecord]) -> Iterable[Write]:
+    """Yield what makes or changes the znode of the topic that all these records are of."""
+    name, before, after = _folded(context, records)
+    if after is None:
+        return
+    if before is None:
+        yield Create(topic_path(name), after.encoded())
+    elif after != before:
+        yield SetData(topic_path(name), after.encoded(), context.assignments_versions[name])
+    has_partitions = bool(context.image.keys.get(after.topic_id))
+    if not has_partitions and any(isinstance(one, PartitionRecord) for one in records):
+        yield Create(partitions_path(name), b"")
+
+
+def _assigned(
+    context: Context, records: tuple[MetadataRecord, ...], versions: dict[str, int]
+) -> None:
+    """Take the content of a topic's znode after these records, which were written."""
+    name, before, after = _folded(context, list(records))
+    for one in records:
+        if isinstance(one, RemoveTopicRecord):
+            gone = [
+                name for name, info in context.assignments.items() if info.topic_id == one.topic_id
+            ]
+            for name in gone:
+                del context.assignments[name], context.assignments_versions[name]
+    if after is not None and after != before:
+        context.assignments[name] = after
+        context.assignments_versions[name] = versions[topic_path(name)]
+
+
+def _folded(
+    context: Context, records: list[MetadataRecord]
+) -> tuple[str, TopicInfo | None, TopicInfo | None]:
+    """Return a topic's name and its znode's content before and after; None: there is none."""
+    name, before, after = "", None, None
+    for one in records:
+        if isinstance(one, TopicRecord):
+            name, after = one.name, TopicInfo(one.topic_id, {}, {}, {})
+        elif isinstance(one, PartitionRecord | PartitionChangeRecord):
+            if after is None:
+                name = context.image.names[one.topic_id]
+                before = after = context.assignments[name]
+            after = _with(context, after, one)
+    return name, before, after
+
+
+def _with(
+    context: Context, info: TopicInfo, record: PartitionRecord | PartitionChangeRecord
+) -> TopicInfo:
+    """Return the content with the replicas of one partition as a record says."""
+    key = (record.topic_id, record.partition)
+    one = (
+        record
+        if isinstance(record, PartitionRecord)
+        else changed(context.image.partitions[key], record)
+    )
+    return replace(
+        info,
+        replicas={**info.replicas, key[1]: one.replicas},
+        adding=_set(info.adding, key[1], one.adding),
+        removing=_set(info.removing, key[1], one.removing),
+    )
+
+
+def _set(
+    by_partition: Mapping[int, tuple[int, ...]], partition: int, replicas: tuple[int, ...]
+) -> dict[int, tuple[int, ...]]:
+    rest = {one: ids for one, ids in by_partition.items() if one != partition}
+    return {**rest, partition: replicas} if replicas else rest

@@ -16,7 +16,7 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.reference.zk.isr_writes import IsrWrites
+from clusters.reference.zk.isr_changes import IsrWrites
 from clusters.reference.zk.znodes import PartitionStateInfo, decoded_isr_change
 
 SECOND = 1_000_000_000
