@@ -15,14 +15,14 @@ from history.failure import SpecError
 
 __all__ = [
     "CONDITIONS",
-    "ActiveController",
-    "Deleted",
+    "ControlledBy",
     "Fenced",
     "Isr",
     "IsrMember",
-    "Leader",
+    "LedBy",
     "LogEnd",
     "Registered",
+    "TopicDeleted",
 ]
 
 
@@ -68,7 +68,7 @@ class IsrMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leader:
+class LedBy:
     """Each key is led by this broker id (None: by none)."""
 
     leaders: Mapping[str, int | None]
@@ -111,7 +111,7 @@ class Fenced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveController:
+class ControlledBy:
     """This controller is the active one."""
 
     node: NodeName
@@ -143,7 +143,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class TopicDeleted:
     """There is no topic of this name."""
 
     topic: str
@@ -192,7 +192,7 @@ def _isr_member(word: str, operand: object, stage: Stage) -> Condition:
 
 def _leader(_word: str, operand: object, stage: Stage) -> Condition:
     by_key = _by_key(operand, stage)
-    return Leader(
+    return LedBy(
         leaders={
             key: None if one is None else _replica(one, key, stage) for key, one in by_key.items()
         }
@@ -208,7 +208,7 @@ def _registered(_word: str, operand: object, stage: Stage) -> Condition:
 
 
 def _active(_word: str, operand: object, stage: Stage) -> Condition:
-    return ActiveController(node=node_of(operand, stage, role=Role.CONTROLLER))
+    return ControlledBy(node=node_of(operand, stage, role=Role.CONTROLLER))
 
 
 def _log_end(_word: str, operand: object, stage: Stage) -> Condition:
@@ -224,7 +224,7 @@ def _log_end(_word: str, operand: object, stage: Stage) -> Condition:
 def _deleted(_word: str, operand: object, _stage: Stage) -> Condition:
     if not isinstance(operand, str):
         raise SpecError((), f"expected the name of a topic, found {operand!r}")
-    return Deleted(topic=operand)
+    return TopicDeleted(topic=operand)
 
 
 def _by_key(operand: object, stage: Stage) -> dict[str, object]:

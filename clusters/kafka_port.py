@@ -17,7 +17,7 @@ from clusters.port import (
     NodeRole,
     NodeRoles,
     Observable,
-    View,
+    SystemView,
     role_name,
 )
 from history.failure import Mistakes, UsageError
@@ -250,7 +250,7 @@ class PartitionView:
     replicas: tuple[int, ...]
 
 
-class BrokersView(View, Protocol):
+class BrokersView(SystemView, Protocol):
     """The state of a cluster of brokers, as conditions and targets ask for it."""
 
     @property

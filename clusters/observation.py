@@ -1,7 +1,7 @@
 """A look at a cluster and its clients, and the conditions that every system's plays may await.
 
 A condition is a pure question about one observation. What a system shows of itself is its own
-(`View`); the conditions that ask about that are its own, too.
+(`SystemView`); the conditions that ask about that are its own, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ class Observation:
     """A look at the whole: what the system, the host and the clients' segments say."""
 
     view: Any
-    """A `View`, the system's own; None: no node showed anything."""
+    """A `SystemView`, the system's own; None: no node showed anything."""
     active_controller: NodeName | None
     """The node that leads the others, where one does."""
     states: Mapping[NodeName, NodeState]

@@ -28,7 +28,7 @@ __all__ = [
     "NodeRoles",
     "NodeState",
     "Observable",
-    "View",
+    "SystemView",
     "node_number",
     "role_name",
 ]
@@ -226,7 +226,7 @@ class Cluster(Protocol):
         """The node's log files, there whatever happened to it."""
 
 
-class View(Protocol):
+class SystemView(Protocol):
     """The state that a system showed of itself. Members are named by their ids."""
 
     @property
@@ -261,7 +261,7 @@ class Observable(Cluster, Protocol):
     def view_ids(self) -> Mapping[NodeName, int]:
         """The ids, in views, of the nodes that these show: all that serve clients, at least."""
 
-    def view(self) -> View:
+    def view(self) -> SystemView:
         """Return what it shows of itself, within a second or two.
 
         Raises HarnessError if no node answers.

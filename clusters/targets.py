@@ -27,7 +27,7 @@ class SystemState(Protocol):
 
     @property
     def view(self) -> Any:
-        """The system's own `View`; None: no node showed anything."""
+        """The system's own `SystemView`; None: no node showed anything."""
 
     @property
     def active_controller(self) -> NodeName | None:

@@ -72,7 +72,7 @@ class Scene:
     nodes: tuple[NodeName, ...]
     broker_ids: Mapping[NodeName, int]
     view: Any
-    """The `clusters.port.View` of the system; None: no node showed anything."""
+    """The `clusters.port.SystemView` of the system; None: no node showed anything."""
     active_controller: NodeName | None
     down: frozenset[NodeName] = frozenset()
     """The nodes without a process by now; the view may show them yet."""

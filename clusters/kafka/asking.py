@@ -8,7 +8,7 @@ from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
 from clusters.port import NodeName
-from clusters.protocol.framing import Exchange
+from clusters.protocol.framing import RoundTrip
 from clusters.protocol.talking import Address, talk_to
 
 __all__ = ["CLIENT_ID", "ask", "is_answered"]
@@ -35,7 +35,7 @@ def ask(
     """
     return talk_to(
         addresses,
-        lambda: Exchange(request, response_type, client_id=CLIENT_ID),
+        lambda: RoundTrip(request, response_type, client_id=CLIENT_ID),
         timeout_s=timeout_s,
         grace_s=grace_s,
         opened=opened,

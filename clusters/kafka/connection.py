@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Any, Final, Self, TypeVar
 
-from clusters.protocol.framing import Exchange, FrameError
+from clusters.protocol.framing import FrameError, RoundTrip
 from clusters.protocol.talking import Address
 
 __all__ = ["NoAnswerError", "NodeConnection"]
@@ -46,7 +46,7 @@ class NodeConnection:
         """
         deadline = time.monotonic() + timeout_s
         self._asked_count += 1
-        exchange = Exchange(
+        exchange = RoundTrip(
             request, response_type, client_id=self._client_id, correlation_id=self._asked_count
         )
         sent = False
@@ -82,7 +82,7 @@ class NodeConnection:
         return self._socket
 
 
-def _answer(connection: socket.socket, exchange: Exchange[Response], deadline: float) -> Response:
+def _answer(connection: socket.socket, exchange: RoundTrip[Response], deadline: float) -> Response:
     while True:
         connection.settimeout(_left_s(deadline))
         received = connection.recv(_CHUNK)

@@ -23,7 +23,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import KafkaNode, Listener, first_members, nodes_of
 from clusters.kafka.launch import tool_command
 from clusters.kafka.voters import CHECKPOINT as VOTERS
-from clusters.kafka.voters import Voter, VoterSeat, placeholders, stated
+from clusters.kafka.voters import VoterNode, VoterSeat, placeholders, stated
 from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
@@ -147,10 +147,10 @@ def new_id() -> str:
             return text
 
 
-def first_voters(nodes: Sequence[KafkaNode]) -> tuple[Voter, ...]:
+def first_voters(nodes: Sequence[KafkaNode]) -> tuple[VoterNode, ...]:
     """The controllers as first voters, each with a directory id of its own."""
     return tuple(
-        Voter(
+        VoterNode(
             node_id=node.node_id,
             host=node.host_as(Role.CONTROLLER),
             port=node.ports[Listener.CONTROLLER],

@@ -17,7 +17,7 @@ from typing import Final
 from clusters.protocol.record_batches import HEADER_BYTES, Stop, batch_at, encoded_batch_header
 from history.failure import HarnessError
 
-__all__ = ["CHECKPOINT", "Voter", "VoterSeat", "checkpoint_of", "placeholders", "stated"]
+__all__ = ["CHECKPOINT", "VoterNode", "VoterSeat", "checkpoint_of", "placeholders", "stated"]
 
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 """The path of the snapshot in a data directory."""
@@ -26,7 +26,7 @@ _FIRST_PLACEHOLDER_PORT: Final = 65001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
+class VoterNode:
     """A member of the first voter set."""
 
     node_id: int
@@ -43,7 +43,7 @@ class VoterSeat:
     checkpoint: bytes
 
 
-def placeholders(voters: Sequence[Voter]) -> tuple[Voter, ...]:
+def placeholders(voters: Sequence[VoterNode]) -> tuple[VoterNode, ...]:
     """The same nodes, with ports and directory ids that depend on nothing but their number."""
     return tuple(
         replace(
@@ -55,12 +55,12 @@ def placeholders(voters: Sequence[Voter]) -> tuple[Voter, ...]:
     )
 
 
-def stated(voters: Sequence[Voter]) -> str:
+def stated(voters: Sequence[VoterNode]) -> str:
     """Return the voters as the StorageTool's `--initial-controllers` takes them."""
     return ",".join(f"{one.node_id}@{one.host}:{one.port}:{one.directory_id}" for one in voters)
 
 
-def checkpoint_of(template: bytes, voters: Sequence[Voter]) -> bytes:
+def checkpoint_of(template: bytes, voters: Sequence[VoterNode]) -> bytes:
     """The snapshot that names these voters, from the one that names their placeholders.
 
     Raises HarnessError if the template is not of the kind expected.
@@ -94,7 +94,7 @@ def _checksummed(data: bytes) -> Iterator[bytes]:
         position += batch.size_bytes
 
 
-def _address(voter: Voter) -> bytes:
+def _address(voter: VoterNode) -> bytes:
     return voter.host.encode() + voter.port.to_bytes(2)
 
 

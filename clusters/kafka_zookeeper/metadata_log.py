@@ -40,14 +40,14 @@ import pyarrow as pa
 from clusters.port import NodeName
 from clusters.protocol.zookeeper_transactions import (
     Change,
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetAcl,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
     Transaction,
     zxid_in,
 )
@@ -207,19 +207,19 @@ class MetadataChanges:
 
     def _by(self, change: Change, transaction: Transaction) -> Iterator[_Row]:
         match change:
-            case Create():
+            case CreateTxn():
                 if change.ephemeral_owner:
                     self._owners[change.path] = change.ephemeral_owner
                 yield from self._stated(change.path, change.data, czxid=transaction.zxid)
-            case SetData():
+            case SetDataTxn():
                 yield from self._stated(change.path, change.data, version=change.version)
-            case Delete():
+            case DeleteTxn():
                 yield from self._gone(change.path)
-            case CloseSession():
+            case CloseSessionTxn():
                 session = transaction.session
                 for path in sorted(p for p, owner in self._owners.items() if owner == session):
                     yield from self._gone(path)
-            case Check() | OpenSession() | Refusal() | SetAcl():
+            case CheckVersionTxn() | CreateSessionTxn() | ErrorTxn() | SetAclTxn():
                 pass
             case _:
                 assert_never(change)

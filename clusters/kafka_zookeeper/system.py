@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from clusters import kafka_conditions
-from clusters.kafka_conditions import ActiveController
+from clusters.kafka_conditions import ControlledBy
 from clusters.kafka_port import BrokersSpec, Role, role_of
 from clusters.kafka_targets import TARGETS
 from clusters.kafka_zookeeper.view import SERVER_ID_BASE, KafkaZooKeeperView, first_view
@@ -49,7 +49,7 @@ def _of_ensemble(word: str, operand: object, stage: Stage) -> Condition:
 
 def _active(_word: str, operand: object, stage: Stage) -> Condition:
     nodes = tuple(node for node in stage.nodes if role_name(node) != Role.ZOOKEEPER)
-    return ActiveController(node=node_of(operand, replace(stage, nodes=nodes)))
+    return ControlledBy(node=node_of(operand, replace(stage, nodes=nodes)))
 
 
 CONDITIONS: Final[Mapping[str, Parse]] = {

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
-__all__ = ["FRAME_BYTES_MAX", "Exchange", "FrameBuffer", "FrameError", "request_frame"]
+__all__ = ["FRAME_BYTES_MAX", "FrameBuffer", "FrameError", "RoundTrip", "request_frame"]
 
 FRAME_BYTES_MAX: Final = 100 << 20
 """Kafka's own default for `socket.request.max.bytes`: beyond it, it is not a frame of Kafka's."""
@@ -66,7 +66,7 @@ def request_frame(request: Any, *, correlation_id: int, client_id: str) -> bytes
     return _LENGTH.pack(body.tell()) + body.getvalue()
 
 
-class Exchange(Generic[Response]):
+class RoundTrip(Generic[Response]):
     """One request and its response on a connection that carries nothing else meanwhile."""
 
     def __init__(

@@ -15,7 +15,7 @@ from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of, d
 from clusters.protocol.message_definitions import Message
 from clusters.protocol.varints import VarintError, read_unsigned
 
-__all__ = ["CONTROL_MESSAGES", "UNKNOWN", "Definitions", "MetadataRecord"]
+__all__ = ["CONTROL_MESSAGES", "UNKNOWN", "DecodedRecord", "Definitions"]
 
 CONTROL_MESSAGES: Final[Mapping[int, str]] = {
     2: "LeaderChangeMessage",
@@ -35,7 +35,7 @@ _VERSION_BYTES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRecord:
+class DecodedRecord:
     """One record, decoded as far as it could be."""
 
     type: str
@@ -73,7 +73,7 @@ class Definitions:
         """The metadata records that these definitions know, by type."""
         return {key: message.name for key, message in sorted(self._by_key.items())}
 
-    def metadata_record(self, value: bytes | None) -> MetadataRecord:
+    def metadata_record(self, value: bytes | None) -> DecodedRecord:
         """Decode the value of a record that is not a control record."""
         if value is None:
             return _unknown(-1, -1, "a record without a value", control=False)
@@ -87,7 +87,7 @@ class Definitions:
             return _unknown(type_key, version, why, control=False)
         return self._decoded(message, type_key, version, value[at:], control=False)
 
-    def control_record(self, key: bytes | None, value: bytes | None) -> MetadataRecord:
+    def control_record(self, key: bytes | None, value: bytes | None) -> DecodedRecord:
         """Decode a control record."""
         if key is None or len(key) < _CONTROL_KEY_BYTES:
             return _unknown(-1, -1, "a control record without a type", control=True)
@@ -101,13 +101,13 @@ class Definitions:
 
     def _decoded(
         self, message: Message, type_key: int, version: int, content: bytes, *, control: bool
-    ) -> MetadataRecord:
+    ) -> DecodedRecord:
         try:
             found = self._format(message, version)
             fields = found.decode(content)
         except DecodeError as error:
             return _unknown(type_key, version, str(error), control=control)
-        return MetadataRecord(
+        return DecodedRecord(
             type=message.name,
             type_key=type_key,
             version=version,
@@ -144,8 +144,8 @@ def _frame(value: bytes) -> tuple[int, int, int, int]:
     return frame_version, type_key, version, at
 
 
-def _unknown(type_key: int, version: int, why: str, *, control: bool) -> MetadataRecord:
-    return MetadataRecord(
+def _unknown(type_key: int, version: int, why: str, *, control: bool) -> DecodedRecord:
+    return DecodedRecord(
         # Types and versions are 16 bits wide everywhere else; what is wider is nonsense anyway.
         type=UNKNOWN,
         type_key=type_key if -1 <= type_key < 1 << 15 else -1,

@@ -18,14 +18,14 @@ __all__ = [
     "TTL_OWNER",
     "Acl",
     "Change",
-    "Check",
-    "CloseSession",
-    "Create",
-    "Delete",
-    "OpenSession",
-    "Refusal",
-    "SetAcl",
-    "SetData",
+    "CheckVersionTxn",
+    "CloseSessionTxn",
+    "CreateSessionTxn",
+    "CreateTxn",
+    "DeleteTxn",
+    "ErrorTxn",
+    "SetAclTxn",
+    "SetDataTxn",
     "Transaction",
     "decoded_transaction",
     "read_acls",
@@ -52,7 +52,7 @@ class Acl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
+class CreateTxn:
     """A znode is made."""
 
     path: str
@@ -65,14 +65,14 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class DeleteTxn:
     """A znode is removed."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetData:
+class SetDataTxn:
     """A znode's data are replaced."""
 
     path: str
@@ -82,7 +82,7 @@ class SetData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAcl:
+class SetAclTxn:
     """A znode's permissions are replaced."""
 
     path: str
@@ -92,7 +92,7 @@ class SetAcl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class CheckVersionTxn:
     """A version, which a multi asked for, is as it expected."""
 
     path: str
@@ -100,14 +100,14 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSession:
+class CreateSessionTxn:
     """The session of the transaction begins."""
 
     timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloseSession:
+class CloseSessionTxn:
     """The session of the transaction ends, and its ephemeral znodes with it."""
 
     paths: tuple[str, ...] | None
@@ -115,14 +115,23 @@ class CloseSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ErrorTxn:
     """Nothing happens."""
 
     error: int
     """ZooKeeper's code. Of a multi, the others of a change that was refused have 0 or -2."""
 
 
-Change = Create | Delete | SetData | SetAcl | Check | OpenSession | CloseSession | Refusal
+Change = (
+    CreateTxn
+    | DeleteTxn
+    | SetDataTxn
+    | SetAclTxn
+    | CheckVersionTxn
+    | CreateSessionTxn
+    | CloseSessionTxn
+    | ErrorTxn
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +156,7 @@ class Transaction:
     @property
     def refused(self) -> bool:
         """True if nothing of it happened: a refusal undoes a whole multi."""
-        return any(isinstance(change, Refusal) for _, change in self.changes)
+        return any(isinstance(change, ErrorTxn) for _, change in self.changes)
 
 
 def decoded_transaction(data: bytes) -> Transaction:
@@ -160,11 +169,11 @@ def decoded_transaction(data: bytes) -> Transaction:
         pairs = jute.vector(lambda: (jute.i32(), jute.buffer() or b""))
         changes = tuple(_change(kind, JuteReader(body), session) for kind, body in pairs)
     elif kind == _CLOSE_SESSION and _without_paths(data[jute.at :]):
-        changes = (("closeSession", CloseSession(paths=None)),)
+        changes = (("closeSession", CloseSessionTxn(paths=None)),)
     else:
         changes = (_change(kind, jute, session),)
     body, rest = data[: jute.at], data[jute.at :]
-    if kind == _MULTI and any(isinstance(change, Refusal) for _, change in changes):
+    if kind == _MULTI and any(isinstance(change, ErrorTxn) for _, change in changes):
         body = data[: _HEADER.size]
     if rest and len(rest) != _TREE_DIGEST.size:
         raise JuteError(f"transaction {zxid:#x} has {len(rest)} bytes behind its end")
@@ -206,7 +215,7 @@ def _without_paths(body: bytes) -> bool:
 
 
 def _create(jute: JuteReader, session: int) -> Change:
-    return Create(
+    return CreateTxn(
         path=jute.text(),
         data=jute.buffer(),
         acls=read_acls(jute),
@@ -216,7 +225,7 @@ def _create(jute: JuteReader, session: int) -> Change:
 
 
 def _create_container(jute: JuteReader, _session: int) -> Change:
-    return Create(
+    return CreateTxn(
         path=jute.text(),
         data=jute.buffer(),
         acls=read_acls(jute),
@@ -226,7 +235,7 @@ def _create_container(jute: JuteReader, _session: int) -> Change:
 
 
 def _create_ttl(jute: JuteReader, _session: int) -> Change:
-    return Create(
+    return CreateTxn(
         path=jute.text(),
         data=jute.buffer(),
         acls=read_acls(jute),
@@ -236,31 +245,31 @@ def _create_ttl(jute: JuteReader, _session: int) -> Change:
 
 
 def _delete(jute: JuteReader, _session: int) -> Change:
-    return Delete(path=jute.text())
+    return DeleteTxn(path=jute.text())
 
 
 def _set_data(jute: JuteReader, _session: int) -> Change:
-    return SetData(path=jute.text(), data=jute.buffer(), version=jute.i32())
+    return SetDataTxn(path=jute.text(), data=jute.buffer(), version=jute.i32())
 
 
 def _set_acl(jute: JuteReader, _session: int) -> Change:
-    return SetAcl(path=jute.text(), acls=read_acls(jute), version=jute.i32())
+    return SetAclTxn(path=jute.text(), acls=read_acls(jute), version=jute.i32())
 
 
 def _check(jute: JuteReader, _session: int) -> Change:
-    return Check(path=jute.text(), version=jute.i32())
+    return CheckVersionTxn(path=jute.text(), version=jute.i32())
 
 
 def _open_session(jute: JuteReader, _session: int) -> Change:
-    return OpenSession(timeout_ms=jute.i32())
+    return CreateSessionTxn(timeout_ms=jute.i32())
 
 
 def _close_session(jute: JuteReader, _session: int) -> Change:
-    return CloseSession(paths=tuple(jute.vector(jute.text)))
+    return CloseSessionTxn(paths=tuple(jute.vector(jute.text)))
 
 
 def _refusal(jute: JuteReader, _session: int) -> Change:
-    return Refusal(error=jute.i32())
+    return ErrorTxn(error=jute.i32())
 
 
 _MULTI: Final = 14

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from clusters.port import NodeName
 from clusters.protocol.message_decoder import Fields
-from clusters.protocol.metadata_records import Definitions, MetadataRecord
+from clusters.protocol.metadata_records import DecodedRecord, Definitions
 from clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
 from history.cluster_schema import METADATA_LOG
 
@@ -137,7 +137,7 @@ def read_metadata_log(
         yield _rows(node, piece, definitions, topics, start=start)
 
 
-def decoded(piece: BatchRun, index: int, definitions: Definitions) -> MetadataRecord:
+def decoded(piece: BatchRun, index: int, definitions: Definitions) -> DecodedRecord:
     """Return one record of a piece of a metadata log."""
     records = piece.records
     if records.batches[records.batch_index[index]].control:
@@ -145,7 +145,7 @@ def decoded(piece: BatchRun, index: int, definitions: Definitions) -> MetadataRe
     return definitions.metadata_record(records.value(index))
 
 
-def columns_of(record: MetadataRecord, *, topics: Mapping[str, str]) -> dict[str, Any]:
+def columns_of(record: DecodedRecord, *, topics: Mapping[str, str]) -> dict[str, Any]:
     """The columns that come from the record itself; those of its batch and its bytes are not here.
 
     `topics` has the names of the topics by id, as far as the log has told them.

@@ -44,8 +44,8 @@ from history.writer import bucket_of
 __all__ = [
     "Damage",
     "FoundReplicas",
-    "Replica",
     "ReplicaState",
+    "StoredReplica",
     "WitnessReport",
     "find_replicas",
     "read_replica",
@@ -60,7 +60,7 @@ _DIGEST_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
+class StoredReplica:
     """The place of a replica, and what its broker noted of it elsewhere."""
 
     node: NodeName
@@ -193,8 +193,8 @@ def _write_replicas(
 
 def _all_replicas(
     node_data: Mapping[NodeName, Path], topics: Collection[str], report: WitnessReport
-) -> list[Replica]:
-    found: list[Replica] = []
+) -> list[StoredReplica]:
+    found: list[StoredReplica] = []
     for node, data in node_data.items():
         if role_of(node) is Role.BROKER:
             there = find_replicas(node, data, topics=topics)
@@ -211,7 +211,7 @@ def _note(report: WitnessReport, node: NodeName, subject: str, *whats: str) -> N
 class FoundReplicas:
     """The replicas of some topics on one broker's disk, by key."""
 
-    by_key: Mapping[str, Replica]
+    by_key: Mapping[str, StoredReplica]
     damages: tuple[str, ...]
 
 
@@ -233,7 +233,7 @@ def find_replicas(node: NodeName, data: Path, *, topics: Collection[str]) -> Fou
     high_watermarks = read_offsets(data / HIGH_WATERMARKS)
     log_starts = read_offsets(data / LOG_STARTS)
     found = {
-        name: Replica(
+        name: StoredReplica(
             node=node,
             key=name,
             directory=data / name,
@@ -247,7 +247,7 @@ def find_replicas(node: NodeName, data: Path, *, topics: Collection[str]) -> Fou
     return FoundReplicas(by_key=found, damages=tuple(one for one in damages if one is not None))
 
 
-def read_replica(replica: Replica, *, write: Callable[[pa.Table], None]) -> ReplicaState:
+def read_replica(replica: StoredReplica, *, write: Callable[[pa.Table], None]) -> ReplicaState:
     """Read a replica's log. Its records go to `write`, as rows of REPLICA_RECORDS, by the piece."""
     segments = segments_of(replica.directory)
     leader_epochs, epochs_damage = read_leader_epochs(replica.directory)
@@ -282,7 +282,7 @@ def read_replica(replica: Replica, *, write: Callable[[pa.Table], None]) -> Repl
     return ReplicaState(row=row, damages=damages)
 
 
-def _rows(replica: Replica, records: Records, *, start: int) -> pa.Table:
+def _rows(replica: StoredReplica, records: Records, *, start: int) -> pa.Table:
     control = records.of_batches("control").astype(bool)
     values, foreign = _values(records, control)
     size = len(records)

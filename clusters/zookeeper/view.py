@@ -34,7 +34,7 @@ def zxid_text(zxid: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleView:
-    """`clusters.port.View` of an ensemble. Servers are named by their `myid`."""
+    """`clusters.port.SystemView` of an ensemble. Servers are named by their `myid`."""
 
     servers: Mapping[int, ServerState]
     """Those that answered."""

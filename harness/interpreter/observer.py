@@ -12,7 +12,7 @@ from clusters.abilities import roles_in
 from clusters.evolution import members_of
 from clusters.kafka_port import Registers
 from clusters.observation import Observation, RuleCounts
-from clusters.port import NodeName, NodeState, Observable, View
+from clusters.port import NodeName, NodeState, Observable, SystemView
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
 from nemesis.targets import Scene
@@ -66,7 +66,7 @@ class Observer:
         self._looked = threading.Condition()
         self._look_count = 0
         self._controller: NodeName | None = None
-        self._latest: tuple[View | None, NodeName | None] = (None, None)
+        self._latest: tuple[SystemView | None, NodeName | None] = (None, None)
         """The view of the last look, and the active controller at that time."""
         self._looker = threading.Thread(target=self._watch, name="observer", daemon=True)
 

@@ -10,14 +10,14 @@ from clusters.protocol.zookeeper_transactions import (
     TTL_OWNER,
     Acl,
     Change,
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetAcl,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
     Transaction,
 )
 from clusters.zookeeper.stored.tree import StoredTree
@@ -62,7 +62,7 @@ def acls(listed: tuple[Acl, ...]) -> bytes:
 
 def body(change: Change) -> bytes:
     match change:
-        case Create():
+        case CreateTxn():
             head = text(change.path) + buffer(change.data) + acls(change.acls)
             parent = struct.pack(">i", change.parent_cversion)
             if change.ephemeral_owner == CONTAINER_OWNER:
@@ -70,19 +70,19 @@ def body(change: Change) -> bytes:
             if change.ephemeral_owner >> 56 == TTL_OWNER >> 56:
                 return head + parent + struct.pack(">q", change.ephemeral_owner - TTL_OWNER)
             return head + struct.pack(">?", change.ephemeral_owner != 0) + parent
-        case Delete():
+        case DeleteTxn():
             return text(change.path)
-        case SetData():
+        case SetDataTxn():
             return text(change.path) + buffer(change.data) + struct.pack(">i", change.version)
-        case SetAcl():
+        case SetAclTxn():
             return text(change.path) + acls(change.acls) + struct.pack(">i", change.version)
-        case Check():
+        case CheckVersionTxn():
             return text(change.path) + struct.pack(">i", change.version)
-        case OpenSession():
+        case CreateSessionTxn():
             return struct.pack(">i", change.timeout_ms)
-        case CloseSession():
+        case CloseSessionTxn():
             return b"" if change.paths is None else vector(map(text, change.paths))
-        case Refusal():
+        case ErrorTxn():
             return struct.pack(">i", change.error)
 
 
@@ -166,11 +166,13 @@ def made(
     )
 
 
-def creation(path: str, *, data: bytes = b"", owner: int = 0, nth: int = 1) -> tuple[str, Create]:
-    return "create", Create(
+def creation(
+    path: str, *, data: bytes = b"", owner: int = 0, nth: int = 1
+) -> tuple[str, CreateTxn]:
+    return "create", CreateTxn(
         path=path, data=data, acls=ANYONE, ephemeral_owner=owner, parent_cversion=nth
     )
 
 
-def setting(path: str, data: bytes, version: int) -> tuple[str, SetData]:
-    return "setData", SetData(path=path, data=data, version=version)
+def setting(path: str, data: bytes, version: int) -> tuple[str, SetDataTxn]:
+    return "setData", SetDataTxn(path=path, data=data, version=version)

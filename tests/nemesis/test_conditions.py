@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 
 from clusters.kafka_conditions import (
-    ActiveController,
-    Deleted,
+    ControlledBy,
     Fenced,
     Isr,
     IsrMember,
-    Leader,
+    LedBy,
     LogEnd,
     Registered,
+    TopicDeleted,
 )
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.observation import (
@@ -75,8 +75,8 @@ def rule(*, matched: int, held: int = 0) -> RuleStatus:
 def test_isr_and_leader_are_compared_exactly() -> None:
     assert Isr(members={"t-0": frozenset({1, 2})}).holds(seen())
     assert not Isr(members={"t-0": frozenset({1})}).holds(seen())
-    assert Leader(leaders={"t-0": None}).holds(seen(leader=None))
-    assert not Leader(leaders={"t-0": 2}).holds(seen())
+    assert LedBy(leaders={"t-0": None}).holds(seen(leader=None))
+    assert not LedBy(leaders={"t-0": 2}).holds(seen())
 
 
 def test_a_broker_missing_from_metadata_is_fenced() -> None:
@@ -107,7 +107,7 @@ def test_recovered_needs_every_process_broker_and_replica() -> None:
 
 def test_the_host_and_the_clients_are_asked_too() -> None:
     assert Down(node=B2).holds(seen(b2=NodeState.DOWN))
-    assert ActiveController(node=C1).holds(seen())
+    assert ControlledBy(node=C1).holds(seen())
     assert Acknowledged(count=5).holds(seen(acknowledged=5))
     assert not Acknowledged(count=6).holds(seen(acknowledged=5))
 
@@ -115,11 +115,11 @@ def test_the_host_and_the_clients_are_asked_too() -> None:
 def test_every_condition_written_down_is_read_back_the_same() -> None:
     conditions: list[Condition] = [
         Isr(members={"t-0": frozenset({1, 2})}),
-        Leader(leaders={"t-0": None}),
+        LedBy(leaders={"t-0": None}),
         Fenced(node=B1, fenced=True),
         Fenced(node=B1, fenced=False),
         Down(node=B2),
-        ActiveController(node=C1),
+        ControlledBy(node=C1),
         Acknowledged(count=7),
         IsrMember(members={"t-0": 2}, inside=True),
         IsrMember(members={"t-0": 2}, inside=False),
@@ -157,9 +157,9 @@ def test_what_the_wire_counted_is_compared_with_what_was_asked() -> None:
 
 
 def test_a_topic_is_deleted_when_a_view_shows_none_of_that_name() -> None:
-    assert not Deleted(topic="t").holds(seen())
-    assert Deleted(topic="u").holds(seen())
-    assert not Deleted(topic="u").holds(seen(answered=False))
+    assert not TopicDeleted(topic="t").holds(seen())
+    assert TopicDeleted(topic="u").holds(seen())
+    assert not TopicDeleted(topic="u").holds(seen(answered=False))
 
 
 def test_a_log_end_nobody_could_read_is_below_every_offset() -> None:

@@ -17,8 +17,8 @@ __all__ = [
     "Api",
     "Asked",
     "Door",
+    "KnownTopics",
     "Labels",
-    "TopicNames",
     "grouped",
     "ms_of",
     "ns_of",
@@ -34,7 +34,7 @@ class Door(Enum):
     CONTROLLER = "controller"
 
 
-class TopicNames(Protocol):
+class KnownTopics(Protocol):
     """The topics of a metadata image, by id and by name."""
 
     topics: dict[str, int]
@@ -46,7 +46,7 @@ class Labels:
 
     __slots__ = ("_image", "_own", "_unknown")
 
-    def __init__(self, image: TopicNames) -> None:
+    def __init__(self, image: KnownTopics) -> None:
         self._image = image
         self._own: dict[int, str] = {}
         self._unknown = 0

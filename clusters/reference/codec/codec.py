@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from clusters.protocol.varints import VarintError, read_unsigned
 from clusters.reference.codec import dialect
-from clusters.reference.codec.api import Api, Asked, Door, Labels, TopicNames
+from clusters.reference.codec.api import Api, Asked, Door, KnownTopics, Labels
 from clusters.reference.codec.broker_apis import (
     BROKER_APIS,
     address_of,
@@ -70,7 +70,7 @@ _DIALECT_OFFERED: Final = tuple(
 
 
 class _NoNames:
-    """`TopicNames` of no topic."""
+    """`KnownTopics` of no topic."""
 
     def __init__(self) -> None:
         self.topics: dict[str, int] = {}
@@ -126,7 +126,7 @@ class Codec:
         self,
         *,
         apis: Sequence[Api],
-        image: Callable[[], TopicNames],
+        image: Callable[[], KnownTopics],
         wall_offset_ns: int = 0,
         sessions: FetchSessions | None = None,
     ) -> None:

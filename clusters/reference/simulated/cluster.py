@@ -19,7 +19,7 @@ from clusters.abilities import LinkEnd
 from clusters.kafka_port import BrokersSpec, ClusterView, TopicSpec, refuse_unplaceable
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import NodeName, NodeRoles, NodeState, View
+from clusters.port import NodeName, NodeRoles, NodeState, SystemView
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
@@ -206,7 +206,7 @@ class SimulatedCluster(ABC):
         return self.watch.view
 
     @property
-    def shown(self) -> View | None:
+    def shown(self) -> SystemView | None:
         """Return what the last round of looks has shown; None: nothing."""
         return self.watch.view
 

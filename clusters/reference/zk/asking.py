@@ -24,13 +24,13 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 
-__all__ = ["Answer", "Asking", "OnAnswer", "OnSession", "OnWatch"]
+__all__ = ["Asking", "OnAnswer", "OnSession", "OnWatch", "ZkAnswer"]
 
 _LOST: Final = int(ZkError.CONNECTION_LOSS)
 
 
 @dataclass(slots=True)
-class Answer:
+class ZkAnswer:
     """The answer to a request."""
 
     response: ZkResponse
@@ -38,7 +38,7 @@ class Answer:
     """True if an earlier try of the request may have been carried out."""
 
 
-OnAnswer = Callable[[int, Answer, Effects], None]
+OnAnswer = Callable[[int, ZkAnswer, Effects], None]
 """(now, answer, effects)."""
 OnWatch = Callable[[int, WatchEvent, Effects], None]
 OnSession = Callable[[int, SessionEvent, Effects], None]
@@ -96,7 +96,7 @@ class Asking:
             asked.is_repeated = True
             self._again(asked, effects)
             return
-        asked.then(now, Answer(response, asked.is_repeated), effects)
+        asked.then(now, ZkAnswer(response, asked.is_repeated), effects)
 
     def watched(self, now: int, event: WatchEvent, effects: Effects) -> None:
         """Take a watch that fired."""
@@ -134,4 +134,4 @@ class Asking:
         self._lost = []
         response = ZkResponse(-1, int(ZkError.SESSION_EXPIRED), -1, ())
         for asked in waiting:
-            asked.then(now, Answer(response, asked.is_repeated), effects)
+            asked.then(now, ZkAnswer(response, asked.is_repeated), effects)

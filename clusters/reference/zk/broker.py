@@ -60,11 +60,11 @@ from clusters.reference.zk.messages import (
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
-from clusters.reference.zk.registration import Registration
+from clusters.reference.zk.registration import ZkRegistration
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.settings import Settings
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.told import TELLING, Told
+from clusters.reference.zk.told import TELLING, ControllerRequests
 
 __all__ = ["ZkBrokerNode"]
 
@@ -121,11 +121,11 @@ class ZkBrokerNode:
         speaks = situation.speaks_heartbeats
         self.replicas = Replicas(situation, self._isr_changes if speaks else IsrWrites(situation))
         self._settings = Settings(situation, self.replicas.configured)
-        self._told = Told(situation, self.replicas, self._settings.topic)
+        self._told = ControllerRequests(situation, self.replicas, self._settings.topic)
         self.controller = Controller(situation, situation.asking, local=self._told.take)
         self.server = self._new_server(codec or CommitValues())
         self.life = ZkLifeCycle(situation, self)
-        self._registration = Registration(situation, self)
+        self._registration = ZkRegistration(situation, self)
         # Rule fenced_serves_nobody.
         self._serves_anyway = not rules.fenced_serves_nobody
         self._is_over = False

@@ -20,7 +20,7 @@ from typing import Final
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import Create, GetChildren, GetData, Operation, SetData, ZkError
-from clusters.reference.zk.asking import Answer
+from clusters.reference.zk.asking import ZkAnswer
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -111,7 +111,7 @@ class BrokerIds:
     def _ask(
         self,
         operation: Operation,
-        then: Callable[[int, Answer, Effects], None],
+        then: Callable[[int, ZkAnswer, Effects], None],
         effects: Effects,
     ) -> None:
         self._situation.asking.ask((operation,), then, effects)
@@ -120,7 +120,7 @@ class BrokerIds:
         self._step = step
         self._attempt(now, broker_id, effects)
 
-    def _host_read(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _host_read(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error == ZkError.OK:
             kept = decoded_host(answer.response.outcomes[0].data)
             self._try(now, _Step.HOST, kept, effects)
@@ -134,7 +134,7 @@ class BrokerIds:
         else:
             self._ask(SetData(BROKER_SEQUENCE, b""), self._numbered, effects)
 
-    def _topics_listed(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _topics_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error != ZkError.OK:
             return
         topics = answer.response.outcomes[0].children
@@ -144,7 +144,7 @@ class BrokerIds:
         if not topics:
             self._topics_known(now, effects)
 
-    def _topic_read(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _topic_read(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error == ZkError.SESSION_EXPIRED:
             return
         if answer.response.error == ZkError.OK:  # Else it was deleted meanwhile.
@@ -157,7 +157,7 @@ class BrokerIds:
     def _topics_known(self, _now: int, effects: Effects) -> None:
         self._ask(GetChildren(BROKER_IDS), self._ids_listed, effects)
 
-    def _ids_listed(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _ids_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error != ZkError.OK:
             return
         live = {int(name) for name in answer.response.outcomes[0].children}
@@ -171,16 +171,16 @@ class BrokerIds:
             listed = ", ".join(map(str, missing))
             self._failed(f"ids {listed} are missing, and any may be of a broker to come", effects)
 
-    def _numbered(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _numbered(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         stat = answer.response.outcomes[0].stat if answer.response.error == ZkError.OK else None
         if stat is not None:
             above = self._situation.configuration.reserved_broker_id_max
             self._try(now, _Step.NEW, above + stat.version, effects)
 
-    def _written(self, _now: int, answer: Answer, effects: Effects) -> None:
+    def _written(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error == ZkError.NO_NODE:
             self._ask(Create(host_path(self._host), self._content()), self._created, effects)
 
-    def _created(self, _now: int, answer: Answer, effects: Effects) -> None:
+    def _created(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error == ZkError.NODE_EXISTS:
             self.registered(effects)

@@ -13,7 +13,7 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
 from clusters.reference.nodes.serving.forwarding import Forwarding
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.zk.asking import Answer
+from clusters.reference.zk.asking import ZkAnswer
 from clusters.reference.zk.control.controller import CONTROLLED, Controller
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
@@ -128,7 +128,7 @@ class ProducerIdZnode:
         self._correlation = correlation
         self._situation.asking.ask((GetData(PRODUCER_IDS),), self._read, effects)
 
-    def _read(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _read(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         stat = None if answer.response.error else answer.response.outcomes[0].stat
         if stat is None:
             self._answer(now, None, effects)
@@ -140,7 +140,7 @@ class ProducerIdZnode:
         block = ProducerIdBlock(self._situation.node_id, start, start + _BLOCK_LENGTH - 1)
         write = SetData(PRODUCER_IDS, block.encoded(), stat.version if is_unique else -1)
 
-        def written(now: int, answer: Answer, effects: Effects) -> None:
+        def written(now: int, answer: ZkAnswer, effects: Effects) -> None:
             # One that was written by a lost first try is given up, which does no harm.
             self._answer(now, None if answer.response.error else block, effects)
 

@@ -23,7 +23,7 @@ from clusters.node_port.zookeeper import Create, GetData, SetData, ZkError
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.zk.asking import Answer
+from clusters.reference.zk.asking import ZkAnswer
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
@@ -253,12 +253,12 @@ class IsrWrites:
         self,
         operation: SetData | GetData,
         write: _Write,
-        then: Callable[[_Write, int, Answer, Effects], None],
+        then: Callable[[_Write, int, ZkAnswer, Effects], None],
         effects: Effects,
     ) -> None:
         self._situation.asking.ask((operation,), partial(then, write), effects)
 
-    def _written(self, write: _Write, now: int, answer: Answer, effects: Effects) -> None:
+    def _written(self, write: _Write, now: int, answer: ZkAnswer, effects: Effects) -> None:
         response = answer.response
         if response.error == _EXPIRED:
             self._write(now, write, effects)
@@ -269,7 +269,7 @@ class IsrWrites:
             stat = response.outcomes[0].stat if not response.error else None
             self._end(now, write, None if stat is None else stat.version, effects)
 
-    def _compared(self, write: _Write, now: int, answer: Answer, effects: Effects) -> None:
+    def _compared(self, write: _Write, now: int, answer: ZkAnswer, effects: Effects) -> None:
         response = answer.response
         if response.error == _EXPIRED:
             self._write(now, write, effects)
@@ -302,7 +302,7 @@ class IsrWrites:
         self._situation.asking.ask((create,), partial(self._notified, changed), effects)
 
     def _notified(
-        self, changed: tuple[tuple[str, int], ...], _now: int, answer: Answer, _effects: Effects
+        self, changed: tuple[tuple[str, int], ...], _now: int, answer: ZkAnswer, _effects: Effects
     ) -> None:
         if answer.response.error == _EXPIRED:
             self._changed.update(dict.fromkeys(changed))

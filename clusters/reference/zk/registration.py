@@ -23,7 +23,7 @@ from clusters.node_port.zookeeper import (
     ZkError,
 )
 from clusters.reference.nodes.configuration import MS
-from clusters.reference.zk.asking import Answer
+from clusters.reference.zk.asking import ZkAnswer
 from clusters.reference.zk.broker_id import BrokerIds
 from clusters.reference.zk.situation import ZkSituation, incarnation_of
 from clusters.reference.zk.znodes import (
@@ -33,7 +33,7 @@ from clusters.reference.zk.znodes import (
     broker_path,
 )
 
-__all__ = ["Registration", "RegistrationPort"]
+__all__ = ["RegistrationPort", "ZkRegistration"]
 
 _EXISTS: Final = int(ZkError.NODE_EXISTS)
 _NO_NODE: Final = int(ZkError.NO_NODE)
@@ -55,7 +55,7 @@ class RegistrationPort(Protocol):
         """There is no id for it, or another process has it."""
 
 
-class Registration:
+class ZkRegistration:
     """A broker's registration."""
 
     __slots__ = (
@@ -129,7 +129,7 @@ class Registration:
             self._situation.asking.ask((Create(path, b""),), _ignored, effects)
         self._situation.asking.ask((Create(PERMANENT[-1], b""),), self._znodes_made, effects)
 
-    def _znodes_made(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _znodes_made(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error in (0, _EXISTS):
             self._has_znodes = True
             self._begin(now, effects)
@@ -155,7 +155,7 @@ class Registration:
         create = Create(broker_path(broker_id), info.encoded(), ephemeral=True)
         self._situation.asking.ask((create,), self._tried, effects)
 
-    def _tried(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _tried(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         response = answer.response
         if response.error == _EXISTS:
             exists = Exists(broker_path(self._candidate), watch=True)
@@ -163,7 +163,7 @@ class Registration:
         elif not response.error:
             self._done(now, response.outcomes[0].stat, effects)
 
-    def _looked(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _looked(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         """Tell this session's own znode, whose answer was lost, from another's."""
         response = answer.response
         if response.error == _NO_NODE:
@@ -204,5 +204,5 @@ class Registration:
         self._port.registered(now, effects)
 
 
-def _ignored(_now: int, _answer: Answer, _effects: Effects) -> None:
+def _ignored(_now: int, _answer: ZkAnswer, _effects: Effects) -> None:
     """Take the answer to the creation of what may be there already."""

@@ -12,7 +12,7 @@ from typing import Final
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkError
 from clusters.reference.nodes.records import ConfigRecord
-from clusters.reference.zk.asking import Answer
+from clusters.reference.zk.asking import ZkAnswer
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
@@ -69,7 +69,7 @@ class Settings:
         read = GetChildren(CONFIG_CHANGES, watch=True)
         self._situation.asking.ask((read,), self._changes_listed, effects)
 
-    def _changes_listed(self, _now: int, answer: Answer, effects: Effects) -> None:
+    def _changes_listed(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error:
             return
         for name in answer.response.outcomes[0].children:
@@ -78,13 +78,13 @@ class Settings:
                 read = GetData(f"{CONFIG_CHANGES}/{name}")
                 self._situation.asking.ask((read,), self._change_read, effects)
 
-    def _change_read(self, _now: int, answer: Answer, effects: Effects) -> None:
+    def _change_read(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
         if not answer.response.error:
             kind, name = decoded_config_change(answer.response.outcomes[0].data)
             if kind in _RESOURCES:
                 self._read(kind, name, effects)
 
-    def _listed(self, kind: str, _now: int, answer: Answer, effects: Effects) -> None:
+    def _listed(self, kind: str, _now: int, answer: ZkAnswer, effects: Effects) -> None:
         if not answer.response.error:
             for name in answer.response.outcomes[0].children:
                 self._read(kind, name, effects)
@@ -99,7 +99,7 @@ class Settings:
         name: str,
         topic_id: int | None,
         _now: int,
-        answer: Answer,
+        answer: ZkAnswer,
         _effects: Effects,
     ) -> None:
         response = answer.response

@@ -40,7 +40,7 @@ from clusters.reference.zk.messages import (
 )
 from clusters.reference.zk.situation import ZkSituation
 
-__all__ = ["TELLING", "Told"]
+__all__ = ["TELLING", "ControllerRequests"]
 
 TELLING: Final = frozenset(
     {LeaderAndIsrRequest.kind, StopReplicaRequest.kind, UpdateMetadataRequest.kind}
@@ -59,7 +59,7 @@ _OF_DELETION: Final = -2
 _Request = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
-class Told:
+class ControllerRequests:
     """The controller's word, as this broker takes it."""
 
     __slots__ = ("_new_topic", "_replicas", "_situation")

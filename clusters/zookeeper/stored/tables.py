@@ -19,12 +19,12 @@ from clusters.port import NodeName
 from clusters.protocol.zookeeper_transactions import (
     Acl,
     Change,
-    Check,
-    CloseSession,
-    OpenSession,
-    Refusal,
-    SetAcl,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
     Transaction,
 )
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
@@ -131,14 +131,14 @@ def _rows(node: NodeName, transaction: Transaction) -> Iterator[_Row]:
 
 def _items(name: str, change: Change) -> Iterator[_Row]:
     match change:
-        case CloseSession():
+        case CloseSessionTxn():
             for path in change.paths or (None,):
                 yield {"type": name, "path": path}
-        case OpenSession():
+        case CreateSessionTxn():
             yield {"type": name}
-        case Refusal():
+        case ErrorTxn():
             yield {"type": name, "error": change.error}
-        case SetData() | SetAcl() | Check():
+        case SetDataTxn() | SetAclTxn() | CheckVersionTxn():
             yield {"type": name, "path": change.path, "version": change.version}
         case _:
             yield {"type": name, "path": change.path}

@@ -14,14 +14,14 @@ from clusters.protocol.zookeeper_transactions import (
     TTL_OWNER,
     Acl,
     Change,
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetAcl,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
     Transaction,
 )
 
@@ -88,29 +88,29 @@ class StoredTree:
 
     def _carry_out(self, change: Change, by: Transaction) -> None:
         match change:
-            case Create():
+            case CreateTxn():
                 self._create(change, by)
-            case Delete():
+            case DeleteTxn():
                 self._delete(change.path, by.zxid)
-            case SetData():
+            case SetDataTxn():
                 if znode := self.znodes.get(change.path):
                     znode.data, znode.version = change.data, change.version
                     znode.mzxid, znode.mtime_ms = by.zxid, by.time_ms
-            case SetAcl():
+            case SetAclTxn():
                 if znode := self.znodes.get(change.path):
                     znode.acls, znode.aversion = change.acls, change.version
-            case OpenSession():
+            case CreateSessionTxn():
                 self.sessions[by.session] = change.timeout_ms
-            case CloseSession():
+            case CloseSessionTxn():
                 self.sessions.pop(by.session, None)
                 for path in {*(change.paths or ()), *self._owned.get(by.session, ())}:
                     self._delete(path, by.zxid)
-            case Check() | Refusal():
+            case CheckVersionTxn() | ErrorTxn():
                 pass
             case _:
                 assert_never(change)
 
-    def _create(self, change: Create, by: Transaction) -> None:
+    def _create(self, change: CreateTxn, by: Transaction) -> None:
         parent = self.znodes.get(parent_of(change.path))
         if parent is None:
             return

@@ -11,14 +11,14 @@ from clusters.link_protocol import LinkProtocol
 from clusters.protocol.jute import JuteReader
 from clusters.protocol.zookeeper_transactions import (
     Change,
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetAcl,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
     decoded_transaction,
 )
 from nemesis.wire.frames import Header
@@ -258,13 +258,13 @@ def _answer_columns(number: int, reader: JuteReader) -> _Items:
 
 def _change_columns(change: Change) -> dict[str, Any]:
     match change:
-        case SetData() | SetAcl() | Check():
+        case SetDataTxn() | SetAclTxn() | CheckVersionTxn():
             return {"path": change.path, "znode_version": change.version}
-        case Create() | Delete():
+        case CreateTxn() | DeleteTxn():
             return {"path": change.path}
-        case Refusal():
+        case ErrorTxn():
             return {"error": _error_name(change.error)}
-        case OpenSession() | CloseSession():
+        case CreateSessionTxn() | CloseSessionTxn():
             return {}
 
 

@@ -22,7 +22,7 @@ from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.message_decoder import default_of
-from clusters.protocol.metadata_records import Definitions, MetadataRecord
+from clusters.protocol.metadata_records import DecodedRecord, Definitions
 from clusters.witness.definitions import definitions_of
 from clusters.witness.live import log_end_offset, topic_names
 from clusters.witness.metadata_log import METADATA_DIRECTORY, decoded
@@ -205,7 +205,7 @@ def size_of(part: bytes | None) -> int:
     return -1 if part is None else len(part)
 
 
-def metadata_of(file: Path, definitions: Definitions) -> list[MetadataRecord]:
+def metadata_of(file: Path, definitions: Definitions) -> list[DecodedRecord]:
     return [
         decoded(piece, index, definitions)
         for piece in pieces_of(file)
@@ -214,7 +214,7 @@ def metadata_of(file: Path, definitions: Definitions) -> list[MetadataRecord]:
 
 
 def assert_same_metadata(
-    ours: MetadataRecord, theirs: DumpedRecord, definitions: Definitions
+    ours: DecodedRecord, theirs: DumpedRecord, definitions: Definitions
 ) -> None:
     assert ours.known, ours
     if ours.control:
@@ -233,7 +233,7 @@ def assert_same_metadata(
     assert ours.fields == {**tagged, **payload["data"]}
 
 
-def assert_same_control(ours: MetadataRecord, theirs: DumpedRecord) -> None:
+def assert_same_control(ours: DecodedRecord, theirs: DumpedRecord) -> None:
     # Old releases print the type alone.
     if found := re.fullmatch(r"controlType: \w+\((\d+)\)", theirs.rest):
         assert ours.type_key == int(found[1])

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from clusters.kafka.configuration import nodes_of
 from clusters.kafka.formatting import first_voters, new_id
-from clusters.kafka.voters import Voter, checkpoint_of, placeholders, stated
+from clusters.kafka.voters import VoterNode, checkpoint_of, placeholders, stated
 from clusters.kafka_port import KafkaSpec
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header, scan_batches
 from history.failure import HarnessError
 
-ONE = Voter(node_id=1001, host="controller-1.raft", port=9001, directory_id=new_id())
-TWO = Voter(node_id=1002, host="controller-2.raft", port=9002, directory_id=new_id())
+ONE = VoterNode(node_id=1001, host="controller-1.raft", port=9001, directory_id=new_id())
+TWO = VoterNode(node_id=1002, host="controller-2.raft", port=9002, directory_id=new_id())
 HEADER = BatchHeader._make((0, 0, 0, 2, 0, 0x20, 0, 1, 1, -1, -1, -1, 1, 0))
 
 
@@ -27,7 +27,7 @@ def raw(directory_id: str) -> bytes:
     return base64.urlsafe_b64decode(directory_id + "==")
 
 
-def body(*voters: Voter) -> bytes:
+def body(*voters: VoterNode) -> bytes:
     """As much of a VotersRecord as is looked at."""
     return b"+".join(
         raw(voter.directory_id) + b"CONTROLLER" + voter.host.encode() + voter.port.to_bytes(2)

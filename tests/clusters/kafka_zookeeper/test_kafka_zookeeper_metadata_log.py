@@ -12,9 +12,9 @@ from stored_files import creation, made, setting, write_log, write_snapshot
 from clusters.kafka_zookeeper.metadata_log import MetadataChanges, metadata_rows, write_metadata_log
 from clusters.protocol.zookeeper_transactions import (
     Change,
-    CloseSession,
-    Delete,
-    Refusal,
+    CloseSessionTxn,
+    DeleteTxn,
+    ErrorTxn,
     Transaction,
 )
 from clusters.witness.witness import WitnessReport
@@ -63,8 +63,8 @@ def picked(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
 
 
 def test_a_broker_lives_from_the_zxid_of_its_znode_on_until_its_session_ends() -> None:
-    closed = made(9, ("closeSession", CloseSession(paths=None)), session=70)
-    other = made(8, ("closeSession", CloseSession(paths=())), session=71)
+    closed = made(9, ("closeSession", CloseSessionTxn(paths=None)), session=70)
+    other = made(8, ("closeSession", CloseSessionTxn(paths=())), session=71)
     registered, unfenced, fenced = rows(broker(5, 1, session=70), other, closed)
     assert picked(registered, "type", "broker_id", "broker_epoch", "fenced") == (
         *("RegisterBrokerRecord", 1, 5, True),
@@ -77,8 +77,8 @@ def test_a_broker_lives_from_the_zxid_of_its_znode_on_until_its_session_ends() -
 
 def test_a_znode_that_was_taken_over_outlives_the_session_that_made_it_first() -> None:
     path = "/brokers/ids/1"
-    again = made(6, ("delete", Delete(path=path)), creation(path, owner=71), session=71)
-    closed = made(9, ("closeSession", CloseSession(paths=())), session=70)
+    again = made(6, ("delete", DeleteTxn(path=path)), creation(path, owner=71), session=71)
+    closed = made(9, ("closeSession", CloseSessionTxn(paths=())), session=70)
     assert of_types(broker(5, 1, session=70), again, closed)[2:] == [
         ("FenceBrokerRecord", 6),
         ("RegisterBrokerRecord", 6),
@@ -129,7 +129,9 @@ def test_a_topic_without_an_id_goes_by_the_zxid_that_made_it() -> None:
     found = rows(
         made(0x15, creation("/brokers/topics/t", data=bare)),
         made(0x16, creation(STATE, data=state(1, 0, 1))),
-        made(0x17, ("delete", Delete(path=STATE)), ("delete", Delete(path="/brokers/topics/t"))),
+        made(
+            0x17, ("delete", DeleteTxn(path=STATE)), ("delete", DeleteTxn(path="/brokers/topics/t"))
+        ),
         made(0x18, creation("/brokers/topics/t", data=bare)),
         made(0x19, creation(STATE, data=state(1, 0, 1))),
     )
@@ -146,8 +148,8 @@ def test_a_deletion_is_decided_before_the_topic_goes() -> None:
     found = rows(
         made(5, creation("/brokers/topics/t", data=topic([1]))),
         made(6, creation("/admin/delete_topics/t")),
-        made(7, ("delete", Delete(path="/brokers/topics/t"))),
-        made(7, ("delete", Delete(path="/admin/delete_topics/t"))),
+        made(7, ("delete", DeleteTxn(path="/brokers/topics/t"))),
+        made(7, ("delete", DeleteTxn(path="/admin/delete_topics/t"))),
     )
     assert [picked(row, "type", "topic", "metadata_offset") for row in found] == [
         ("TopicRecord", "t", 5),
@@ -166,7 +168,7 @@ def test_an_election_is_the_change_of_the_controller_epoch() -> None:
     found = rows(
         made(5, creation("/controller_epoch", data=b"0")),
         elected,
-        made(7, ("delete", Delete(path="/controller")), creation("/controller", data=b"{}")),
+        made(7, ("delete", DeleteTxn(path="/controller")), creation("/controller", data=b"{}")),
         made(7, setting("/controller", content(brokerid=3), 1)),
         apart,
     )
@@ -210,7 +212,7 @@ def test_each_setting_that_changed_is_a_row() -> None:
 def test_what_was_refused_or_is_no_metadata_changes_nothing() -> None:
     refused: tuple[tuple[str, Change], ...] = (
         creation("/brokers/ids/1", owner=7),
-        ("error", Refusal(error=-110)),
+        ("error", ErrorTxn(error=-110)),
     )
     elsewhere = made(6, creation("/brokers/topics/t/partitions"), creation("/admin"))
     odd = made(7, creation("/brokers/topics/t", data=b"[1]"), creation(STATE, data=b"\xff{"))

@@ -12,9 +12,9 @@ from kio.serial import entity_reader
 
 from clusters.protocol.framing import (
     FRAME_BYTES_MAX,
-    Exchange,
     FrameBuffer,
     FrameError,
+    RoundTrip,
     request_frame,
 )
 
@@ -70,8 +70,8 @@ def test_a_request_is_a_frame_with_the_header_of_its_api() -> None:
     assert 4 + offset + size == len(frame)
 
 
-def exchange() -> Exchange[MetadataResponse]:
-    return Exchange(REQUEST, MetadataResponse, client_id="me")
+def exchange() -> RoundTrip[MetadataResponse]:
+    return RoundTrip(REQUEST, MetadataResponse, client_id="me")
 
 
 def test_an_exchange_gives_its_response_once_it_is_whole() -> None:

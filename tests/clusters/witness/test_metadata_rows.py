@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clusters.protocol.metadata_records import MetadataRecord
+from clusters.protocol.metadata_records import DecodedRecord
 from clusters.witness.metadata_log import columns_of
 from history.cluster_schema import METADATA_LOG
 
@@ -12,7 +12,7 @@ COMMON = {"type", "type_key", "version", "control", "detail"}
 
 
 def columns(name: str, /, **fields: Any) -> dict[str, Any]:
-    record = MetadataRecord(
+    record = DecodedRecord(
         type=name, type_key=1, version=0, control=False, fields=fields, detail="all"
     )
     found = columns_of(record, topics={"ID": "t"})

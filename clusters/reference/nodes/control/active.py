@@ -18,10 +18,10 @@ from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.notes import ACTIVE, TOLD_LOWEST
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.control import alter_partition, moves, producer_ids, settings, topics
+from clusters.reference.nodes.control.brokers import HeartbeatDecision, registered
 from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import UNCLEAN, Electorate
 from clusters.reference.nodes.control.features import first_features, updated
-from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, registered
 from clusters.reference.nodes.control.partitions import elections_of_leaderless, fencing
 from clusters.reference.nodes.control.quorum_port import MetadataQuorum
 from clusters.reference.nodes.control.refusals import refused

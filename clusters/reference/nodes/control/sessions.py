@@ -15,8 +15,8 @@ from typing import Final
 
 from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import MS, Configuration
+from clusters.reference.nodes.control.brokers import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.control.heartbeats import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
 from clusters.reference.nodes.control.visibility import UNKNOWN, AcknowledgedOffsets
 from clusters.reference.nodes.errors import Error

@@ -22,7 +22,7 @@ from clusters.reference.nodes.messages.control import DeleteTopicsRequest
 from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_changes import BrokerChanges
 from clusters.reference.zk.control.broker_states import BrokerStates
-from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.channels import Channels, Local
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.deletions import Deletions, Garbage
@@ -31,8 +31,8 @@ from clusters.reference.zk.control.leaders import begun, completed, departed, le
 from clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_all, read_children
-from clusters.reference.zk.control.requests import Requests
-from clusters.reference.zk.control.work import Work
+from clusters.reference.zk.control.requests import ClientRequests
+from clusters.reference.zk.control.work import JobQueue
 from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -84,10 +84,10 @@ class ActiveController:
             context,
             BrokerStates(situation.configuration, situation.rules),
             Channels(context, self, local=local, correlation=correlation),
-            Work(context, asking, self),
+            JobQueue(context, asking, self),
         )
         self._heartbeats = Heartbeats(self._parts, BrokerChanges(self._parts))
-        self._requests = Requests(self._parts)
+        self._requests = ClientRequests(self._parts)
         self._topics = Topics(self._parts)
         self._deletions = Deletions(self._parts)
         self._notifications = IsrNotifications(self._parts, self)
@@ -166,7 +166,7 @@ class ActiveController:
 
     # What the parts tell.
 
-    def changed(self, now: int, changes: list[Change], effects: Effects) -> None:
+    def changed(self, now: int, changes: list[StateChange], effects: Effects) -> None:
         """These states are written, or were found to be: brokers are to be told."""
         if not changes:
             return
@@ -237,7 +237,7 @@ class ActiveController:
             self._parts.decide(now, lambda: preferred_elections(context.view()), effects)
         self._parts.situation.alarm.by(self._rebalance_ns)
 
-    def _note(self, change: Change) -> tuple[Any, ...]:
+    def _note(self, change: StateChange) -> tuple[Any, ...]:
         new, states = change.new, self._parts.states
         incarnations = tuple(states.incarnation_of(broker_id) for broker_id in new.isr)
         controller_epoch = self.context.controller_epochs[change.key]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.image import PartitionImage
 
-__all__ = ["Change"]
+__all__ = ["StateChange"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """A partition before (None: it is new) and after."""
 
     key: PartitionKey

@@ -22,7 +22,7 @@ from clusters.reference.zk.messages import (
     UpdateMetadataRequest,
 )
 
-__all__ = ["DELETION_EPOCH", "Channel", "Sender"]
+__all__ = ["DELETION_EPOCH", "BrokerChannel", "ControlFields"]
 
 DELETION_EPOCH: Final = -2
 """The leader epoch of a StopReplica that deletes a topic's replica: every broker takes it."""
@@ -31,7 +31,7 @@ _STOPPED: Final = frozenset({Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class ControlFields:
     """The controller as a request names it, and the broker that the request is for."""
 
     controller_id: int
@@ -42,7 +42,7 @@ class Sender:
 _REFUSALS: Final = frozenset((Error.STALE_BROKER_EPOCH, Error.STALE_CONTROLLER_EPOCH))
 
 
-class Channel:
+class BrokerChannel:
     """The channel to one broker."""
 
     __slots__ = (
@@ -118,7 +118,7 @@ class Channel:
         self._stops[stopped.topic, stopped.partition] = stopped
 
     def next_request(
-        self, correlation: int, sender: Sender, brokers: tuple[LiveBroker, ...]
+        self, correlation: int, sender: ControlFields, brokers: tuple[LiveBroker, ...]
     ) -> Any:
         """Return the next request, which is under way from here on."""
         if self._is_full or self._leader_and_isr:
@@ -146,7 +146,7 @@ class Channel:
             )
         return self.under_way
 
-    def _lead_and_follow(self, correlation: int, sender: Sender) -> LeaderAndIsrRequest:
+    def _lead_and_follow(self, correlation: int, sender: ControlFields) -> LeaderAndIsrRequest:
         states, is_full = tuple(self._leader_and_isr.values()), self._is_full
         self._leader_and_isr, self._is_full = {}, False
         return LeaderAndIsrRequest(

@@ -6,8 +6,8 @@ from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.zk.control.change import Change
-from clusters.reference.zk.control.channel import DELETION_EPOCH, Channel, Sender
+from clusters.reference.zk.control.change import StateChange
+from clusters.reference.zk.control.channel import DELETION_EPOCH, BrokerChannel, ControlFields
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.messages import (
     LEADER_DURING_DELETE,
@@ -53,7 +53,7 @@ class Channels:
         self._context = context
         self._port = port
         self._local = local
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, BrokerChannel] = {}
         self._correlation = correlation
         self._under_way: dict[int, int] = {}
         """The brokers by the correlations of the requests to them."""
@@ -67,7 +67,7 @@ class Channels:
         """Tell a broker everything, and from here on what changes."""
         context = self._context
         self.close(broker_id)
-        channel = Channel(context.situation.configuration.retry_backoff_ns)
+        channel = BrokerChannel(context.situation.configuration.retry_backoff_ns)
         every = {key: context.told(key) for key in self._shown()}
         hosted = [every[key] for key in context.hosted_by(broker_id)]
         channel.begin(hosted, list(every.values()))
@@ -91,7 +91,7 @@ class Channels:
         channel = self._channels.get(broker_id)
         return channel is not None and channel.is_idle and not channel.is_refused
 
-    def changed(self, changes: Iterable[Change]) -> None:
+    def changed(self, changes: Iterable[StateChange]) -> None:
         """Partitions have changed: their replicas are told, and all brokers for their clients."""
         context = self._context
         for change in changes:
@@ -155,7 +155,7 @@ class Channels:
         image, deleting = self._context.image, self._context.deleting
         return [key for key in image.partitions if image.names[key[0]] not in deleting]
 
-    def _lead_or_follow(self, change: Change) -> None:
+    def _lead_or_follow(self, change: StateChange) -> None:
         """Tell the replicas of a partition; those that are gone, and those that leave, stop."""
         context, key, new = self._context, change.key, change.new
         old_replicas = () if change.old is None else change.old.replicas
@@ -180,7 +180,7 @@ class Channels:
         else:
             self._channels[broker_id].lead_or_follow(state)
 
-    def _flush(self, now: int, broker_id: int, channel: Channel, effects: Effects) -> None:
+    def _flush(self, now: int, broker_id: int, channel: BrokerChannel, effects: Effects) -> None:
         """Send until something is under way; the own broker answers at once."""
         while now >= channel.due_ns and self._channels.get(broker_id) is channel:
             request = self._request(broker_id, channel)
@@ -195,7 +195,7 @@ class Channels:
                 return
             self._take(now, broker_id, channel, self._local(now, request, effects), effects)
 
-    def _request(self, broker_id: int, channel: Channel) -> Any:
+    def _request(self, broker_id: int, channel: BrokerChannel) -> Any:
         """Return the request that is due: the one under way again, or the next; None: none."""
         self._correlation += 1
         if channel.under_way is not None:
@@ -207,7 +207,7 @@ class Channels:
         return channel.next_request(self._correlation, self._sender(broker_id), self._live())
 
     def _take(
-        self, now: int, broker_id: int, channel: Channel, response: Any, effects: Effects
+        self, now: int, broker_id: int, channel: BrokerChannel, response: Any, effects: Effects
     ) -> None:
         channel.due_ns = now
         deleted = channel.answered(response)
@@ -216,11 +216,11 @@ class Channels:
         if channel.is_idle and not channel.is_refused:
             self._port.told(now, broker_id, effects)
 
-    def _sender(self, broker_id: int) -> Sender:
+    def _sender(self, broker_id: int) -> ControlFields:
         context = self._context
         known = context.image.brokers.get(broker_id)
         broker_epoch = -1 if known is None else known.broker_epoch
-        return Sender(context.situation.node_id, context.epoch, broker_epoch)
+        return ControlFields(context.situation.node_id, context.epoch, broker_epoch)
 
     def _live(self) -> tuple[LiveBroker, ...]:
         return tuple(

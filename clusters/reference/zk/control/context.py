@@ -14,7 +14,7 @@ from clusters.node_port.zookeeper import Stat, ZkOutcome
 from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.image import MetadataImage, PartitionImage
 from clusters.reference.nodes.records import MetadataRecord, TopicRecord
-from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import TOPICS, PartitionStateInfo, TopicInfo
@@ -103,7 +103,7 @@ class Context:
             removing=info.removing.get(index, ()),
         )
 
-    def take(self, path: str, outcome: ZkOutcome) -> Change | None:
+    def take(self, path: str, outcome: ZkOutcome) -> StateChange | None:
         """Take a znode as it was read: a topic's, a state or settings; what it changes."""
         of_state, of_topic = _STATE.fullmatch(path), _ASSIGNMENT.fullmatch(path)
         if of_state is not None:
@@ -116,7 +116,7 @@ class Context:
             (known.discard if outcome.error else known.add)(path)
         return None
 
-    def refresh(self, key: PartitionKey, outcome: ZkOutcome) -> Change | None:
+    def refresh(self, key: PartitionKey, outcome: ZkOutcome) -> StateChange | None:
         """Take a partition's state as it was read, unless a newer one is known; what it changes."""
         stat = outcome.stat
         old = self.image.partitions.get(key)
@@ -132,7 +132,7 @@ class Context:
         self.image.partitions[key] = new
         self.controller_epochs[key] = state.controller_epoch
         self.written_zxids[key] = stat.mzxid
-        return Change(key, old, new)
+        return StateChange(key, old, new)
 
     def _partition(
         self, key: PartitionKey, info: TopicInfo, state: PartitionStateInfo, stat: Stat

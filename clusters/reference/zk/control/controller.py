@@ -31,7 +31,7 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Answer, Asking
+from clusters.reference.zk.asking import Asking, ZkAnswer
 from clusters.reference.zk.configuration import InterBrokerProtocol
 from clusters.reference.zk.control.active import ActiveController
 from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
@@ -264,6 +264,6 @@ class _Election:
         )
         self._asking.ask(multi, self._tried, effects)
 
-    def _tried(self, now: int, answer: Answer, effects: Effects) -> None:
+    def _tried(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         if answer.response.error != _EXPIRED:
             self.look(now, effects)

@@ -14,7 +14,7 @@ from functools import partial
 from clusters.node_port.effects import Effects
 from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import Delete, GetChildren, GetData, ZkOutcome
-from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.leaders import begun
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.reading import read_all, read_children
@@ -123,7 +123,7 @@ class IsrNotifications:
 
         def finish(now: int, _response: object, effects: Effects) -> None:
             found = (context.refresh(*one) for one in zip(keys, outcomes, strict=True))
-            changes: list[Change] = [one for one in found if one is not None]
+            changes: list[StateChange] = [one for one in found if one is not None]
             self._port.changed(now, changes, effects)
 
         if not self._parts.work.is_over:

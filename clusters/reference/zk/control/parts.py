@@ -10,7 +10,7 @@ from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.channels import Channels
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.work import Job, Plan, Work
+from clusters.reference.zk.control.work import Job, JobQueue, Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.situation import ZkSituation
 
@@ -26,7 +26,7 @@ class Parts:
     context: Context
     states: BrokerStates
     channels: Channels
-    work: Work
+    work: JobQueue
 
     def decide(
         self,

@@ -6,7 +6,7 @@ from typing import Final
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import Exists, GetChildren, GetData, Sync, ZkError, ZkOutcome
-from clusters.reference.zk.asking import Answer, Asking
+from clusters.reference.zk.asking import Asking, ZkAnswer
 
 __all__ = ["OnChildren", "OnRead", "Read", "read_all", "read_children"]
 
@@ -25,7 +25,7 @@ def read_all(
     """Read; `then` is never called if the session ends before all are answered."""
     outcomes: dict[int, ZkOutcome] = {}
 
-    def answered(index: int, now: int, answer: Answer, effects: Effects) -> None:
+    def answered(index: int, now: int, answer: ZkAnswer, effects: Effects) -> None:
         response = answer.response
         if response.error == _EXPIRED:
             return

@@ -39,7 +39,7 @@ from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.rules import ZkRules
 
-__all__ = ["DECIDED", "Requests"]
+__all__ = ["DECIDED", "ClientRequests"]
 
 _ISR_CHANGE: Final = IsrChangeRequest.kind
 _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
@@ -50,10 +50,10 @@ _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
     ElectLeadersRequest.kind: moves.elected,
 }
 DECIDED: Final = frozenset({_ISR_CHANGE, ListReassignmentsRequest.kind, *_DECISIONS})
-"""The kinds that `Requests` takes."""
+"""The kinds that `ClientRequests` takes."""
 
 
-class Requests:
+class ClientRequests:
     """The requests of one controller epoch."""
 
     __slots__ = ("_parts",)

@@ -18,13 +18,13 @@ from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
 from clusters.node_port.zookeeper import ZkError, ZkOutcome
 from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.asking import Answer, Asking
-from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.asking import Asking, ZkAnswer
+from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.reading import read_all
 from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
 
-__all__ = ["JOBS_MAX", "PLANS_MAX", "Job", "Plan", "Work", "WorkPort"]
+__all__ = ["JOBS_MAX", "PLANS_MAX", "Job", "JobQueue", "Plan", "WorkPort"]
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.
@@ -58,14 +58,14 @@ class Job:
 class WorkPort(Protocol):
     """The rest of the controller."""
 
-    def changed(self, now: int, changes: list[Change], effects: Effects) -> None:
+    def changed(self, now: int, changes: list[StateChange], effects: Effects) -> None:
         """These states are written; brokers are to be told."""
 
     def deposed(self, now: int, effects: Effects) -> None:
         """A write found a newer controller epoch."""
 
 
-class Work:
+class JobQueue:
     """The queue of one controller epoch."""
 
     __slots__ = (
@@ -89,7 +89,7 @@ class Work:
         self._queue: deque[Job] = deque()
         self._current: Job | None = None
         self._plan = Plan([])
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, ZkAnswer] = {}
         self._plans_count = 0
         self._wrote = False
         self._is_advancing = False
@@ -161,7 +161,9 @@ class Work:
         if self._wrote:
             effects.append((NOTE, DECISION_SETTLED))
 
-    def _answered(self, plan: Plan, index: int, now: int, answer: Answer, effects: Effects) -> None:
+    def _answered(
+        self, plan: Plan, index: int, now: int, answer: ZkAnswer, effects: Effects
+    ) -> None:
         if self.is_over or answer.response.error == _EXPIRED:
             return
         self._answers[index] = answer
@@ -234,7 +236,7 @@ class Work:
         but: set[int] | frozenset[int] = frozenset(),
     ) -> None:
         """Take the units that hold; those that concern no znode hold once all others do."""
-        changes: list[Change] = []
+        changes: list[StateChange] = []
         for index, one in enumerate(self._plan.units):
             if index in versions or (not one.operations and not but):
                 changes += applied(self._context, one, versions.get(index, {}))

@@ -34,7 +34,7 @@ from clusters.reference.nodes.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from clusters.reference.zk.control.change import Change
+from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGE_PREFIX,
@@ -123,7 +123,7 @@ def _checkable(one: Unit) -> list[Create | SetData | Delete]:
     ]
 
 
-def applied(context: Context, one: Unit, versions: dict[str, int]) -> list[Change]:
+def applied(context: Context, one: Unit, versions: dict[str, int]) -> list[StateChange]:
     """Take a unit that holds, with its znodes at these versions; what it changes."""
     changes = [change for record in one.records for change in _applied(context, record, versions)]
     _assigned(context, one.records, versions)
@@ -132,7 +132,7 @@ def applied(context: Context, one: Unit, versions: dict[str, int]) -> list[Chang
 
 def _applied(
     context: Context, record: MetadataRecord, versions: dict[str, int]
-) -> Iterable[Change]:
+) -> Iterable[StateChange]:
     old: PartitionImage | None = None
     if isinstance(record, PartitionChangeRecord | PartitionRecord):
         key = (record.topic_id, record.partition)
@@ -142,7 +142,7 @@ def _applied(
         path = state_path(context.image.names[record.topic_id], record.partition)
         new = _at_version(context.image.partitions[key], versions.get(path))
         context.image.partitions[key] = new
-        yield Change(key, old, new)
+        yield StateChange(key, old, new)
         return
     if isinstance(record, RemoveTopicRecord):
         for key in context.image.partitions_of(record.topic_id):

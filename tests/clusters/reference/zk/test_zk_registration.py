@@ -15,7 +15,7 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.registration import Registration
+from clusters.reference.zk.registration import ZkRegistration
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import broker_path
@@ -30,7 +30,7 @@ class Registering:
         configuration = ZkConfiguration(node_id=1, is_controller=False, voters=(), cluster_id="c")
         self.situation = ZkSituation(configuration, ZkRules())
         self.zookeeper = zookeeper
-        self.registration = Registration(self.situation, self)
+        self.registration = ZkRegistration(self.situation, self)
         self.effects: Effects = []
         self.told: list[str] = []
         self.registration.start(None, self.effects)

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from clusters.protocol.zookeeper_transactions import (
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetDataTxn,
 )
 from clusters.reference_zookeeper.simulated.log_files import write_log
 from clusters.simulation.zookeeper.transactions import (
@@ -47,17 +47,17 @@ def test_every_kind_of_change_is_read_again(tmp_path: Path) -> None:
     assert [one.time_ms for one in found] == [1_000 + 10 * at for at in range(len(made))]
     assert {one.session for one in found} == {7}
     assert [tuple(change for _, change in one.changes) for one in found] == [
-        (OpenSession(timeout_ms=4000),),
-        (Create(path="/a", data=b"1", acls=OPEN, ephemeral_owner=0, parent_cversion=1),),
+        (CreateSessionTxn(timeout_ms=4000),),
+        (CreateTxn(path="/a", data=b"1", acls=OPEN, ephemeral_owner=0, parent_cversion=1),),
         (
-            Create(path="/a/e", data=b"", acls=OPEN, ephemeral_owner=7, parent_cversion=1),
-            SetData(path="/a", data=b"2", version=1),
-            Check(path="/a", version=1),
+            CreateTxn(path="/a/e", data=b"", acls=OPEN, ephemeral_owner=7, parent_cversion=1),
+            SetDataTxn(path="/a", data=b"2", version=1),
+            CheckVersionTxn(path="/a", version=1),
         ),
-        (Refusal(error=-103),),
-        (Refusal(error=0), Refusal(error=-101)),
-        (Delete(path="/b"),),
-        (CloseSession(paths=("/a/e",)),),
+        (ErrorTxn(error=-103),),
+        (ErrorTxn(error=0), ErrorTxn(error=-101)),
+        (DeleteTxn(path="/b"),),
+        (CloseSessionTxn(paths=("/a/e",)),),
     ]
 
 

@@ -17,7 +17,7 @@ from kazoo.security import make_digest_acl
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.protocol.zookeeper_transactions import Create, Delete, SetAcl, Transaction
+from clusters.protocol.zookeeper_transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.prepared import ZooKeeperPrepared
@@ -158,7 +158,7 @@ def test_its_logs_say_what_the_toolkit_says(disk: Disk) -> None:
         one.zxid: change.path
         for one in transactions
         for _, change in one.changes[: len(one.changes) == 1]
-        if isinstance(change, Create | Delete | SetAcl)
+        if isinstance(change, CreateTxn | DeleteTxn | SetAclTxn)
     }
     assert {zxid: path for *_, zxid, _, path in printed if int(zxid, 16) in paths} == {
         hex(zxid): path for zxid, path in paths.items()

@@ -13,14 +13,14 @@ from clusters.protocol.zookeeper_transactions import (
     TTL_OWNER,
     Acl,
     Change,
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetAcl,
-    SetData,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
     Transaction,
     decoded_transaction,
 )
@@ -35,9 +35,9 @@ ACLS = st.lists(st.builds(Acl, permissions=INT32, scheme=st.text(max_size=3), id
 TTLS = st.integers(0, 1 << 39).map(TTL_OWNER.__or__)
 
 
-def creations(owners: st.SearchStrategy[int]) -> st.SearchStrategy[Create]:
+def creations(owners: st.SearchStrategy[int]) -> st.SearchStrategy[CreateTxn]:
     return st.builds(
-        Create, path=PATHS, data=DATA, acls=ACLS, ephemeral_owner=owners, parent_cversion=INT32
+        CreateTxn, path=PATHS, data=DATA, acls=ACLS, ephemeral_owner=owners, parent_cversion=INT32
     )
 
 
@@ -46,21 +46,21 @@ def named(name: str, changes: st.SearchStrategy[Change]) -> st.SearchStrategy[tu
 
 
 IN_MULTI = st.one_of(
-    named("error", st.builds(Refusal, error=INT32)),
+    named("error", st.builds(ErrorTxn, error=INT32)),
     named("create", creations(st.sampled_from((0, SESSION)))),
     named("create2", creations(st.sampled_from((0, SESSION)))),
     named("createContainer", creations(st.just(CONTAINER_OWNER))),
     named("createTTL", creations(TTLS)),
-    named("delete", st.builds(Delete, path=PATHS)),
-    named("deleteContainer", st.builds(Delete, path=PATHS)),
-    named("setData", st.builds(SetData, path=PATHS, data=DATA, version=INT32)),
-    named("reconfig", st.builds(SetData, path=PATHS, data=DATA, version=INT32)),
-    named("setACL", st.builds(SetAcl, path=PATHS, acls=ACLS, version=INT32)),
-    named("check", st.builds(Check, path=PATHS, version=INT32)),
+    named("delete", st.builds(DeleteTxn, path=PATHS)),
+    named("deleteContainer", st.builds(DeleteTxn, path=PATHS)),
+    named("setData", st.builds(SetDataTxn, path=PATHS, data=DATA, version=INT32)),
+    named("reconfig", st.builds(SetDataTxn, path=PATHS, data=DATA, version=INT32)),
+    named("setACL", st.builds(SetAclTxn, path=PATHS, acls=ACLS, version=INT32)),
+    named("check", st.builds(CheckVersionTxn, path=PATHS, version=INT32)),
 )
 ALONE = IN_MULTI | st.one_of(
-    named("createSession", st.builds(OpenSession, timeout_ms=INT32)),
-    named("closeSession", st.builds(CloseSession, paths=st.none() | st.lists(PATHS).map(tuple))),
+    named("createSession", st.builds(CreateSessionTxn, timeout_ms=INT32)),
+    named("closeSession", st.builds(CloseSessionTxn, paths=st.none() | st.lists(PATHS).map(tuple))),
 )
 TRANSACTIONS = st.builds(
     Transaction,
@@ -101,7 +101,7 @@ def test_a_part_of_a_transaction_is_none(transaction: Transaction, data: st.Data
         found = decoded_transaction(cut)
     except JuteError:
         return
-    bare = ("closeSession", CloseSession(paths=None))
+    bare = ("closeSession", CloseSessionTxn(paths=None))
     assert found.changes in (transaction.changes, (bare,))
     assert found.tree_digest is None
 
@@ -119,8 +119,8 @@ def test_of_a_refused_multi_servers_may_log_other_parts() -> None:
     def digest(*changes: tuple[str, Change]) -> int:
         return decoded_transaction(entry(made(5, *changes))).digest
 
-    refusal = ("error", Refusal(error=-103))
-    assert digest(creation("/a"), refusal) == digest(("error", Refusal(error=0)), refusal)
+    refusal = ("error", ErrorTxn(error=-103))
+    assert digest(creation("/a"), refusal) == digest(("error", ErrorTxn(error=0)), refusal)
     assert digest(creation("/a"), creation("/b")) != digest(creation("/a"), creation("/c"))
 
 

@@ -16,11 +16,11 @@ from clusters.protocol.zookeeper_transactions import (
     TTL_OWNER,
     Acl,
     Change,
-    CloseSession,
-    Delete,
-    OpenSession,
-    Refusal,
-    SetAcl,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
     Transaction,
 )
 from clusters.zookeeper.stored.logs import StoredError
@@ -62,15 +62,15 @@ def possible(tree: StoredTree, step: str, path: str, session: int) -> tuple[str,
         case "set" if there:
             return setting(path, b"%d" % there.version, there.version + 1)
         case "delete" if there and not any(one.startswith(f"{path}/") for one in tree.znodes):
-            return "delete", Delete(path=path)
+            return "delete", DeleteTxn(path=path)
         case "permit" if there:
             acls = (Acl(permissions=there.aversion, scheme="auth", id=""),)
-            return "setACL", SetAcl(path=path, acls=acls, version=there.aversion + 1)
+            return "setACL", SetAclTxn(path=path, acls=acls, version=there.aversion + 1)
         case "open" if not open_now:
-            return "createSession", OpenSession(timeout_ms=4000)
+            return "createSession", CreateSessionTxn(timeout_ms=4000)
         case "close" if open_now:
             owned = tuple(p for p, one in tree.znodes.items() if one.ephemeral_owner == session)
-            return "closeSession", CloseSession(paths=owned)
+            return "closeSession", CloseSessionTxn(paths=owned)
     return None
 
 
@@ -115,16 +115,16 @@ def test_a_snapshot_is_read_as_it_was_written(steps: list[tuple[str, str, int]])
 
 
 def test_what_a_refused_multi_holds_is_not_done() -> None:
-    refused = made(2, setting("/a", b"2", 1), ("error", Refusal(error=-103)))
+    refused = made(2, setting("/a", b"2", 1), ("error", ErrorTxn(error=-103)))
     tree = tree_of(made(1, creation("/a", data=b"1")), refused)
     assert tree.znodes["/a"].data == b"1"
     assert tree.zxid == 2
 
 
 def test_the_ephemerals_of_a_session_go_with_it_also_where_the_log_does_not_list_them() -> None:
-    opened = made(1, ("createSession", OpenSession(timeout_ms=4000)))
+    opened = made(1, ("createSession", CreateSessionTxn(timeout_ms=4000)))
     owned = made(2, creation("/e", owner=7))
-    ended = made(3, ("closeSession", CloseSession(paths=None)))
+    ended = made(3, ("closeSession", CloseSessionTxn(paths=None)))
     assert "/e" in tree_of(opened, owned).znodes
     assert tree_of(opened, owned).sessions == {7: 4000}
     assert "/e" not in tree_of(opened, owned, ended).znodes
@@ -138,7 +138,9 @@ def test_marks_of_containers_and_of_times_to_live_are_no_sessions() -> None:
     assert sessions == [None, None, None, owners[-1]]
 
 
-SOME = tree_of(made(1, ("createSession", OpenSession(timeout_ms=4000))), made(2, creation("/a")))
+SOME = tree_of(
+    made(1, ("createSession", CreateSessionTxn(timeout_ms=4000))), made(2, creation("/a"))
+)
 
 
 @pytest.mark.parametrize("kind", ["", ".gz", ".snappy"])
