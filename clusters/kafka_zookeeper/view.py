@@ -19,7 +19,7 @@ SERVER_ID_BASE: Final = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaZooKeeperView:
-    """`clusters.port.SystemView` of such a cluster; for the conditions of Kafka, it is one of Kafka's."""
+    """`clusters.port.SystemView` of such a cluster; for Kafka's conditions, one of Kafka's."""
 
     kafka: ClusterView
     """The content of the znodes. A broker without a znode of its own is not in `brokers`."""
