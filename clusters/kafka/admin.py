@@ -46,7 +46,7 @@ _ATTEMPT_S_MAX: Final = 5.0
 _POLL_S: Final = 0.02
 _LOOK_S: Final = 1.0
 
-# What asking again cannot change.
+# Errors that asking again cannot change.
 _HOPELESS: Final = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",

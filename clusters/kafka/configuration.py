@@ -330,7 +330,7 @@ def broker_defaults(broker_count: int, *, version: str) -> dict[str, str]:
     chosen = {
         # A fault shows sooner.
         "replica.lag.time.max.ms": "3000",
-        # What is tested is what the play says; a typo must not make a topic.
+        # The play says what is tested; a typo must not make a topic.
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": replication_factor,
         "transaction.state.log.replication.factor": replication_factor,

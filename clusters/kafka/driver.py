@@ -30,7 +30,7 @@ class KafkaDriver:
             for step, name in wanted.releases:
                 with _placed(step):
                     ready = with_release(ready, name, spec=spec, progress=say)
-            # Which levels a metadata.version implies is asked of the newest release of them all.
+            # The newest release of them all says which levels a metadata.version implies.
             for step, name in wanted.levels:
                 with _placed(step):
                     ready = with_levels(ready, name, spec=spec, progress=say)

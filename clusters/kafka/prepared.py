@@ -62,7 +62,7 @@ class KafkaPrepared:
                 *linked_directories(java),
                 *(jar.parent for release in self.releases for jar in release.jars),
                 *(archive.parent for archive in archives),
-                # How to log, and whatever else a JVM is given of ours.
+                # The configuration of logs, and whatever else a JVM is given of ours.
                 *map(Path, clusters.__path__),
             ]
         )

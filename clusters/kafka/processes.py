@@ -79,7 +79,7 @@ class BrokerProcesses(ProcessCluster):
         self._spec = spec
         self._spoken = spoken
         self._setting_changes = SettingChanges()
-        # Where a proxy listens for a link it uses the very port of the target.
+        # A proxy that listens for a link uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
         nodes = nodes_of(spec, ports=lambda count: ports.take(count, base=port_base))
         # Absolute, since each process starts inside its own directory.

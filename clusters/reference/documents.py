@@ -33,7 +33,7 @@ class DocumentRule:
     switches: tuple[str, ...] = ()
     """The switches that stand for it."""
     why: str = ""
-    """Why it has no switch, or why no check can find out that it is off."""
+    """The reason for which it has no switch, or for which no check can find out that it is off."""
     code: tuple[str, ...] = ()
     """Modules of the reference cluster that keep it, beside those that read its switches."""
     tests: str = ""

@@ -10,7 +10,7 @@ from history.failure import UsageError
 __all__ = ["DEFAULTS", "level_of", "own_settings", "release_like"]
 
 DEFAULTS: Final[Mapping[str, str]] = {
-    # As the harness starts Kafka: a fault shows within seconds.
+    # The values with which the harness starts Kafka: a fault shows within seconds.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
     "replica.lag.time.max.ms": "3000",

@@ -107,7 +107,7 @@ class SimulatedNetwork:
         Without a frame: that the receiver of the link is gone.
         """
 
-    # What the loop of the world asks.
+    # Questions of the world's loop.
 
     def link(self, sender: SimulatedHost, target: int) -> Channel | None:
         """Make a link from a host to another by its number, or back to an asker by its alias.
@@ -147,7 +147,7 @@ class SimulatedNetwork:
         """Return the number of the host whose alias it is, or was."""
         return self._numbers[alias]
 
-    # What faults are made of.
+    # The parts of faults.
 
     def transmit(
         self, link: Channel, message: Any, *, incarnation: int | None = None, delay_ns: int = 0
@@ -271,7 +271,7 @@ class SimulatedNetwork:
                 if (host.number, link.receiver.number) in wanted:
                     self.look_at(link)
 
-    # What starts and ends of hosts are made of.
+    # The parts of starts and ends of hosts.
 
     def begin(self, host: SimulatedHost) -> None:
         """An incarnation starts: it can be asked, and asks by an alias of its own."""

@@ -131,7 +131,7 @@ def read_metadata_log(
         offset = snapshot.end_offset - 1
         for piece in read_batches_file(snapshot.path, piece_bytes=_PIECE_BYTES):
             yield _rows(node, piece, definitions, topics, snapshot_offset=offset)
-    # Where a snapshot ends the log begins; what may still lie before it counts as deleted.
+    # The log begins at a snapshot's end; what may still lie before it counts as deleted.
     start = first_offset if snapshot is None else snapshot.end_offset
     for piece in read_log(directory, from_offset=start, piece_bytes=_PIECE_BYTES):
         yield _rows(node, piece, definitions, topics, start=start)

@@ -52,7 +52,7 @@ class EnsembleServer:
     """ZooKeeper's id of it: `myid`."""
     client_port: int
     quorum_port: int
-    """Where it listens for followers while it leads."""
+    """The port on which it listens for followers while it leads."""
     election_port: int
     address: str = LOOPBACK
     """The address on which it listens."""

@@ -59,7 +59,7 @@ class ZooKeeperCluster(WrongClocks, ProcessCluster):
     ) -> None:
         self._spec = spec
         self._prepared = prepared
-        # Where a proxy listens for a link it uses the very port of the target.
+        # A proxy that listens for a link uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
         self._ensemble = Ensemble(
             spec,

@@ -217,7 +217,7 @@ class ContainerProcess:
         """The container's process, if this machine has it; and what the daemon says afterwards."""
         started = self._daemon.container(self._spec.name)
         held = _HeldProcess.of(started.pid) if started.running else None
-        # If it runs even now, the number was its own when it was taken hold of.
+        # The number was its own when it was taken hold of, if it runs even now.
         return held, self._daemon.container(self._spec.name)
 
     def _say_out_of_memory(self) -> None:

@@ -32,7 +32,7 @@ class ProtocolRule:
     beside: tuple[str, ...] = ()
     """Rules that do the same work: without them, too, the bug can show at all."""
     unseen: str = ""
-    """Why no check can find out that it is off; empty: one can."""
+    """The reason for which no check can find out that it is off; empty: one can."""
 
 
 def protocol_rule(

@@ -43,25 +43,25 @@ class Incumbent:
 
     begun_ns: int
     loaded_ns: int
-    """When it had read everything: it counts the silence of brokers from then on."""
+    """The time when it had read everything: it counts the silence of brokers from then on."""
     stepped_ns: int
-    """When it did something last."""
+    """The time when it did something last."""
     known: dict[int, int] = field(default_factory=dict)
     """The highest incarnation id by broker."""
     vouched: dict[int, int] = field(default_factory=dict)
     """The highest incarnation id in a heartbeat since it is active, which it takes over (Z04)."""
     inactive_ns: dict[int, int] = field(default_factory=dict)
-    """When it found a broker inactive; none: it does not."""
+    """The time when it found a broker inactive; none: it does not."""
     taken_ns: dict[int, int] = field(default_factory=dict)
-    """When a broker answered an UpdateMetadata last."""
+    """The time when a broker answered an UpdateMetadata last."""
     heard_ns: dict[int, int] = field(default_factory=dict)
-    """When a heartbeat last arrived, by broker."""
+    """The time when a heartbeat last arrived, by broker."""
     asked_ns: int | None = None
-    """When it asked ZooKeeper for its newest decision: it knew no more than then."""
+    """The time when it asked ZooKeeper for its newest decision: it knew no more than then."""
     _waiting_ns: int | None = None
-    """Since when it has been waiting for what it asked for; None: it does not wait."""
+    """The time since when it has been waiting for what it asked for; None: it does not wait."""
     _hindered_ns: list[tuple[int, int]] = field(default_factory=list)
-    """From when until when it waited or stood still."""
+    """The times for which it waited or stood still: from, until."""
 
     def vouch(self, broker_id: int, incarnation: int) -> None:
         """A heartbeat of this incarnation arrives."""
@@ -106,7 +106,7 @@ class Contact:
     _sent: dict[tuple[int, int], tuple[Any, int]] = field(default_factory=dict)
     """Each heartbeat and when it was sent, by (broker, correlation); each process counts anew."""
     _contact: dict[int, int] = field(default_factory=dict)
-    """When the last heartbeat was sent that was answered, by broker."""
+    """The time when the last heartbeat was sent that was answered, by broker."""
     _heartbeats: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
     """With the incarnation that the controller knew then, by (controller, source, correlation)."""
     _offices: dict[int, Incumbent] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class Contact:
         )
         yield "served-while-fenced", f"{words} that was answered last"
 
-    # What controllers decide, and brokers are told.
+    # Decisions of controllers, and their requests to brokers.
 
     def decided_by(
         self, controller: int, key: PartitionKey, leader: int, *, elected: bool, now: int

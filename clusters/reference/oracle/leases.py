@@ -263,7 +263,7 @@ class Leases:
             judged_by = [dict(zip(one.isr, one.epochs, strict=True))[member] for one in proposals]
             if broker is None or not judged_by or -1 in judged_by:
                 continue
-            # Which of several proposals it was that arrived is not known: one good one will do.
+            # It is not known which of several proposals arrived: one good one will do.
             if broker.broker_epoch not in judged_by:
                 yield (
                     "stale-epoch-join",

@@ -43,7 +43,7 @@ class ZkOracle:
     nodes: Nodes
     broker_epoch: Callable[[int], int]
     speaks: Callable[[int], bool]
-    """Whether a broker's inter-broker protocol has heartbeats."""
+    """True for a broker whose inter-broker protocol has heartbeats."""
     timeouts_ns: Callable[[int], tuple[int, int]]
     """The controller-side and the broker-side time-out of a broker that runs."""
     controller_side_ns: int

@@ -36,7 +36,7 @@ _Json = Mapping[str, Any]
 
 @dataclass(slots=True)
 class ZnodeDecisions(Decisions):
-    """What was decided, up to the last transaction that any server has applied."""
+    """The decisions, up to the last transaction that any server has applied."""
 
     zxid: int = 0
     changed: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)

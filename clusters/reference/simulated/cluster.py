@@ -157,7 +157,7 @@ class SimulatedCluster(ABC):
         """The host of a node."""
         return self._hosts[node]
 
-    # What every cluster can do.
+    # The port of every cluster.
 
     @property
     def node_ids(self) -> Mapping[NodeName, int]:
@@ -322,7 +322,7 @@ class SimulatedCluster(ABC):
         """Let the world go on."""
         self.world.run(self.world.now_ns + for_ns)
 
-    # What these are made of.
+    # The parts of these.
 
     @abstractmethod
     def _built(self, node: NodeName) -> Node:

@@ -1,4 +1,4 @@
-"""What a node asks ZooKeeper, and who of it is told the answers, the watches and the session's end.
+"""A node's requests to ZooKeeper: its parts are told the answers, the watches, the session's end.
 
 Kafka's own way (`KafkaZkClient.retryRequestsUntilConnected`): what came back CONNECTION_LOSS is
 asked again once the session is connected, since the session, and so all that is decided by it, may

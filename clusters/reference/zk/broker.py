@@ -177,7 +177,7 @@ class ZkBrokerNode:
         else:
             self._rarer(now, source, kind, message, effects)
 
-    # What its parts say.
+    # Calls of its parts.
 
     def registered(self, now: int, effects: Effects) -> None:
         """It is registered; the situation has its id and its broker epoch."""
@@ -288,7 +288,7 @@ class ZkBrokerNode:
         self._look_at_controller(now, controller_id)
 
     def _look_at_controller(self, now: int, known_id: int) -> None:
-        """Whatever waits for another controller than before goes out with the next tick."""
+        """Let what waits for another controller than before go out with the next tick."""
         if self.situation.controller_id != known_id:
             self.alarm.by(now)
 

@@ -1,4 +1,4 @@
-"""Which id a broker has (H01 to H04), and the entry of its host (H02).
+"""The id of a broker (H01 to H04), and the entry of its host (H02).
 
 An id of the configuration or of the disk is used as it is: if it cannot be registered, that is an
 error for a person. Without either, ids are tried one after the other until one can be registered:

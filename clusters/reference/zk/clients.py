@@ -1,4 +1,4 @@
-"""What is this generation's own in a broker's service to clients.
+"""The parts of a broker's service to clients that are this generation's own.
 
 Clients see what UpdateMetadata told the broker, at once, and ask the controller itself for what it
 decides. Blocks of producer ids are taken from a znode.

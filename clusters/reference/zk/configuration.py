@@ -1,4 +1,4 @@
-"""What a broker of the ZooKeeper generation is told at its start, beside what every node is told.
+"""The configuration of a broker of the ZooKeeper generation, beside that of every node.
 
 Times are ns of the node's own clock, as in `nodes.configuration`.
 """
@@ -40,6 +40,6 @@ class ZkConfiguration(Configuration):
     reserved_broker_id_max: int = 1_000
     """reserved.broker.max.id: new ids of the sequence are above it."""
     garbage_scan_interval_ns: int = 60_000 * MS
-    """How often the controller removes garbage below /brokers/hosts (H05); 0: never."""
+    """The time between two removals of garbage below /brokers/hosts (H05); 0: never."""
     controlled_shutdown_retry_ns: int = 500 * MS
     """controlled.shutdown.retry.backoff.ms."""

@@ -1,4 +1,4 @@
-"""What the controller tells brokers, and what brokers ask it: kinds 80 to 91.
+"""The controller's requests to brokers, and theirs to it: kinds 80 to 91.
 
 The first four are Kafka's (LeaderAndIsr 7, StopReplica 4, UpdateMetadata 8, ControlledShutdown 3 on
 the wire); MetadataHeartbeat and IsrChange are those of the draft "Controller heartbeats, broker
@@ -79,7 +79,7 @@ class LeaderAndIsrRequest:
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    """That of the broker which it is for, as the controller knows it."""
+    """The epoch of the broker which it is for, as the controller knows it."""
     is_full: bool
     """True if all partitions of the broker are named: those that are not are strays."""
     partitions: tuple[PartitionState, ...]

@@ -107,7 +107,7 @@ class SimulatedZkCluster(SimulatedCluster):
 
     @property
     def configurations(self) -> Mapping[NodeName, Configuration]:
-        """What each broker is told."""
+        """The configuration of each broker."""
         return self._configurations
 
     @property

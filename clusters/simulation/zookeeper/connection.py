@@ -74,7 +74,7 @@ _MS = 1_000_000
 
 
 class SessionTracker:
-    """When each session expires, and which connection may ask in its name.
+    """The time at which each session expires, and the connection that may ask in its name.
 
     The leader alone keeps it; a new leader gives every session its whole time-out again.
 

@@ -84,7 +84,7 @@ class LearnerHandler:
 
 
 class PendingSync:
-    """What is done once the server has applied all that the leader had when it took the forward."""
+    """A task for the time when the server has applied all that the leader had at the forward."""
 
     __slots__ = ("call", "connection", "position")
 

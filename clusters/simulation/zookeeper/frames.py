@@ -121,7 +121,7 @@ class Connected:
     sequence: int
     session: int
     timeout_ms: int
-    """As the server grants it."""
+    """The time-out that the server grants."""
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ class Propose:
     epoch: int
     start: int
     previous_zxid: int
-    """That of the entry before `start`; 0: there is none."""
+    """The zxid of the entry before `start`; 0: there is none."""
     entries: tuple[LogEntry, ...]
     committed: int
     """The number of entries that a majority has."""
@@ -199,7 +199,7 @@ class Accept:
 
 @dataclass(slots=True)
 class Forwarded:
-    """What a client asked of a follower, and only the leader can do.
+    """A client's request to a follower that only the leader can carry out.
 
     `change` None: to see that the session lives, and to make the connection the one that serves it;
     an empty one: a sync, done once the follower has applied all that the leader then had.

@@ -77,7 +77,7 @@ class Peer:
         self._is_syncing = False
         self._truncated_count = 0
         self._due_ns = 0
-        """When it stands for election, gives a sign of life, or is out of patience."""
+        """The time when it stands for election, gives a sign of life, or is out of patience."""
         self._granted: set[int] | None = None
         """The votes that a candidate has; None: it does not stand yet, but asks whether to."""
         self._promised: set[int] = set()
@@ -136,7 +136,7 @@ class Peer:
         self._alarm.by(self._due_ns)
 
     def synced(self, now: int, token: Any, effects: Effects) -> None:
-        """What was written before the sync is durable."""
+        """Take what was written before the sync for durable."""
         count, truncated_count, vote = token
         self._is_syncing = False
         if truncated_count == self._truncated_count:

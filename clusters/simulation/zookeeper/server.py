@@ -111,7 +111,7 @@ class ZooKeeperServer:
             effects.append((EXIT, ""))
 
     def _start(self, now: int, contents: Contents, effects: Effects) -> None:
-        # As ZooKeeper's: the server's number is the highest byte, so that no two give the same id.
+        # ZooKeeper's way: the server's number is the highest byte, so that no two give the same id.
         self._id = self._number - ZOOKEEPER << 56 | (contents.incarnation_id & 0xFFFF_FFFF) << 16
         self.peer.start(now, contents, effects)
 
@@ -242,7 +242,7 @@ class ZooKeeperServer:
             del self._connections[connection.number]
             self._watches.forget(connection.number)
 
-    # What the leader does.
+    # The leader.
 
     def _hand_over(
         self, now: int, forwarded: Forwarded, waiting: PendingSync | None, effects: Effects
@@ -304,7 +304,7 @@ class ZooKeeperServer:
         else:
             connection.connected(connection.session, timeout_ms, effects)
 
-    # What the peer tells.
+    # Calls of the peer.
 
     def applied(self, now: int, entry: LogEntry, effects: Effects) -> None:
         """Apply a committed entry: push what it fires, then answer who asked for it."""

@@ -162,7 +162,7 @@ class _Session:
         """The number of the present connection, or of the attempt; raised when it is over."""
         self._correlation = 0
         self._is_wanted = False
-        """Whether the node has a session, or is about to."""
+        """True if the node has a session, or is about to."""
         self._is_connected = False
         self._session = 0
         self._wanted_ms = 0
@@ -186,7 +186,7 @@ class _Session:
         """A new incarnation of the node, whose connections no one takes for an earlier one's."""
         self._connection = (incarnation_id & 0xFFFF_FFFF) * _NEW_CONNECTION
 
-    # What the node asks for.
+    # Requests of the node.
 
     def open(self, now: int, request: OpenSession) -> tuple[Any, ...]:
         """Open a session; return the effect."""
@@ -209,7 +209,7 @@ class _Session:
         self._end()
         return effect
 
-    # What comes over the network.
+    # Frames from the network.
 
     def take(self, now: int, frame: Any, effects: Effects) -> None:
         """Take a frame of a server."""

@@ -29,7 +29,7 @@ __all__ = ["ROOT", "Applied", "Fired", "Tree", "Watches", "Znode", "parent_of"]
 ROOT: Final = "/"
 _ANY: Final = -1
 Fired = tuple[WatchType, str]
-"""What a change tells those who watch for it."""
+"""The news of a change for those who watch for it."""
 
 _OK: Final = int(ZkError.OK)
 _EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
@@ -68,7 +68,7 @@ class Znode:
 
 @dataclass(slots=True)
 class Applied:
-    """What came of an entry."""
+    """The outcome of an entry."""
 
     error: int
     outcomes: tuple[ZkOutcome, ...] = ()

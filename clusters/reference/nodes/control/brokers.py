@@ -30,7 +30,7 @@ class HeartbeatDecision(Enum):
 
     NOTHING = "nothing"
     UNFENCE = "unfence"
-    """If it has caught up."""
+    """Unfence it if it has caught up."""
     FENCE = "fence"
     LEAVE = "leave"
     """Its controlled shutdown begins."""

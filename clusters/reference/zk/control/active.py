@@ -164,7 +164,7 @@ class ActiveController:
         self._rebalance(now, effects)
         self._parts.channels.tick(now, effects)
 
-    # What the parts tell.
+    # Calls of the parts.
 
     def changed(self, now: int, changes: list[StateChange], effects: Effects) -> None:
         """These states are written, or were found to be: brokers are to be told."""

@@ -1,4 +1,4 @@
-"""What the controller decides when a broker comes, goes, or changes its state.
+"""The controller's decisions when a broker comes, goes, or changes its state.
 
 A broker with a new incarnation has failed and come back: it leads nothing and leaves the ISRs, and
 is told its whole state. An inactive broker is treated as one that is absent, but that it stays
@@ -131,7 +131,7 @@ class BrokerChanges:
             self.move(now, broker_id, ControlledState.INACTIVE, effects)
         if not broker_ids or not self._is_left_out(ControlledState.INACTIVE):
             return
-        # Whatever is decided from here on, before they have left their ISRs, elects none of them.
+        # No decision from here on, before they have left their ISRs, elects one of them.
         for broker_id in broker_ids:
             self._fence(broker_id)
             self._parts.channels.close(broker_id)

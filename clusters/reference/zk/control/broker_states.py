@@ -40,7 +40,7 @@ class BrokerStates:
         self._states: dict[int, ControlledState] = {}
         """The registered brokers."""
         self._heard_ns: dict[int, int] = {}
-        """When the last heartbeat came of those that may be silent for too long."""
+        """The time when the last heartbeat came of those that may be silent for too long."""
         self._expected: set[int] = set()
         """The brokers whose heartbeats are expected."""
 

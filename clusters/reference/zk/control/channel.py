@@ -1,4 +1,4 @@
-"""What one broker still has to be told, and the one request to it that is under way.
+"""The news for one broker, and the one request to it that is under way.
 
 What is to be told is kept by partition, the newest state of each, and made into requests once the
 one before is answered: LeaderAndIsr, then UpdateMetadata, then StopReplica. A channel so holds no

@@ -1,4 +1,4 @@
-"""What the active controller knows: the znodes as it read or wrote them last.
+"""The knowledge of the active controller: the znodes as it read or wrote them last.
 
 It is kept as a `MetadataImage`, so that the decisions of `nodes.control` are made on it; its
 partition epochs are the versions of the states' znodes. What an image has no place for stands

@@ -89,7 +89,7 @@ class Controller:
 
     @property
     def context(self) -> Context | None:
-        """What it knows as the active controller."""
+        """Its knowledge as the controller; None: it has not won."""
         return None if self._active is None else self._active.context
 
     def registered(self, now: int, effects: Effects) -> None:
@@ -125,7 +125,7 @@ class Controller:
         if self._active is not None:
             self._active.tick(now, effects)
 
-    # What the election tells.
+    # Calls of the election.
 
     def won(self, now: int, epoch: int, epoch_version: int, effects: Effects) -> None:
         """The broker is the controller of this epoch."""

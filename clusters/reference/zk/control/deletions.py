@@ -228,7 +228,7 @@ class Garbage:
             removals = [
                 unit(self._parts.context, [_removal(name, found[name])]) for name in garbage
             ]
-            found.clear()  # Whatever was written meanwhile is for the next scan.
+            found.clear()  # Writes of meanwhile are for the next scan.
             return Plan(removals)
 
         self._parts.work.add(now, Job(plan, _nothing), effects)

@@ -1,4 +1,4 @@
-"""What the parts of an active controller share: its context, states, channels and jobs."""
+"""The state that an active controller's parts share: its context, states, channels and jobs."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

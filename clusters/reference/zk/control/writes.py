@@ -266,7 +266,7 @@ def _settings_operations(context: Context, records: list[MetadataRecord]) -> Ite
         data = encoded_settings(settings)
         is_there = path in context.settings_paths
         yield SetData(path, data) if is_there else Create(path, data)
-        if kind != _TOPIC or name not in made:  # Who hears of a new topic reads its settings.
+        if kind != _TOPIC or name not in made:  # Brokers read those of a new topic.
             change = encoded_config_change(_KINDS[kind], name or _ALL)
             yield Create(CONFIG_CHANGE_PREFIX, change, sequential=True)
 
