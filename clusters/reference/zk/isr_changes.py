@@ -12,17 +12,17 @@ sequential znode which of them have changed, every now and then.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from clusters.node_port.alarm import NEVER_NS
-from clusters.node_port.effects import SEND, Effects
+from clusters.node_port.effects import Effects
 from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import Create, GetData, SetData, ZkError
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.leader import Leader
+from clusters.reference.nodes.replicas.proposals import RepeatedRequest, drop_proposal
 from clusters.reference.zk.asking import ZkAnswer
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.situation import ZkSituation
@@ -36,7 +36,6 @@ from clusters.reference.zk.znodes import (
 __all__ = ["IsrChanges", "IsrWrites"]
 
 _NONE: Final = int(Error.NONE)
-_NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _OLD_INCARNATION: Final = int(Error.INVALID_INCARNATION_ID)
 _INELIGIBLE: Final = int(Error.INELIGIBLE_REPLICA)
 _GIVEN_UP: Final = frozenset(
@@ -52,33 +51,17 @@ _GIVEN_UP: Final = frozenset(
 class IsrChanges:
     """A broker's: at most one for each partition."""
 
-    __slots__ = (
-        "_asked_id",
-        "_correlation",
-        "_not_before_ns",
-        "_pending",
-        "_refused_epoch",
-        "_request",
-        "_requested",
-        "_sent_ns",
-        "_situation",
-    )
+    __slots__ = ("_pending", "_refused_epoch", "_request", "_requested", "_situation")
 
     def __init__(self, situation: ZkSituation) -> None:
         self._situation = situation
         self._pending: dict[PartitionKey, tuple[Leader, str, IsrChange]] = {}
         """(leader, topic, change) of those that are not decided, those under way included."""
-        self._request: IsrChangeRequest | None = None
-        """Under way, until it is answered."""
+        self._request = RepeatedRequest(situation)
         self._requested: tuple[PartitionKey, ...] = ()
         """The partitions in it, in its order."""
-        self._asked_id = -1
-        """The controller to which it was sent; -1: it has to be sent again."""
         self._refused_epoch = -1
         """The broker epoch that was refused last."""
-        self._sent_ns = 0
-        self._not_before_ns = 0
-        self._correlation = 0
 
     def propose(self, now: int, leader: Leader, isr: tuple[int, ...], effects: Effects) -> None:
         """Ask for this ISR, unless an earlier change of the partition is not decided yet."""
@@ -95,36 +78,15 @@ class IsrChanges:
 
     def send(self, now: int, effects: Effects) -> None:
         """Send what waits, if nothing is under way; or what is, once more, if it was lost."""
-        situation = self._situation
-        target = situation.controller_id
-        if not self._pending or self._asked_id >= 0 or target < 0:
-            return
-        if situation.broker_epoch == self._refused_epoch:
-            return
-        if now < self._not_before_ns:
-            situation.alarm.by(self._not_before_ns)
-            return
-        situation.alarm.by(now + situation.configuration.request_timeout_ns)
-        self._correlation += 1
-        if self._request is None:
-            self._request = self._new_request()
-        else:
-            self._request = replace(self._request, correlation=self._correlation)
-        self._asked_id, self._sent_ns = target, now
-        effects.append((SEND, target, self._request))
+        if self._pending and self._situation.broker_epoch != self._refused_epoch:
+            self._request.send(now, self._new_request, effects)
 
     def answered(self, now: int, response: IsrChangeResponse, effects: Effects) -> None:
         """The controller decided, or could not."""
-        request = self._request
-        if request is None or self._asked_id < 0 or response.correlation != request.correlation:
+        request = self._request.answered(now, response)
+        if request is None:
             return
-        self._asked_id = -1
-        if response.error == _NOT_CONTROLLER:
-            self._back_off(now)
-            return
-        self._request = None
         if response.error:
-            self._back_off(now)
             if response.error == _OLD_INCARNATION:
                 self._refused_epoch = request.incarnation_id
             return
@@ -134,22 +96,14 @@ class IsrChanges:
 
     def unreachable(self, now: int, request: IsrChangeRequest) -> None:
         """Prepare to send a request again, after a pause: it may have arrived."""
-        known = self._request
-        if known is not None and known.correlation == request.correlation and self._asked_id >= 0:
-            self._asked_id = -1
-            self._back_off(now)
+        self._request.unreachable(now, request)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Send again what was not answered in time."""
-        if self._asked_id >= 0:
-            given_up_ns = self._sent_ns + self._situation.configuration.request_timeout_ns
-            if now < given_up_ns:
-                self._situation.alarm.by(given_up_ns)
-                return
-            self._asked_id = -1
-        self.send(now, effects)
+        if not self._request.is_awaited(now):
+            self.send(now, effects)
 
-    def _new_request(self) -> IsrChangeRequest:
+    def _new_request(self, correlation: int) -> IsrChangeRequest:
         situation = self._situation
         topics: dict[str, list[IsrChange]] = {}
         keys: dict[str, list[PartitionKey]] = {}
@@ -158,7 +112,7 @@ class IsrChanges:
             keys.setdefault(topic, []).append(key)
         self._requested = tuple(key for found in keys.values() for key in found)
         return IsrChangeRequest(
-            self._correlation,
+            correlation,
             situation.node_id,
             situation.broker_epoch,
             1 if situation.rules.member_incarnations_checked else 0,
@@ -174,21 +128,10 @@ class IsrChanges:
             leader.committed(change.isr, leader.partition_epoch)
             leader.advance(now, effects)
         elif error == _INELIGIBLE:
-            self._drop(now, leader, effects)
+            drop_proposal(now, leader, self._situation, effects)
         elif error not in _GIVEN_UP:
-            self._back_off(now)
+            self._request.back_off(now)
             self.propose(now, leader, change.isr, effects)
-
-    def _drop(self, now: int, leader: Leader, effects: Effects) -> None:
-        """Go back to the committed ISR: the controller is sure that it holds (KIP-903)."""
-        # Rule refused_proposal_dropped.
-        if self._situation.rules.refused_proposal_dropped:
-            leader.propose(None)
-            leader.advance(now, effects)
-
-    def _back_off(self, now: int) -> None:
-        self._not_before_ns = now + self._situation.configuration.retry_backoff_ns
-        self._situation.alarm.by(self._not_before_ns)
 
 
 def _by_topic(
