@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.port import ClusterSpec
 from clusters.system import Make, Prepared
@@ -39,12 +39,8 @@ def built(make: Make, spec: ClusterSpec, *, prepared: Prepared, name: str) -> It
         cluster = make.driver.build(
             spec,
             prepared,
-            host=LocalHost(warden),
-            directory=Path(directory, "nodes"),
-            clock=clock,
+            site=Site(host=LocalHost(warden), directory=Path(directory, "nodes"), clock=clock),
             rules_off=(),
-            port_base=None,
-            route=direct,
         )
         try:
             yield Built(cluster=cluster, directory=Path(directory), warden=warden, clock=clock)

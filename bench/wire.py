@@ -21,6 +21,7 @@ from bench.brief_topic import BRIEF, brief_topic
 from bench.measuring import spread
 from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -146,11 +147,8 @@ def _both(prepared: KafkaPrepared) -> Iterator[tuple[KafkaCluster, KafkaCluster,
         plain, proxied = (
             KafkaCluster(
                 BRIEF,
-                host=host,
+                site=Site(host=host, directory=directory / name, clock=clock, route=route_of),
                 prepared=prepared,
-                directory=directory / name,
-                clock=clock,
-                route=route_of,
             )
             for name, route_of in (("direct", direct), ("proxied", route))
         )

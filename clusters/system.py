@@ -11,15 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from clusters.abilities import Links, Route
-from clusters.hosts.place import Host
+from clusters.abilities import Links
+from clusters.hosts.place import Site
 from clusters.link_protocol import LinkProtocol
 from clusters.observation import Parse
 from clusters.port import Cluster, ClusterSpec, NodeName, Observable
 from clusters.processes.networks import IsAnswered
 from clusters.provision.java import Java
 from clusters.targets import DescribedTarget
-from history.clock import Clock
 
 __all__ = ["Driver", "Make", "Prepared", "Recorded", "System", "Testimony", "Wanted"]
 
@@ -111,12 +110,8 @@ class Driver(Protocol):
         spec: Any,
         prepared: Any,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str],
-        port_base: int | None,
-        route: Route,
     ) -> Recorded:
         """The cluster, with nothing of it running yet."""
 

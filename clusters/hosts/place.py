@@ -10,13 +10,15 @@ be a file system of its own, so a node's data and what replaces it are to be on 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self, runtime_checkable
 
-from clusters.abilities import NodeUsage
+from clusters.abilities import NodeUsage, Route, direct
 from clusters.hosts.ledger import Ledger
 from clusters.port import NodeName, NodeState
+from history.clock import Clock
 
 __all__ = [
     "DATA",
@@ -27,6 +29,7 @@ __all__ = [
     "NodeProcess",
     "OwnNetwork",
     "Place",
+    "Site",
 ]
 
 LOOPBACK: Final = "127.0.0.1"
@@ -162,6 +165,20 @@ class Host(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The site of a cluster of processes: the host, and what the run gives beside it."""
+
+    host: Host
+    directory: Path
+    """The directory of the nodes' own ones."""
+    clock: Clock
+    port_base: int | None = None
+    """The first of the ports that nodes use, one after the other; None: any that are free."""
+    route: Route = direct
+    """The address at which each node, and the clients, find each node."""
 
 
 @runtime_checkable

@@ -3,11 +3,9 @@
 import time
 from collections.abc import Callable, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route, direct
-from clusters.hosts.place import Host
+from clusters.hosts.place import Site
 from clusters.kafka.admin import KafkaAdmin, Nodes
 from clusters.kafka.configuration import KafkaNode, first_members, properties, refuse_impossible
 from clusters.kafka.features import Levels, finalised_by, moves, update_features
@@ -42,11 +40,7 @@ class KafkaCluster(WrongClocks, QuorumProcesses):
         spec: KafkaSpec,
         *,
         prepared: KafkaPrepared,
-        host: Host,
-        directory: Path,
-        clock: Clock,
-        port_base: int | None = None,
-        route: Route = direct,
+        site: Site,
     ) -> None:
         refuse_impossible(spec)
         self._prepared = prepared
@@ -54,16 +48,12 @@ class KafkaCluster(WrongClocks, QuorumProcesses):
         self._software: dict[NodeName, KafkaSoftware] = {}
         super().__init__(
             spec,
-            host=host,
-            directory=directory,
-            clock=clock,
+            site=site,
             software=lambda nodes: self._equip(nodes, cluster_id=cluster_id),
-            port_base=port_base,
-            route=route,
         )
         self._upgrades = _Upgrades(
             prepared,
-            clock=clock,
+            clock=site.clock,
             admin=self._admin,
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),

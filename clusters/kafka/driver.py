@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
-from clusters.hosts.place import Host
+from clusters.hosts.place import Site
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare, with_levels, with_release
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec
 from clusters.system import Wanted
-from history.clock import Clock
 from history.failure import HarnessError, SpecError, UsageError
 
 __all__ = ["DRIVER", "KafkaDriver"]
@@ -46,23 +43,15 @@ class KafkaDriver:
         spec: KafkaSpec,
         prepared: KafkaPrepared,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str],
-        port_base: int | None,
-        route: Route,
     ) -> KafkaCluster:
         """The cluster, with nothing of it running yet."""
         assert not rules_off, "refused before"
         return KafkaCluster(
             spec,
             prepared=prepared,
-            host=host,
-            directory=directory,
-            clock=clock,
-            port_base=port_base,
-            route=route,
+            site=site,
         )
 
 

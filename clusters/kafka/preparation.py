@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import refuse_impossible
@@ -97,7 +98,9 @@ def _train(draft: Path, prepared: KafkaPrepared, *, warden: Warden) -> None:
     """Run a cluster of one and one, from start to stop, with a topic in between."""
     spec = KafkaSpec(controllers=1, brokers=1, java_options=(TRAINING_OPTION,))
     cluster = KafkaCluster(
-        spec, prepared=prepared, host=LocalHost(warden), directory=draft, clock=Clock.start()
+        spec,
+        prepared=prepared,
+        site=Site(host=LocalHost(warden), directory=draft, clock=Clock.start()),
     )
     try:
         cluster.start()

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from clusters.abilities import LinkEnd, Route
-from clusters.hosts.place import DATA, LOOPBACK, Host
+from clusters.abilities import LinkEnd
+from clusters.hosts.place import DATA, LOOPBACK, Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
 from clusters.kafka.asking import is_answered
@@ -48,7 +48,6 @@ from clusters.protocol.talking import Address
 from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.witness.bits import flip_bit
 from clusters.witness.live import log_end_offset
-from history.clock import Clock
 from history.failure import HarnessError, UsageError
 
 __all__ = ["BrokerProcesses"]
@@ -57,21 +56,17 @@ __all__ = ["BrokerProcesses"]
 class BrokerProcesses(ProcessCluster):
     """`clusters.kafka_port.BrokerCluster` with all its abilities, but for what its nodes run.
 
-    `host`: where the nodes run. `software`: what each of Kafka's own runs. `before`: the nodes of
-    another system that are started first, made with ports that it takes. `port_base`: use the ports
-    from there on, one for each controller and two for each broker; None: any that are free.
+    `software`: what each of Kafka's own runs. `before`: the nodes of another system that are
+    started first, made with ports that it takes. The site's ports are one for each controller and
+    two for each broker.
     """
 
     def __init__(
         self,
         spec: BrokersSpec,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         software: Callable[[tuple[KafkaNode, ...]], Mapping[NodeName, Software]],
-        port_base: int | None,
-        route: Route,
         is_answered: IsAnswered = is_answered,
         spoken: Spoken = NEWEST,
         before: Callable[[ReservedPorts], Mapping[NodeName, ProcessNode]] = lambda _ports: {},
@@ -81,17 +76,18 @@ class BrokerProcesses(ProcessCluster):
         self._setting_changes = SettingChanges()
         # A proxy that listens for a link uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
-        nodes = nodes_of(spec, ports=lambda count: ports.take(count, base=port_base))
+        nodes = nodes_of(spec, ports=lambda count: ports.take(count, base=site.port_base))
         # Absolute, since each process starts inside its own directory.
-        home = directory.absolute()
-        places = {node.name: host.place(node.name, directory=home / node.name) for node in nodes}
+        home = site.directory.absolute()
+        places = {
+            node.name: site.host.place(node.name, directory=home / node.name) for node in nodes
+        }
         nodes = tuple(replace(node, address=places[node.name].address) for node in nodes)
         self._listed = {node.name: node for node in nodes}
         runs = software(nodes)
         super().__init__(
             spec,
-            host=host,
-            clock=clock,
+            site=site,
             nodes={
                 **before(ports),
                 **{
@@ -99,7 +95,6 @@ class BrokerProcesses(ProcessCluster):
                     for name, place in places.items()
                 },
             },
-            route=route,
             ports=ports,
             is_answered=is_answered,
         )

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.abilities import Route, direct
-from clusters.hosts.place import Host
+from clusters.hosts.place import Site
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.launch import server_command
 from clusters.kafka.software import KafkaFiles
@@ -16,7 +15,6 @@ from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
 from clusters.processes.hardships import WrongClocks
 from clusters.processes.node import ProcessNode, Software
-from history.clock import Clock
 
 __all__ = ["KafkaZooKeeperCluster"]
 
@@ -29,22 +27,14 @@ class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
         spec: KafkaZooKeeperSpec,
         *,
         prepared: KafkaZooKeeperPrepared,
-        host: Host,
-        directory: Path,
-        clock: Clock,
-        port_base: int | None = None,
-        route: Route = direct,
+        site: Site,
     ) -> None:
         self._prepared = prepared
         super().__init__(
             spec,
             prepared=prepared.ensemble,
             version=prepared.version,
-            host=host,
-            directory=directory,
-            clock=clock,
-            port_base=port_base,
-            route=route,
+            site=site,
         )
 
     @property

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Host
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import refuse_reserved
 from clusters.kafka.launch import HEAP
@@ -54,23 +53,15 @@ class KafkaZooKeeperDriver:
         spec: KafkaZooKeeperSpec,
         prepared: KafkaZooKeeperPrepared,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str],
-        port_base: int | None,
-        route: Route,
     ) -> KafkaZooKeeperCluster:
         """The cluster, with nothing of it running yet."""
         assert not rules_off, "refused before"
         return self.cluster(
             spec,
             prepared=prepared,
-            host=host,
-            directory=directory,
-            clock=clock,
-            port_base=port_base,
-            route=route,
+            site=site,
         )
 
 
@@ -83,7 +74,7 @@ def _class_archive(
     def train(draft: Path) -> None:
         host, clock = LocalHost(warden), Clock.start()
         cluster = KafkaZooKeeperCluster(
-            _TRAINED, prepared=ready, host=host, directory=draft, clock=clock
+            _TRAINED, prepared=ready, site=Site(host=host, directory=draft, clock=clock)
         )
         try:
             cluster.start()

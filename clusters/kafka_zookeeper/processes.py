@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.abilities import LinkEnd, Route, direct
-from clusters.hosts.place import Host
+from clusters.abilities import LinkEnd
+from clusters.hosts.place import Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.asking import is_answered
 from clusters.kafka.configuration import KafkaNode
@@ -43,7 +43,6 @@ from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.tables import write_server_disks
 from clusters.zookeeper.watch import EnsembleWatch
 from clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
-from history.clock import Clock
 from history.failure import HarnessError
 
 __all__ = ["BrokersOnZooKeeper"]
@@ -59,8 +58,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
     """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
 
     `prepared`: its ensemble; `version`: the release of Kafka whose requests its brokers understand.
-    `port_base`: use the ports from there on, those of Kafka's nodes, then three for each server;
-    None: any that are free.
+    The site's ports are those of Kafka's nodes, then three for each server.
     """
 
     _spec: KafkaZooKeeperSpec
@@ -71,21 +69,17 @@ class BrokersOnZooKeeper(BrokerProcesses):
         *,
         prepared: ZooKeeperPrepared,
         version: str,
-        host: Host,
-        directory: Path,
-        clock: Clock,
-        port_base: int | None = None,
-        route: Route = direct,
+        site: Site,
     ) -> None:
 
         def ensemble(ports: ReservedPorts) -> Mapping[NodeName, ProcessNode]:
             taken = sum(len(node.ports) for node in self._listed.values())
-            base = None if port_base is None else port_base + taken
+            base = None if site.port_base is None else site.port_base + taken
             self._ensemble = Ensemble(
                 spec.ensemble,
                 prepared=prepared,
-                host=host,
-                home=directory.absolute(),
+                host=site.host,
+                home=site.directory.absolute(),
                 take_ports=lambda count: ports.take(count, base=base),
                 role=Role.ZOOKEEPER,
             )
@@ -93,12 +87,8 @@ class BrokersOnZooKeeper(BrokerProcesses):
 
         super().__init__(
             spec,
-            host=host,
-            directory=directory,
-            clock=clock,
+            site=site,
             software=self._equip,
-            port_base=port_base,
-            route=route,
             is_answered=self._answers_on,
             spoken=spoken_by(version),
             before=ensemble,

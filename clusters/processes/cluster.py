@@ -11,15 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
-from clusters.abilities import LinkEnd, NodeUsage, Route
-from clusters.hosts.place import DATA, Host
+from clusters.abilities import LinkEnd, NodeUsage
+from clusters.hosts.place import DATA, Host, Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeName, NodeRoles, NodeState
 from clusters.processes.disks import FollowedDisks, ImageDisks, NodeDisks
 from clusters.processes.hardships import Hardships, HeldBack
 from clusters.processes.networks import IsAnswered, NodeNetworks
 from clusters.processes.node import ProcessNode
-from history.clock import Clock
 from history.failure import HarnessError
 
 __all__ = ["ProcessCluster"]
@@ -31,32 +30,31 @@ class ProcessCluster(HeldBack, ABC):
     """`clusters.port.Cluster` with all the abilities that processes on a host give it.
 
     Calls for different nodes may come from different threads; calls for one node may not.
-    `nodes`: by role, in the order in which roles are started. `route`: where each node, and the
-    clients, find each node. `ports`: closed when the cluster is stopped.
+    `nodes`: by role, in the order in which roles are started. `ports`: closed when the cluster is
+    stopped.
     """
 
     def __init__(
         self,
         spec: ClusterSpec,
         *,
-        host: Host,
-        clock: Clock,
+        site: Site,
         nodes: Mapping[NodeName, ProcessNode],
-        route: Route,
         ports: ReservedPorts,
         is_answered: IsAnswered,
     ) -> None:
         self._means = spec
-        self._clock = clock
-        self._route = route
+        self._clock = site.clock
+        self._route = site.route
         self._ports = ports
         self._nodes = dict(nodes)
         self.is_answered: Final = is_answered
         """Probes the way to a node."""
         places = {name: node.place for name, node in nodes.items()}
-        self._networks = NodeNetworks(places, route=route, is_answered=is_answered)
-        self._disks = _disks_of(spec, self._nodes, host=host)
-        self._hardships = Hardships(self._nodes, ledger=host.ledger, now_ns=clock.now_ns)
+        self._networks = NodeNetworks(places, route=site.route, is_answered=is_answered)
+        self._disks = _disks_of(spec, self._nodes, host=site.host)
+        ledger, now_ns = site.host.ledger, site.clock.now_ns
+        self._hardships = Hardships(self._nodes, ledger=ledger, now_ns=now_ns)
 
     @property
     @abstractmethod

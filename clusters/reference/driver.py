@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route, direct
-from clusters.hosts.place import Host
+from clusters.hosts.place import Site
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.quorum_processes import QuorumProcesses
 from clusters.kafka.software import KafkaFiles
@@ -26,7 +25,6 @@ from clusters.reference.process_settings import settings_of
 from clusters.reference.shell.formatting import format_directory, looked_at, new_id
 from clusters.reference.specs import level_of, release_like
 from clusters.system import Wanted
-from history.clock import Clock
 from history.failure import UsageError
 
 __all__ = [
@@ -81,13 +79,9 @@ class ReferenceCluster(QuorumProcesses):
         self,
         spec: KafkaSpec,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str] = (),
         command: Sequence[str] = HERE,
-        port_base: int | None = None,
-        route: Route = direct,
     ) -> None:
         if spec.quorum is not Quorum.STATIC:
             raise UsageError("the reference cluster has a static quorum alone")
@@ -95,12 +89,8 @@ class ReferenceCluster(QuorumProcesses):
         self._rules_off = tuple(rules_off)
         super().__init__(
             spec,
-            host=host,
-            directory=directory,
-            clock=clock,
+            site=site,
             software=lambda nodes: _software(nodes, command=command),
-            port_base=port_base,
-            route=route,
         )
 
     @property
@@ -148,23 +138,15 @@ class ReferenceDriver:
         spec: KafkaSpec,
         prepared: ReferencePrepared,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str],
-        port_base: int | None,
-        route: Route,
     ) -> ReferenceCluster:
         """The cluster, with nothing of it running yet."""
         return ReferenceCluster(
             spec,
-            host=host,
-            directory=directory,
-            clock=clock,
+            site=site,
             rules_off=rules_off,
             command=prepared.command,
-            port_base=port_base,
-            route=route,
         )
 
 

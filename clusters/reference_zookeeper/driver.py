@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route, direct
-from clusters.hosts.place import Host
+from clusters.hosts.place import Site
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, refuse_reserved
 from clusters.kafka.software import KafkaFiles
 from clusters.kafka_port import Role
@@ -23,7 +22,6 @@ from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER as ENSEMBLES
 from clusters.zookeeper.prepared import ZooKeeperPrepared
-from history.clock import Clock
 from history.failure import HarnessError
 
 __all__ = [
@@ -86,12 +84,8 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
         spec: ReferenceZooKeeperSpec,
         *,
         prepared: ReferenceZooKeeperPrepared,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str] = (),
-        port_base: int | None = None,
-        route: Route = direct,
     ) -> None:
         self._prepared = prepared
         self._rules_off = tuple(rules_off)
@@ -99,11 +93,7 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
             spec,
             prepared=prepared.ensemble,
             version=prepared.version,
-            host=host,
-            directory=directory,
-            clock=clock,
-            port_base=port_base,
-            route=route,
+            site=site,
         )
 
     @property
@@ -177,23 +167,15 @@ class ReferenceZooKeeperDriver:
         spec: ReferenceZooKeeperSpec,
         prepared: ReferenceZooKeeperPrepared,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str],
-        port_base: int | None,
-        route: Route,
     ) -> ReferenceZooKeeperCluster:
         """The cluster, with nothing of it running yet."""
         return ReferenceZooKeeperCluster(
             spec,
             prepared=prepared,
-            host=host,
-            directory=directory,
-            clock=clock,
+            site=site,
             rules_off=rules_off,
-            port_base=port_base,
-            route=route,
         )
 
 

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd, Route, direct
+from clusters.abilities import LinkEnd
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK, Host
+from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.warden import Warden
 from clusters.port import CLIENTS, NodeName
@@ -43,7 +43,7 @@ _TRAINED: Final = ZooKeeperSpec(servers=3, java_options=(TRAINING_OPTION,))
 class ZooKeeperCluster(WrongClocks, ProcessCluster):
     """`clusters.system.Recorded`, with all the abilities of a cluster of processes.
 
-    `port_base`: use the ports from there on, three for each server; None: any that are free.
+    The site's ports are three for each server.
     """
 
     def __init__(
@@ -51,11 +51,7 @@ class ZooKeeperCluster(WrongClocks, ProcessCluster):
         spec: ZooKeeperSpec,
         *,
         prepared: ZooKeeperPrepared,
-        host: Host,
-        directory: Path,
-        clock: Clock,
-        port_base: int | None = None,
-        route: Route = direct,
+        site: Site,
     ) -> None:
         self._spec = spec
         self._prepared = prepared
@@ -64,17 +60,15 @@ class ZooKeeperCluster(WrongClocks, ProcessCluster):
         self._ensemble = Ensemble(
             spec,
             prepared=prepared,
-            host=host,
+            host=site.host,
             # Absolute, since each process starts inside its own directory.
-            home=directory.absolute(),
-            take_ports=lambda count: ports.take(count, base=port_base),
+            home=site.directory.absolute(),
+            take_ports=lambda count: ports.take(count, base=site.port_base),
         )
         super().__init__(
             spec,
-            host=host,
-            clock=clock,
+            site=site,
             nodes=self._ensemble.nodes,
-            route=route,
             ports=ports,
             is_answered=is_answered_on(self._ensemble.client_ports),
         )
@@ -180,23 +174,15 @@ class ZooKeeperDriver:
         spec: ZooKeeperSpec,
         prepared: ZooKeeperPrepared,
         *,
-        host: Host,
-        directory: Path,
-        clock: Clock,
+        site: Site,
         rules_off: Sequence[str],
-        port_base: int | None,
-        route: Route,
     ) -> ZooKeeperCluster:
         """The ensemble, with nothing of it running yet."""
         assert not rules_off, "refused before"
         return ZooKeeperCluster(
             spec,
             prepared=prepared,
-            host=host,
-            directory=directory,
-            clock=clock,
-            port_base=port_base,
-            route=route,
+            site=site,
         )
 
 
@@ -207,7 +193,7 @@ def _class_archive(ready: ZooKeeperPrepared, *, warden: Warden, progress: Progre
     def train(draft: Path) -> None:
         host, clock = LocalHost(warden), Clock.start()
         cluster = ZooKeeperCluster(
-            _TRAINED, prepared=ready, host=host, directory=draft, clock=clock
+            _TRAINED, prepared=ready, site=Site(host=host, directory=draft, clock=clock)
         )
         try:
             cluster.start()

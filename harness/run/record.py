@@ -11,7 +11,7 @@ from typing import Any
 from clusters.abilities import Route, direct, roles_in
 from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
-from clusters.hosts.place import Host, LeadsLinks
+from clusters.hosts.place import Host, LeadsLinks, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import BrokerCluster
 from clusters.link_protocol import LinkProtocol
@@ -142,12 +142,10 @@ def _placed(
     cluster = options.cluster.driver.build(
         scenario.cluster,
         prepared,
-        host=host,
-        directory=directory,
-        clock=clock,
+        site=Site(
+            host=host, directory=directory, clock=clock, port_base=options.port_base, route=route
+        ),
         rules_off=options.without_rules,
-        port_base=options.port_base,
-        route=route,
     )
     return cluster, route
 

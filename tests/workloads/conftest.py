@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -34,9 +35,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterato
     cluster = KafkaCluster(
         spec,
         prepared=prepare(spec, lambda _: None),
-        host=LocalHost(warden),
-        directory=tmp_path_factory.mktemp("nodes"),
-        clock=Clock.start(),
+        site=Site(
+            host=LocalHost(warden), directory=tmp_path_factory.mktemp("nodes"), clock=Clock.start()
+        ),
     )
     try:
         cluster.start()

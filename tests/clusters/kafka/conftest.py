@@ -8,6 +8,7 @@ import pytest
 
 from clusters.abilities import Route, direct
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -43,11 +44,13 @@ def run_cluster(
             cluster = KafkaCluster(
                 spec,
                 prepared=prepared(spec),
-                host=LocalHost(warden),
-                directory=directory or tmp_path_factory.mktemp("nodes"),
-                clock=Clock.start(),
-                port_base=port_base,
-                route=route,
+                site=Site(
+                    host=LocalHost(warden),
+                    directory=directory or tmp_path_factory.mktemp("nodes"),
+                    clock=Clock.start(),
+                    port_base=port_base,
+                    route=route,
+                ),
             )
             try:
                 if start:

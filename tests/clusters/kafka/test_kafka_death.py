@@ -17,6 +17,7 @@ HARNESS = """
 import sys, time
 from pathlib import Path
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -29,9 +30,7 @@ with Warden(run_id="doomed") as warden:
     cluster = KafkaCluster(
         spec,
         prepared=prepared,
-        host=LocalHost(warden),
-        directory=Path(sys.argv[1]),
-        clock=Clock.start(),
+        site=Site(host=LocalHost(warden), directory=Path(sys.argv[1]), clock=Clock.start()),
     )
     cluster.start()
     cluster.pause_node("broker-2")

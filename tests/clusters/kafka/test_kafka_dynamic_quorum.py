@@ -14,7 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK
+from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.admin_requests import topic_id_text
 from clusters.kafka.asking import ask
@@ -60,10 +60,9 @@ def proxied(prepared: KafkaPrepared, directory: Path) -> Iterator[KafkaCluster]:
         cluster = KafkaCluster(
             SPEC,
             prepared=prepared,
-            host=LocalHost(warden),
-            directory=directory / "nodes",
-            clock=clock,
-            route=address_of,
+            site=Site(
+                host=LocalHost(warden), directory=directory / "nodes", clock=clock, route=address_of
+            ),
         )
         links = [
             Link(source=end.source, target=end.target, address=address, port=end.port)

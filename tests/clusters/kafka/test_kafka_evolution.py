@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.features import finalised_by
@@ -32,7 +33,9 @@ def cluster_of(
     spec: KafkaSpec, prepared: KafkaPrepared, warden: Warden, place: Path
 ) -> KafkaCluster:
     return KafkaCluster(
-        spec, prepared=prepared, host=LocalHost(warden), directory=place, clock=Clock.start()
+        spec,
+        prepared=prepared,
+        site=Site(host=LocalHost(warden), directory=place, clock=Clock.start()),
     )
 
 

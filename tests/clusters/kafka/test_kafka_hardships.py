@@ -12,6 +12,7 @@ from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.attach import ClockReading, jvm_clock
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.prepared import KafkaPrepared
@@ -48,9 +49,11 @@ def cluster(
         it = KafkaCluster(
             spec,
             prepared=prepared(spec),
-            host=LocalHost(warden, ledger=ledger),
-            directory=directory / "nodes",
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden, ledger=ledger),
+                directory=directory / "nodes",
+                clock=Clock.start(),
+            ),
         )
         try:
             it.start()

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_migrating.driver import DRIVER, KafkaMigratingCluster
 from clusters.kafka_migrating.system import KafkaMigratingSpec
@@ -26,9 +27,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaMigrating
         it = KafkaMigratingCluster(
             SPEC,
             prepared=DRIVER.prepare(SPEC, Wanted(), print),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             it.start()

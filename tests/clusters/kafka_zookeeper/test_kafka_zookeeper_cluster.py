@@ -21,6 +21,7 @@ from clusters.abilities import (
     Wipes,
 )
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka_port import Administers, BrokerCluster, Registers, TopicSpec
@@ -45,9 +46,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaZooKeeper
         it = KafkaZooKeeperCluster(
             SPEC,
             prepared=DRIVER.prepare(SPEC, Wanted(), print),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             it.start()

@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka_port import KafkaSpec, TopicSpec
@@ -29,7 +30,7 @@ def started(make: Callable[..., BrokerProcesses], directory: Path) -> Iterator[B
         Warden(run_id="disks", will=ledger.will) as warden,
         LocalHost(warden, ledger=ledger) as host,
     ):
-        cluster = make(host=host, directory=directory / "nodes", clock=Clock.start())
+        cluster = make(site=Site(host=host, directory=directory / "nodes", clock=Clock.start()))
         try:
             cluster.start()
             cluster.create_topics([TOPIC])

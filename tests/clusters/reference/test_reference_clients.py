@@ -20,6 +20,7 @@ from kafka.admin import NewTopic as KafkaPythonTopic
 from kafka.errors import IncompatibleBrokerVersion, TransactionalIdAuthorizationFailedError
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import KafkaSpec
 from clusters.reference.driver import ReferenceCluster
@@ -37,9 +38,11 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with Warden(run_id="clients") as warden:
         cluster = ReferenceCluster(
             KafkaSpec(brokers=1),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             cluster.start()

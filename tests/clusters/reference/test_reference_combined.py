@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import ClusterView, KafkaSpec, TopicSpec
 from clusters.reference.driver import ReferenceCluster
@@ -22,7 +23,9 @@ def test_a_kill_takes_both_roles_and_a_wiped_node_comes_back_in_both(
 ) -> None:
     spec = KafkaSpec(controllers=3, brokers=3, combined=True)
     with Warden(run_id="combined") as warden:
-        it = ReferenceCluster(spec, host=LocalHost(warden), directory=tmp_path, clock=Clock.start())
+        it = ReferenceCluster(
+            spec, site=Site(host=LocalHost(warden), directory=tmp_path, clock=Clock.start())
+        )
         try:
             it.start()
             assert it.nodes == ("broker-1", "broker-2", "broker-3")

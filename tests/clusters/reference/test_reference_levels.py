@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK
+from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import NoAnswerError, NodeConnection
@@ -33,9 +33,7 @@ def started(directory: Path, *, brokers: int, **settings: str) -> Iterator[Refer
     with Warden(run_id="levels") as warden:
         cluster = ReferenceCluster(
             KafkaSpec(brokers=brokers, metadata_version="1", settings=settings),
-            host=LocalHost(warden),
-            directory=directory,
-            clock=Clock.start(),
+            site=Site(host=LocalHost(warden), directory=directory, clock=Clock.start()),
         )
         try:
             cluster.start()

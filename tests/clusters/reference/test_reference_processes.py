@@ -26,7 +26,7 @@ from clusters.abilities import (
     Wipes,
 )
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK
+from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.observation import ask_metadata, view_of
@@ -50,9 +50,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, until: Until) -> Iterator[
     with Warden(run_id="reference") as warden:
         it = ReferenceCluster(
             KafkaSpec(settings={"replica.lag.time.max.ms": "2000"}),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             it.start()
@@ -278,7 +280,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, warden: Warden) -> None:
     def built(**changes: object) -> ReferenceCluster:
         spec = KafkaSpec(**changes)  # type: ignore[arg-type]
         return ReferenceCluster(
-            spec, host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
+            spec, site=Site(host=LocalHost(warden), directory=tmp_path, clock=Clock.start())
         )
 
     with pytest.raises(UsageError, match=r"metadata\.versions 1, 2, 3, found '3\.4'"):
@@ -333,7 +335,8 @@ def test_k12_an_unknown_property_is_one_line(tmp_path: Path) -> None:
 
 def test_a_node_that_dies_is_named_with_its_last_words(tmp_path: Path, warden: Warden) -> None:
     cluster = ReferenceCluster(
-        KafkaSpec(brokers=1), host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
+        KafkaSpec(brokers=1),
+        site=Site(host=LocalHost(warden), directory=tmp_path, clock=Clock.start()),
     )
     taken = cluster.port_of(NodeName("broker-1"), Listener.CLIENT)
     said = rf"broker-1 ended with exit code 1: .*cannot listen on {LOOPBACK}:{taken}"

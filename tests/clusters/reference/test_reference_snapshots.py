@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
@@ -29,9 +30,7 @@ def test_k10_a_broker_without_metadata_gets_it_in_pieces(
     with Warden(run_id="snapshots") as warden:
         cluster = ReferenceCluster(
             KafkaSpec(brokers=2, settings=settings),
-            host=LocalHost(warden),
-            directory=tmp_path,
-            clock=Clock.start(),
+            site=Site(host=LocalHost(warden), directory=tmp_path, clock=Clock.start()),
         )
         try:
             cluster.start()

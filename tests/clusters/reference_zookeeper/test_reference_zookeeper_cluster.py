@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from clusters.abilities import DisturbsPackets, Kills, Pauses, Snapshots, Starts, Stops, Wipes
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import Administers, BrokerCluster, Registers, TopicSpec
 from clusters.port import NodeName
@@ -36,9 +37,11 @@ def cluster(
         it = ReferenceZooKeeperCluster(
             spec,
             prepared=DRIVER.prepare(spec, Wanted(), print),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
             rules_off=("host_garbage_removed",),
         )
         try:

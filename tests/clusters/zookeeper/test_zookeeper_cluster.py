@@ -21,6 +21,7 @@ from clusters.abilities import (
     Wipes,
 )
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName, Observable
 from clusters.system import Wanted
@@ -42,9 +43,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
         it = ZooKeeperCluster(
             spec,
             prepared=DRIVER.prepare(spec, Wanted(), print),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             it.start()

@@ -7,6 +7,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
@@ -26,9 +27,7 @@ def test_what_was_written_outlives_the_death_of_as_many_servers_as_may_die(
     cluster = ZooKeeperCluster(
         spec,
         prepared=DRIVER.prepare(spec, Wanted(), print),
-        host=LocalHost(warden),
-        directory=tmp_path,
-        clock=Clock.start(),
+        site=Site(host=LocalHost(warden), directory=tmp_path, clock=Clock.start()),
     )
     assert cluster.versions["zookeeper"] == release
     everyone = frozenset(range(1, servers + 1))

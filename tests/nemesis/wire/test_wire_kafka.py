@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from wire_doubles import until
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -53,10 +54,9 @@ def proxied(
         cluster = KafkaCluster(
             spec,
             prepared=prepare(spec, print),
-            host=LocalHost(warden),
-            directory=directory / "nodes",
-            clock=clock,
-            route=address_of,
+            site=Site(
+                host=LocalHost(warden), directory=directory / "nodes", clock=clock, route=address_of
+            ),
         )
         with Wire(
             links_of(cluster),

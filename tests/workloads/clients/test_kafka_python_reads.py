@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
@@ -26,9 +27,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClust
     with Warden(run_id="reads") as warden:
         cluster = ReferenceCluster(
             KafkaSpec(brokers=2),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             cluster.start()

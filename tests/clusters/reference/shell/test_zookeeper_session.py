@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.node_port.zookeeper import (
     Check,
@@ -52,9 +53,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
         cluster = ZooKeeperCluster(
             spec,
             prepared=DRIVER.prepare(spec, Wanted(), print),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             cluster.start()

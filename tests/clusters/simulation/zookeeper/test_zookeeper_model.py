@@ -16,6 +16,7 @@ from zookeeper_histories import CLIENTS, ROOT, Comparison, Heard, Script
 from zookeeper_toys import ZkStage
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.node_port.zookeeper import (
     Exists,
@@ -200,9 +201,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
         it = ZooKeeperCluster(
             spec,
             prepared=DRIVER.prepare(spec, Wanted(), print),
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             it.start()

@@ -16,6 +16,7 @@ from kazoo.security import make_digest_acl
 
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.protocol.zookeeper_transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
 from clusters.system import Wanted
@@ -92,9 +93,11 @@ def disk(
         cluster = ZooKeeperCluster(
             spec,
             prepared=prepared,
-            host=LocalHost(warden),
-            directory=tmp_path_factory.mktemp("nodes"),
-            clock=Clock.start(),
+            site=Site(
+                host=LocalHost(warden),
+                directory=tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+            ),
         )
         try:
             cluster.start()

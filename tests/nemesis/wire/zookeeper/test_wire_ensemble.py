@@ -10,6 +10,7 @@ from kazoo.client import KazooClient
 from wire_doubles import until
 
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
 from clusters.system import Wanted
@@ -35,10 +36,7 @@ def ensemble(tmp_path: Path) -> Iterator[tuple[ZooKeeperCluster, Wire]]:
         cluster = ZooKeeperCluster(
             SPEC,
             prepared=DRIVER.prepare(SPEC, Wanted(), print),
-            host=host,
-            directory=tmp_path / "nodes",
-            clock=clock,
-            route=route,
+            site=Site(host=host, directory=tmp_path / "nodes", clock=clock, route=route),
         )
         (tmp_path / "raw").mkdir()
         wire = Wire(
