@@ -90,7 +90,7 @@ def recorder(cluster: str | None, pairs: int, seconds: int, as_json: bool) -> in
 @as_json
 def start(as_json: bool, runs: int, **flags: Any) -> int:
     """Seconds from the first spawn to a usable cluster of three brokers, release and Java warm."""
-    from bench.start import start_bench
+    from bench.clusters import start_bench
     from clusters.kafka_port import KafkaSpec
     from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
     from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec

@@ -19,6 +19,7 @@ from generators.draft import (
     ENTRY,
     FAIL,
     INFO,
+    LIES,
     NEVER_NS,
     OK,
     READ,
@@ -27,7 +28,6 @@ from generators.draft import (
     Draft,
     HistoryRecipe,
 )
-from generators.lies import LIES
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS, F, Outcome

@@ -24,25 +24,15 @@ from history.request_schema import (
 
 __all__ = [
     "CLUSTER_TABLES",
-    "DESCRIBES",
-    "ENSEMBLE",
-    "GROUP_OFFSETS",
     "LOG_FINDINGS",
     "METADATA_LOG",
     "METADATA_OFFSETS",
-    "METADATA_WRITES",
     "NODE_SETTINGS",
-    "PARTITION_WRITES",
     "QUORUM_CLAIMS",
     "REPLICAS",
     "REPLICA_RECORDS",
-    "SERVER_DISKS",
-    "STABLE_OFFSETS",
-    "TRANSACTIONS",
-    "TRANSACTION_LOG",
     "WINDOWS",
     "WIRE",
-    "ZNODES",
 ]
 
 

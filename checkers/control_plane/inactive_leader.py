@@ -26,10 +26,15 @@ Source: the draft "Controller heartbeats, broker incarnation ids".
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from checkers.entry import Entry
-from checkers.facts import Judged, Tables
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.metadata_heartbeats import (
     CONTROLLER_SIDE,
     LEGACY,
@@ -40,18 +45,42 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import Term, term_at, terms_of
 from checkers.metadata.view import View, by_partition
-from checkers.metadata.zookeeper_outages import Outages, outages_of
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "SLACK_NS", "inactive_leaders"]
+__all__ = ["CHECKS", "NAME", "SLACK_NS", "Outages", "inactive_leaders", "outages_of"]
 
 NAME: Final = "inactive-leader"
 SLACK_NS: Final = 5_000_000_000
 _ACTS_NS: Final = 1_000_000_000
 _SESSION: Final = "zookeeper.session.timeout.ms"
 _NS_A_MS: Final = 1_000_000
+_SIGHT_NS: Final = 3_000_000_000
+"""The longest time between two signs in which nothing is supposed."""
+_FOLLOWER: Final = "follower"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outages:
+    """The times of a run in which ZooKeeper may have taken no write.
+
+    Without a majority an ensemble keeps its sessions and takes no write, for any length of time; so
+    a controller may then know what it cannot write yet. That it takes writes is seen by each
+    transaction of the log, and by each answer of a server that leads (`ensemble`). A longer time
+    without either counts as an outage, even if ZooKeeper was only idle and unobserved.
+    """
+
+    spans: Sequence[tuple[int, int]]
+    """From when until when, in order."""
+
+    def after(self, begin_ns: int, lasting_ns: int) -> int:
+        """Return the time by which ZooKeeper has surely been there for so long since a time."""
+        end_ns = begin_ns + lasting_ns
+        for since_ns, until_ns in self.spans:
+            if until_ns > begin_ns and since_ns < end_ns:
+                end_ns += until_ns - max(since_ns, begin_ns)
+        return end_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +259,23 @@ def _proof(
         key=history.key,
         controller=term.node,
     )
+
+
+def outages_of(log: LogOfRecord, ensemble: pa.Table, facts: Facts) -> Outages:
+    """Return the outages between the first sign and the last."""
+    signs = [
+        (facts.earliest_ns(stamp), facts.latest_ns(stamp))
+        for stamp in pc.unique(log.rows["timestamp_ms"]).to_pylist()
+    ]
+    leads = pc.and_(ensemble["serving"], pc.not_equal(ensemble["mode"], _FOLLOWER))
+    signs += [(at, at) for at in ensemble.filter(leads)["time_ns"].to_pylist()]
+    signs.sort()
+    spans = [
+        (earliest_ns, next_latest_ns)
+        for (earliest_ns, latest_ns), (next_earliest_ns, next_latest_ns) in pairwise(signs)
+        if next_earliest_ns - latest_ns > _SIGHT_NS
+    ]
+    return Outages(spans=spans)
 
 
 CHECKS: Final = (

@@ -25,8 +25,15 @@ from typing import Final
 
 from checkers.entry import Entry
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.broker_hosts import HostState, host_states
-from checkers.metadata.host_nodes import REGISTRATION, HostNode, Hosts, Told, hosts_of
+from checkers.metadata.hosts import (
+    REGISTRATION,
+    HostNode,
+    Hosts,
+    HostState,
+    Told,
+    host_states,
+    hosts_of,
+)
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import METADATA, View, counted, doubtful
 from checkers.proof import Proof

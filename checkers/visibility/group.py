@@ -31,9 +31,9 @@ from checkers.visibility.stale import (
     nonrepeatable_reads,
     stale_reads,
 )
-from history.cluster_schema import PARTITION_WRITES
 from history.failure import HarnessError
 from history.manifest import Promises
+from history.request_schema import PARTITION_WRITES
 
 __all__ = ["CHECKS"]
 

@@ -38,7 +38,7 @@ _TOPIC: Final = i8(2)
 """The resource type."""
 
 Item = dict[str, Any]
-"""Columns of `history.cluster_schema.DESCRIBES` that one partition or topic has to itself."""
+"""Columns of `history.request_schema.DESCRIBES` that one partition or topic has to itself."""
 
 
 class DescribeRecorder:

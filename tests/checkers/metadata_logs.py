@@ -67,7 +67,8 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import View
 from checkers.proof import Proof
 from checkers.table_check import TableKernel
-from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
+from history.cluster_schema import METADATA_LOG, WIRE
+from history.request_schema import DESCRIBES
 from history.schema import FAULTS
 
 __all__ = [

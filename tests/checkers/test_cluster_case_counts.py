@@ -62,13 +62,9 @@ from checkers.znodes.server_disks import (
     divergent_trees,
     orphan_ephemerals,
 )
-from history.cluster_schema import (
-    METADATA_OFFSETS,
-    METADATA_WRITES,
-    NODE_SETTINGS,
-    QUORUM_CLAIMS,
-)
+from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS
 from history.ensemble_schema import ENSEMBLE
+from history.request_schema import METADATA_WRITES
 from history.schema import FAULTS
 
 THREE = facts(controllers=3)

@@ -9,7 +9,7 @@ from proving import assert_proof
 
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
 from checkers.proof import Proof
-from history.cluster_schema import METADATA_WRITES
+from history.request_schema import METADATA_WRITES
 
 LOG = """
     1 topic m as id-a at 1000

@@ -9,7 +9,8 @@ from proving import assert_proof
 from checkers.control_plane.metadata_divergence import metadata_divergences
 from checkers.facts import Facts
 from checkers.proof import Proof
-from history.cluster_schema import METADATA_OFFSETS, METADATA_WRITES
+from history.cluster_schema import METADATA_OFFSETS
+from history.request_schema import METADATA_WRITES
 
 THREE = facts(controllers=3)
 GOOD = "0 leader 1000\n5 topic t\n6 noop\n90 noop"

@@ -8,7 +8,7 @@ from proving import cycle_class
 from checkers.cycles.answers import Counted
 from checkers.cycles.kafka_group import COLUMNS, judged, key_transactions
 from checkers.cycles.moments import committed_of
-from history.cluster_schema import TRANSACTIONS
+from history.request_schema import TRANSACTIONS
 from history.schema import RECORDS
 
 Row = dict[str, object]

@@ -18,7 +18,8 @@ from checkers.anomaly import anomalies_of
 from checkers.facts import Facts
 from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.proof import Proof
-from history.cluster_schema import DESCRIBES, NODE_SETTINGS
+from history.cluster_schema import NODE_SETTINGS
+from history.request_schema import DESCRIBES
 
 LEASES = facts(leases=True)
 SETTINGS = pa.Table.from_pylist(

@@ -18,8 +18,8 @@ from checkers.proof import Proof
 from checkers.runner.tasks import TaskSession
 from checkers.transactions.group_offsets import NAME, wrong_group_offsets
 from checkers.verdict import Validity
-from history.cluster_schema import GROUP_OFFSETS
 from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.request_schema import GROUP_OFFSETS
 from history.run_directory import RunDirectory
 from history.writer import write_tables
 

@@ -8,7 +8,8 @@ import pytest
 from checkers.anomaly import Found
 from checkers.transactions.hanging import hanging_transactions
 from checkers.transactions.open_transactions import OpenTransaction, open_transactions
-from history.cluster_schema import REPLICA_RECORDS, STABLE_OFFSETS, TRANSACTIONS
+from history.cluster_schema import REPLICA_RECORDS
+from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
 
 Row = dict[str, object]
 

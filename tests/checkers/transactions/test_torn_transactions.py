@@ -16,7 +16,7 @@ from checkers.transactions.torn import (
     torn_transactions,
     whole_transactions,
 )
-from history.cluster_schema import TRANSACTIONS
+from history.request_schema import TRANSACTIONS
 
 Torn = dict[str, list[tuple[int, ...]]]
 

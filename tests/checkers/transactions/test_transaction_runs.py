@@ -12,8 +12,9 @@ from proving import assert_proof
 from checkers.check import check_run
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity
-from history.cluster_schema import REPLICA_RECORDS, STABLE_OFFSETS, TRANSACTIONS
+from history.cluster_schema import REPLICA_RECORDS
 from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
 from history.run_directory import RunDirectory
 from history.writer import bucket_file, bucket_of, write_tables
 

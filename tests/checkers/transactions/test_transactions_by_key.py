@@ -15,7 +15,7 @@ from checkers.anomaly import anomalies_of
 from checkers.facts import Facts, Judged
 from checkers.proof import Proof
 from checkers.transactions.by_key import precommitted_reads, skipped_sends
-from history.cluster_schema import TRANSACTIONS
+from history.request_schema import TRANSACTIONS
 
 FACTS = Facts(node_ids={})
 NS_A_MS = 1_000_000

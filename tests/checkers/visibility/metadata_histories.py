@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from history.cluster_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES
+from history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES
 
 TOPIC = "m-000001"
 GROWTH = "create-partitions"

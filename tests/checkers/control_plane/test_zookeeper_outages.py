@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metadata_logs import metadata_log
 
+from checkers.control_plane.inactive_leader import Outages, outages_of
 from checkers.facts import Facts
 from checkers.metadata.view import View
-from checkers.metadata.zookeeper_outages import Outages, outages_of
 from history.ensemble_schema import ENSEMBLE
 
 MS = 1_000_000

@@ -1,24 +1,27 @@
-"""The nodes that were told the name of their host, and what each was told when.
+"""Hosts and broker ids: what ZooKeeper keeps of them over time, and what each node was told when.
 
 A broker's id by host name depends on its settings, on its disk and on ZooKeeper. Its settings may
-change on the way: those hold that it was given last before it started.
+change on the way: those hold that it was given last before it started. In ZooKeeper,
+`/brokers/hosts/H` has the id that a broker on host H registered with last; `/brokers/ids/N` the
+host that has id N now; topics name ids as replicas. After each record there is a state of these.
 
-Source: the draft on broker ids by host name.
+Source: the draft on broker ids by host name ("Persisting (Hostname, Broker Id) Mapping").
 """
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.facts import Facts, Tables
 from checkers.metadata.records import MetadataRecord
+from checkers.metadata.view import View
 
-__all__ = ["REGISTRATION", "HostNode", "Hosts", "Told", "hosts_of"]
+__all__ = ["REGISTRATION", "HostNode", "HostState", "Hosts", "Told", "host_states", "hosts_of"]
 
 REGISTRATION: Final = "BrokerInfoRecord"
 """The type of what a broker's znode says, in the log of record."""
@@ -136,3 +139,64 @@ def _by_listeners(metadata_log: pa.Table, nodes: Collection[str]) -> Mapping[int
         for node in names.intersection(nodes):
             found[row["metadata_offset"]] = node
     return found
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_PARTITIONS: Final = ("PartitionRecord", "PartitionChangeRecord")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostState:
+    """The state after one record."""
+
+    record: MetadataRecord
+    mappings: Mapping[str, int]
+    """The id of each host, as ZooKeeper keeps it."""
+    registered: Mapping[int, str]
+    """The host of each id that is registered."""
+    assigned: Mapping[str, frozenset[int]]
+    """The ids that each topic names, by topic id."""
+    known: frozenset[int]
+    """The ids that were ever registered."""
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """The ids that topics name and no broker has registered."""
+        return frozenset().union(*self.assigned.values()) - self.registered.keys()
+
+
+def host_states(seen: View) -> Iterator[HostState]:
+    """Yield the state after each record of the log of record."""
+    state: HostState | None = None
+    for record in seen.log.records:
+        before = state or HostState(
+            record=record, mappings={}, registered={}, assigned={}, known=frozenset()
+        )
+        state = replace(_after(before, record), record=record)
+        yield state
+
+
+def _after(state: HostState, record: MetadataRecord) -> HostState:
+    name, broker_id = record.name, record.broker_id
+    match record.type:
+        case "BrokerHostRecord" if name is not None and broker_id is not None:
+            return replace(state, mappings={**state.mappings, name: broker_id})
+        case "RemoveBrokerHostRecord":
+            return replace(state, mappings=_without(state.mappings, name))
+        case "BrokerInfoRecord" if name is not None and broker_id is not None:
+            registered = {**state.registered, broker_id: name}
+            return replace(state, registered=registered, known=state.known | {broker_id})
+        case "FenceBrokerRecord":
+            return replace(state, registered=_without(state.registered, broker_id))
+        case "RemoveTopicRecord":
+            return replace(state, assigned=_without(state.assigned, record.topic_id))
+        case _ if record.type in _PARTITIONS and record.topic_id is not None:
+            ids = state.assigned.get(record.topic_id, frozenset()) | set(record.replicas or ())
+            return replace(state, assigned={**state.assigned, record.topic_id: ids})
+        case _:
+            return state
+
+
+def _without(items: Mapping[_Key, _Value], key: _Key | None) -> Mapping[_Key, _Value]:
+    return {one: value for one, value in items.items() if one != key}
