@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from checkers.catalogue import CATALOGUE, Entry, Kind, Strength, names_of
+from checkers.catalogue import CATALOGUE, CatalogueEntry, Kind, Strength, names_of
 from checkers.entry import SUBJECTS
 
 __all__ = ["anomalies_list", "anomalies_page"]
@@ -74,7 +74,7 @@ def _lines() -> Iterator[str]:
     yield ""
 
 
-def _section(entry: Entry) -> Iterator[str]:
+def _section(entry: CatalogueEntry) -> Iterator[str]:
     yield ""
     yield f"### {entry.id} `{entry.name}`: {entry.title}"
     yield ""
@@ -91,7 +91,7 @@ def _section(entry: Entry) -> Iterator[str]:
     yield f"- Source: {entry.source}"
 
 
-def _strength(entry: Entry) -> str:
+def _strength(entry: CatalogueEntry) -> str:
     if entry.strength is Strength.ALLOWED_IF:
         return f"never, but reported and allowed if {entry.allowed_if}"
     if entry.strength is Strength.FIGURE:

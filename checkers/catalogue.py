@@ -1,8 +1,8 @@
 """Every check, found in the folders of the subjects: a new module with CHECKS is a new check.
 
 `CHECKS` holds what a module has to say: a check of a key's log (`KeyCheck`), of tables of the
-cluster (`TableCheck`), of several that are answered together (`CheckGroup`), or the `Entry` of one
-that is answered from the sums of the run (`checkers.grounds`).
+cluster (`TableCheck`), of several that are answered together (`CheckGroup`), or the
+`CatalogueEntry` of one that is answered from the sums of the run (`checkers.grounds`).
 
 A verdict has one answer an entry that was asked, in the order of the ids; the documentation is
 generated from the entries (`checkers.anomalies_page`); scenarios name what they expect by these
@@ -18,7 +18,7 @@ from typing import Final
 import checkers
 from checkers.check_group import CheckGroup
 from checkers.data_plane.key_check import KeyCheck
-from checkers.entry import SUBJECTS, Entry, Kind, Strength
+from checkers.entry import SUBJECTS, CatalogueEntry, Kind, Strength
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "GROUPS",
     "KEY_CHECKS",
     "TABLE_CHECKS",
-    "Entry",
+    "CatalogueEntry",
     "Kind",
     "Strength",
     "asked",
@@ -34,7 +34,7 @@ __all__ = [
     "names_of",
 ]
 
-Check = Entry | KeyCheck | TableCheck | CheckGroup
+Check = CatalogueEntry | KeyCheck | TableCheck | CheckGroup
 
 
 _MACHINERY: Final = frozenset({"metadata", "runner"})
@@ -50,9 +50,9 @@ def _found() -> Iterator[Check]:
             yield from getattr(import_module(found.name), "CHECKS", ())
 
 
-def _entries(check: Check) -> tuple[Entry, ...]:
+def _entries(check: Check) -> tuple[CatalogueEntry, ...]:
     match check:
-        case Entry():
+        case CatalogueEntry():
             return (check,)
         case CheckGroup():
             return check.entries
@@ -60,7 +60,7 @@ def _entries(check: Check) -> tuple[Entry, ...]:
             return (check.entry,)
 
 
-def _place(entry: Entry) -> tuple[int, int, str]:
+def _place(entry: CatalogueEntry) -> tuple[int, int, str]:
     letter, number, rest = re.findall(r"[A-Z]|\d+|[a-z]*$", entry.id)[:3]
     return list(SUBJECTS).index(letter), int(number), rest
 
@@ -93,12 +93,12 @@ TABLE_CHECKS: Final = tuple(
 GROUPS: Final = tuple(one for one in _FOUND if isinstance(one, CheckGroup))
 
 
-def entry_of(name: str) -> Entry:
+def entry_of(name: str) -> CatalogueEntry:
     """Return the entry of this name. Raises KeyError if the catalogue has none."""
     return _BY_NAME[name]
 
 
-def asked(recorded: Collection[str]) -> tuple[Entry, ...]:
+def asked(recorded: Collection[str]) -> tuple[CatalogueEntry, ...]:
     """Return the entries that a run which recorded these tables has to answer, in order."""
     return tuple(entry for entry in CATALOGUE if set(entry.needs) <= set(recorded))
 

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
 from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
 from checkers.setting import Setting
@@ -93,6 +93,6 @@ class CheckGroup:
     """Checks that are answered together."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogueEntry, ...]
     """The group's entries of the catalogue, which lists them, too."""
     answer: Callable[[Question], GroupAnswers]

@@ -6,7 +6,7 @@ from typing import Final
 
 from history.manifest import Promises
 
-__all__ = ["SUBJECTS", "Entry", "Kind", "Strength"]
+__all__ = ["SUBJECTS", "CatalogueEntry", "Kind", "Strength"]
 
 
 class Kind(StrEnum):
@@ -45,7 +45,7 @@ SUBJECTS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogueEntry:
     """One check; by default of an anomaly that nothing allows."""
 
     id: str

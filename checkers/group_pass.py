@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, facts_of
 from checkers.finding_rows import findings_table, found_row
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import SealedFile, byte_count, row_count, rows_in
 from checkers.runner.tasks import TaskResult
@@ -91,7 +91,7 @@ class _Judge:
 
     facts: Facts
     shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)
-    views: dict[SealedFile | None, View] = field(default_factory=dict)
+    views: dict[SealedFile | None, MetadataView] = field(default_factory=dict)
 
     def __call__(self, call: _Call) -> list[tuple[str, Found]]:
         tables = {name: self._read(name, file) for name, file in call.files.items()}
@@ -99,7 +99,7 @@ class _Judge:
         if file not in self.views:
             # Of no log, where the kernel does not ask for one.
             log = METADATA_LOG.empty_table() if file is None else tables["metadata_log"]
-            self.views[file] = View(facts=self.facts, metadata_log=log)
+            self.views[file] = MetadataView(facts=self.facts, metadata_log=log)
         return list(call.check.kernel(tables, self.views[file]))
 
     def _read(self, name: str, file: SealedFile) -> pa.Table:
@@ -126,7 +126,7 @@ def _buckets(question: Question) -> tuple[int, ...]:
 
 
 def _told(
-    entry: Entry, answers: Sequence[TaskResult[_Call, list[tuple[str, Found]]]]
+    entry: CatalogueEntry, answers: Sequence[TaskResult[_Call, list[tuple[str, Found]]]]
 ) -> tuple[CheckResult, pa.Table]:
     findings = findings_table(
         [

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.verdict import CheckResult, Validity, reasons_listed
 
 __all__ = ["FileAnswers", "anomalies_found", "file_answers", "result_of"]
@@ -54,7 +54,7 @@ def anomalies_found(check: str, findings: pa.Table) -> pa.Table:
 
 
 def result_of(
-    entry: Entry,
+    entry: CatalogueEntry,
     findings: pa.Table,
     *,
     files: FileAnswers,
@@ -89,7 +89,7 @@ def result_of(
 
 
 def _answer(
-    entry: Entry, *, wrong: str, unknown: str, broken: frozenset[str]
+    entry: CatalogueEntry, *, wrong: str, unknown: str, broken: frozenset[str]
 ) -> tuple[Validity, str]:
     lost = [name for name in entry.rests_on if name in broken]
     if lost:

@@ -8,13 +8,13 @@ records is spread over buckets by key; its check is called per bucket.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
 __all__ = ["TableCheck", "TableKernel"]
 
-TableKernel = Callable[[Tables, View], Judged]
+TableKernel = Callable[[Tables, MetadataView], Judged]
 """Given its tables, and the view of the run's metadata log if that is among them."""
 
 
@@ -22,7 +22,7 @@ TableKernel = Callable[[Tables, View], Judged]
 class TableCheck:
     """A check by its entry, its kernel, and the tables that the kernel is given."""
 
-    entry: Entry
+    entry: CatalogueEntry
     kernel: TableKernel
     tables: tuple[str, ...] = ()
     """Those that the entry needs, and those that it takes if they were recorded. By default all

@@ -79,7 +79,7 @@ class CheckResult:
     """Its name in the catalogue, e.g. "lost-write"."""
     validity: Validity
     case_count: int = 0
-    """Cases that were judged (`checkers.entry.Entry.case`), those that hold included."""
+    """Cases that were judged (`checkers.entry.CatalogueEntry.case`), those that hold included."""
     anomaly_count: int = 0
     """All that were found, legal ones included; `anomalies/<check>.parquet` spells out at most
     `checkers.anomaly.PROOFS_MAX` a key."""

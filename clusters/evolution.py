@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from clusters.port import Cluster, NodeName
 from clusters.setting_changes import SettingChange
-from history.manifest import Change
+from history.manifest import VersionChange
 
 __all__ = [
     "ChangesIds",
@@ -29,7 +29,7 @@ class ChangesReleases(Protocol):
     def change_release(self, node: NodeName, release: str) -> str:
         """Have a node that is down run this release from its next start on; evidence in words."""
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[VersionChange, ...]:
         """Return the changes of the versions under test so far, in order."""
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from generators.objects import (
     NOTHING,
+    AppendOnlyLog,
     Counter,
     GrowOnlySet,
-    Log,
     Register,
     VersionedRegister,
 )
@@ -145,39 +145,39 @@ def _flicker(register: Register, new: int) -> list[ToldOperation]:
     return [*writes, _read(new, 2), _read(new + 1, 4), _read(new, 6)]
 
 
-def _append(log: Log, at: int, value: int, *, offset: int | None = None) -> ToldOperation:
+def _append(log: AppendOnlyLog, at: int, value: int, *, offset: int | None = None) -> ToldOperation:
     log.tail = np.append(log.tail, value)
     log.count += 1
     return _told("append", at, version=log.count - 1 if offset is None else offset, value=value)
 
 
-def _lost_append(log: Log, new: int) -> list[ToldOperation]:
+def _lost_append(log: AppendOnlyLog, new: int) -> list[ToldOperation]:
     appended = _append(log, 0, new)
     return [appended, _told("read", 2, version=log.count - 1)]
 
 
-def _two_values_at_an_offset(log: Log, new: int) -> list[ToldOperation]:
+def _two_values_at_an_offset(log: AppendOnlyLog, new: int) -> list[ToldOperation]:
     appended = _append(log, 0, new)
     return [appended, _told("read", 2, version=log.count - 1, value=new + 1)]
 
 
-def _two_appends_at_an_offset(log: Log, new: int) -> list[ToldOperation]:
+def _two_appends_at_an_offset(log: AppendOnlyLog, new: int) -> list[ToldOperation]:
     appended = _append(log, 0, new)
     return [appended, _told("append", 2, version=log.count - 1, value=new + 1)]
 
 
-def _turned_appends(log: Log, new: int) -> list[ToldOperation]:
+def _turned_appends(log: AppendOnlyLog, new: int) -> list[ToldOperation]:
     first = log.count
     late = _append(log, 2, new + 1, offset=first)
     return [_append(log, 0, new, offset=first + 1), late]
 
 
-def _append_before_it_was(log: Log, new: int) -> list[ToldOperation]:
+def _append_before_it_was(log: AppendOnlyLog, new: int) -> list[ToldOperation]:
     early = _told("read", 0, version=log.count, value=new)
     return [early, _append(log, 2, new)]
 
 
-def _unappended_value(log: Log, new: int) -> list[ToldOperation]:
+def _unappended_value(log: AppendOnlyLog, new: int) -> list[ToldOperation]:
     _append(log, 0, new)
     return [_told("read", 0, version=log.count - 1, value=new)]
 

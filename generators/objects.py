@@ -129,7 +129,7 @@ class Register:
 
 
 @dataclass(slots=True)
-class Log:
+class AppendOnlyLog:
     """A log: an appended value gets the next offset, for good."""
 
     count: int = 0
@@ -208,7 +208,7 @@ class Counter:
 OBJECTS: Final[dict[Model, type[ModelObject]]] = {
     Model.VERSIONED_REGISTER: VersionedRegister,
     Model.REGISTER: Register,
-    Model.LOG: Log,
+    Model.LOG: AppendOnlyLog,
     Model.SET: GrowOnlySet,
     Model.COUNTER: Counter,
 }

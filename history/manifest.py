@@ -19,10 +19,10 @@ from history.models import MODEL_TABLES, Isolation, Model
 
 __all__ = [
     "FORMAT_VERSION",
-    "Change",
     "Manifest",
     "Promises",
     "RunState",
+    "VersionChange",
     "read_manifest",
     "write_manifest",
 ]
@@ -64,7 +64,7 @@ class Promises:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class VersionChange:
     """A change of version, during the run, of something under test."""
 
     time_ns: int
@@ -95,7 +95,7 @@ class Manifest:
     fencepost_version: str
     versions: Mapping[str, str] = field(default_factory=dict)
     """The versions under test when the run began, as the cluster tells them."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[VersionChange, ...] = ()
     """The changes of these during the run, in order: releases of nodes, levels of features."""
     machine: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "asked_strikes": tuple(content.get("asked_strikes", ())),
                 "served_faults": _optional(content.get("served_faults")),
                 "promises": Promises(**content["promises"]),
-                "changes": tuple(Change(**one) for one in content.get("changes", ())),
+                "changes": tuple(VersionChange(**one) for one in content.get("changes", ())),
                 "clock_skews": tuple(ClockSkew(**one) for one in content.get("clock_skews", ())),
             }
         )

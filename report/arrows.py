@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from report.frames import DECIDING, DISTURBING, Frame
+from report.frames import DECIDING, DISTURBING, ShownFrame
 from report.notation import length, moment
 
 __all__ = ["ARROWS_MAX", "Arrow", "ArrowFate", "arrows_of", "chosen_arrows"]
@@ -112,7 +112,7 @@ class Arrow:
         return self.action in DISTURBING
 
 
-def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple[Arrow, ...]:
+def arrows_of(frames: Sequence[ShownFrame], *, proven: Collection[int] = ()) -> tuple[Arrow, ...]:
     """Return the arrows in the order in which they were sent; `proven`: frames that proofs name."""
     answers = {frame.exchange: frame for frame in frames if frame.is_answer}
     merged: set[int] = set()
@@ -151,7 +151,7 @@ def chosen_arrows(
     return tuple(sorted(kept, key=lambda arrow: (arrow.sent_ns, arrow.frame))), out
 
 
-def _at_once(request: Frame, answer: Frame) -> bool:
+def _at_once(request: ShownFrame, answer: ShownFrame) -> bool:
     if request.touched or answer.touched:
         return False
     return 0 <= answer.time_ns - request.time_ns <= _AT_ONCE_NS
@@ -182,7 +182,7 @@ def _without_repeats(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
     return iter(kept)
 
 
-def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
+def _arrow(frame: ShownFrame, answer: ShownFrame | None) -> Arrow:
     errors = (answer or frame).errors if answer or frame.is_answer else ()
     return Arrow(
         frame=frame.number,
@@ -204,7 +204,7 @@ def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
     )
 
 
-def _fate(frame: Frame) -> ArrowFate:
+def _fate(frame: ShownFrame) -> ArrowFate:
     if frame.action == "held":
         return ArrowFate.WAITING
     if frame.forwarded_ns is None:
@@ -212,7 +212,7 @@ def _fate(frame: Frame) -> ArrowFate:
     return ArrowFate.LATE if frame.forwarded_ns - frame.time_ns > _LATE_NS else ArrowFate.PASSED
 
 
-def _words_of(frame: Frame) -> str:
+def _words_of(frame: ShownFrame) -> str:
     """Return the content of the frame, short enough for the arrow."""
     if not frame.is_answer:
         # The topics of the run before Kafka's own.
@@ -224,7 +224,7 @@ def _words_of(frame: Frame) -> str:
     return f"{frame.api} {_answer_of(frame)}".strip()
 
 
-def _answer_of(frame: Frame) -> str:
+def _answer_of(frame: ShownFrame) -> str:
     """Return `ok`, or the errors; and what the answer grants."""
     first = frame.items[0]
     if frame.errors:
@@ -243,7 +243,7 @@ def _item(item: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (say(item) for say in _SAYINGS)))
 
 
-def _details_of(frame: Frame, answer: Frame | None) -> Iterator[str]:
+def _details_of(frame: ShownFrame, answer: ShownFrame | None) -> Iterator[str]:
     """Yield lines for readers who look closer: all fields of the first items."""
     version = f" v{frame.api_version}" if frame.api_version >= 0 else ""
     yield f"{frame.api}{version} {frame.sender} → {frame.receiver}"
@@ -256,7 +256,7 @@ def _details_of(frame: Frame, answer: Frame | None) -> Iterator[str]:
     yield f"connection {frame.connection}, correlation id {frame.correlation_id}"
 
 
-def _arrival(frame: Frame) -> str:
+def _arrival(frame: ShownFrame) -> str:
     by = f" by {frame.rule}" if frame.rule and frame.touched else ""
     if frame.touched and frame.forwarded_ns is None:
         return f", {frame.action}{by}, never passed on"

@@ -23,8 +23,8 @@ __all__ = [
     "DISTURBING",
     "NO_FRAMES",
     "PASSED",
-    "Frame",
     "FrameCounts",
+    "ShownFrame",
     "frame_counts",
     "frame_ends",
     "frames_between",
@@ -79,7 +79,7 @@ mostly touch many frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class ShownFrame:
     """One frame. Times are ns of the run."""
 
     number: int
@@ -192,7 +192,7 @@ def frames_between(
     to_ns: int,
     proven: Collection[int] = (),
     topics: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[tuple[Frame, ...], Counter[str]]:
+) -> tuple[tuple[ShownFrame, ...], Counter[str]]:
     """Return the frames to draw of a window, in order of arrival, and by API how many others.
 
     A frame is in the window if it came or went in it. Of APIs that are merely counted there is what
@@ -245,7 +245,7 @@ def _exchanges(files: Sequence[Path], chosen: ds.Expression) -> frozenset[tuple[
     return frozenset((row["connection"], row["correlation_id"]) for row in rows)
 
 
-def _frames(table: pa.Table, topics: Mapping[str, str]) -> Iterable[Frame]:
+def _frames(table: pa.Table, topics: Mapping[str, str]) -> Iterable[ShownFrame]:
     found: dict[int, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
         kept = {name: value for name, value in row.items() if value is not None}
@@ -254,7 +254,7 @@ def _frames(table: pa.Table, topics: Mapping[str, str]) -> Iterable[Frame]:
         found.setdefault(row["frame"], []).append(kept)
     for number, items in found.items():
         first = items[0]
-        yield Frame(
+        yield ShownFrame(
             number=number,
             connection=first["connection"],
             correlation_id=first["correlation_id"],

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from checkers.anomaly import Anomaly
-from checkers.catalogue import Entry, entry_of
+from checkers.catalogue import CatalogueEntry, entry_of
 from history.models import Model
 from report.anomalies import Record, ShownOperation, operations_at, records_of
 from report.evidence import Evidence, evidence_of
@@ -63,7 +63,7 @@ class GroupOfProofs:
     """The anomalies of one check, and the smallest few of them in full."""
 
     check: str
-    entry: Entry | None
+    entry: CatalogueEntry | None
     """The catalogue's entry of the check; None if the catalogue does not have it (any more)."""
     illegal_count: int
     allowed_count: int
@@ -100,7 +100,7 @@ def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
     )
 
 
-def known_entry(check: str) -> Entry | None:
+def known_entry(check: str) -> CatalogueEntry | None:
     """Return the catalogue's entry; None for a check of an older or newer catalogue."""
     try:
         return entry_of(check)

@@ -21,7 +21,7 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
-from report.frames import NO_FRAMES, Frame, FrameCounts, frame_counts, frames_between
+from report.frames import NO_FRAMES, FrameCounts, ShownFrame, frame_counts, frames_between
 from report.metadata_notes import DecisionNote, notes_of, topic_names
 from report.notation import counted, integer
 from report.performed import PerformedStep, performed_steps
@@ -157,7 +157,7 @@ def _tape(
     files = attempts.read(lambda: _files(run, "wire"), files)
     counts = attempts.read(lambda: frame_counts(files, disturbed_max=ARROWS_MAX // 2), NO_FRAMES)
     shown = window or _window(reading, counts)
-    nothing: tuple[tuple[Frame, ...], Counter[str]] = ((), Counter())
+    nothing: tuple[tuple[ShownFrame, ...], Counter[str]] = ((), Counter())
     frames, folded = attempts.read(
         lambda: frames_between(
             files, from_ns=shown.from_ns, to_ns=shown.to_ns, proven=proven, topics=topics

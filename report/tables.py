@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from checkers.catalogue import Entry, Kind
+from checkers.catalogue import CatalogueEntry, Kind
 from checkers.grounds.windows import WindowKind, strikes_in, window_kinds_in
 from checkers.verdict import CheckResult
 from history.errors import registry
@@ -77,7 +77,7 @@ class CheckRow:
     """One check: its answer and what it measured."""
 
     result: CheckResult
-    entry: Entry | None
+    entry: CatalogueEntry | None
     figures: tuple[HeadFact, ...]
     seconds: str
 
@@ -232,7 +232,7 @@ def _window(span: WindowSpan, run_end_ns: int) -> WindowRow:
     )
 
 
-def _check(result: CheckResult, entry: Entry | None) -> CheckRow:
+def _check(result: CheckResult, entry: CatalogueEntry | None) -> CheckRow:
     figures = (figure(*item) for item in result.figures.items())
     return CheckRow(
         result=result,

@@ -16,10 +16,10 @@ Source: KAFKA-6082; `KafkaZkClient.retryRequestsUntilConnected` with `controller
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_partition
+from checkers.metadata.view import MetadataView, by_partition
 from checkers.metadata.znode_sessions import Office, ZnodeSessions, znode_sessions
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -29,7 +29,7 @@ __all__ = ["CHECKS", "NAME", "deposed_controller_writes"]
 NAME: Final = "deposed-controller-write"
 
 
-def deposed_controller_writes(tables: Tables, seen: View) -> Judged:
+def deposed_controller_writes(tables: Tables, seen: MetadataView) -> Judged:
     """Find them, by partition. Reads `transaction_log` and `metadata_log`."""
     sessions = znode_sessions(tables["transaction_log"], seen)
     registered = {(one.broker_id, session) for one, session in sessions.registrations}
@@ -85,7 +85,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C16",
             name=NAME,
             title="A deposed controller went on deciding",

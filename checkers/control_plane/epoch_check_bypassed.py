@@ -28,20 +28,20 @@ Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterParti
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
-    Requests,
+    IsrRequests,
     isr_changes,
     made,
     requests_by_partition,
 )
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, by_partition
+from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -70,7 +70,7 @@ class _Claim(NamedTuple):
     refusal: str
 
 
-def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
+def bypassed_epoch_checks(tables: Tables, seen: MetadataView) -> Judged:
     """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
@@ -83,7 +83,9 @@ def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
     return by_partition(NAME, seen, judged)
 
 
-def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof | None]:
+def _judged(
+    history: PartitionHistory, requests: IsrRequests, seen: MetadataView
+) -> Iterator[Proof | None]:
     places = history.by_epoch()
     for request in requests:
         place = places.get(made(request) or 0, 0)
@@ -95,7 +97,7 @@ def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterat
 
 
 def _changes_judged(
-    history: PartitionHistory, changes: Requests, seen: View
+    history: PartitionHistory, changes: IsrRequests, seen: MetadataView
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
         asked = isr_changes(version, changes, seen)
@@ -140,7 +142,7 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
         )
 
 
-def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
+def _of_brokers(request: Rpc, version: PartitionVersion, seen: MetadataView) -> Iterator[_Claim]:
     """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
     refusal = _OLD if request.api == ISR_CHANGE else _STALE
@@ -166,7 +168,9 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
         )
 
 
-def _is_learnt(broker: BrokerVersion, history: BrokerHistory, request: Rpc, seen: View) -> bool:
+def _is_learnt(
+    broker: BrokerVersion, history: BrokerHistory, request: Rpc, seen: MetadataView
+) -> bool:
     """Return whether a controller on ZooKeeper knew of a registration when the request came."""
     made = next(
         (one for one in history.versions if one.metadata_offset == broker.registration_offset),
@@ -200,7 +204,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C13",
             name=NAME,
             title="The controller changed an ISR on a proposal that it had to refuse",

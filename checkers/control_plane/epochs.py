@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, View, counted, spelled
+from checkers.metadata.view import METADATA, MetadataView, counted, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -33,7 +33,7 @@ __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 NAME: Final = "epoch-went-back"
 
 
-def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
+def epochs_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     """Judge nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
     told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
@@ -193,7 +193,7 @@ def _key(rpc: Rpc, partitions: Mapping[tuple[str, int], PartitionHistory]) -> st
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C5",
             name=NAME,
             title="An epoch or a metadata offset went back, or one was skipped",

@@ -32,7 +32,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.sessions import (
@@ -43,7 +43,7 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -62,7 +62,7 @@ _ALIVE_GAP_NS: Final = 2_000_000_000
 class _Sessions:
     """The sessions that both checks start from."""
 
-    seen: View
+    seen: MetadataView
     terms: Sequence[Term]
     contacts: Mapping[tuple[int, int, str], Contacts]
     timeouts_ns: Mapping[str, int]
@@ -76,17 +76,17 @@ class _Sessions:
 _Answers = Callable[[BrokerHistory, _Sessions], Iterator[Proof | None]]
 
 
-def fenced_too_early(tables: Tables, seen: View) -> Judged:
+def fenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
     """Find fencings of living brokers. Reads `metadata_log`, `wire`, `node_settings`."""
     return _judged(EARLY, tables, seen, _early)
 
 
-def fenced_too_late(tables: Tables, seen: View) -> Judged:
+def fenced_too_late(tables: Tables, seen: MetadataView) -> Judged:
     """Find silences without a fencing. Reads `metadata_log`, `wire`, `node_settings`."""
     return _judged(LATE, tables, seen, _late)
 
 
-def _judged(check: str, tables: Tables, seen: View, answers: _Answers) -> Judged:
+def _judged(check: str, tables: Tables, seen: MetadataView, answers: _Answers) -> Judged:
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "the nodes' settings were not recorded")
     if doubt:
@@ -234,7 +234,7 @@ def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C8a",
             name=EARLY,
             title="A broker was fenced whose session had not ended",
@@ -249,7 +249,7 @@ CHECKS: Final = (
         kernel=fenced_too_early,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C8b",
             name=LATE,
             title="A broker was not fenced though its session had ended",

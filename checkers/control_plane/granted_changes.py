@@ -9,10 +9,10 @@ ISR that it asked for.
 
 from collections.abc import Iterator
 
-from checkers.metadata.isr_changes import Requests
+from checkers.metadata.isr_changes import IsrRequests
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 
@@ -20,7 +20,7 @@ __all__ = ["granted_changes"]
 
 
 def granted_changes(
-    history: PartitionHistory, requests: Requests, seen: View, *, until_ns: int
+    history: PartitionHistory, requests: IsrRequests, seen: MetadataView, *, until_ns: int
 ) -> Iterator[Proof | None]:
     """Yield, of each change that was granted before `until_ns`, the proof that it was not made."""
     for rpc in requests:
@@ -28,7 +28,7 @@ def granted_changes(
             yield None if _was_in_force(history, rpc, seen) else _proof(history, rpc)
 
 
-def _was_in_force(history: PartitionHistory, rpc: Rpc, seen: View) -> bool:
+def _was_in_force(history: PartitionHistory, rpc: Rpc, seen: MetadataView) -> bool:
     """Return whether the partition may have had that ISR while the request was under way."""
     asked, facts = set(rpc.of("isr") or ()), seen.facts
     assert rpc.reached_ns is not None

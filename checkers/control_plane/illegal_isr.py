@@ -14,10 +14,10 @@ Source: KIP-631, KIP-966.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_partition
+from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -38,7 +38,7 @@ ELR_OVERLAPS: Final = "elr-overlaps-isr"
 _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
-def empty_isrs(_: Tables, seen: View) -> Judged:
+def empty_isrs(_: Tables, seen: MetadataView) -> Judged:
     """Find versions without an ISR, by partition. Reads `metadata_log`."""
     since = _elr_since(seen)
 
@@ -52,7 +52,7 @@ def empty_isrs(_: Tables, seen: View) -> Judged:
     return by_partition(EMPTY, seen, judged)
 
 
-def strange_isrs(_: Tables, seen: View) -> Judged:
+def strange_isrs(_: Tables, seen: MetadataView) -> Judged:
     """Find members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -65,7 +65,7 @@ def strange_isrs(_: Tables, seen: View) -> Judged:
     return by_partition(NOT_IN_REPLICAS, seen, judged)
 
 
-def elr_overlaps(_: Tables, seen: View) -> Judged:
+def elr_overlaps(_: Tables, seen: MetadataView) -> Judged:
     """Find replicas in both, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -78,7 +78,7 @@ def elr_overlaps(_: Tables, seen: View) -> Judged:
     return by_partition(ELR_OVERLAPS, seen, judged)
 
 
-def _elr_since(seen: View) -> int | None:
+def _elr_since(seen: MetadataView) -> int | None:
     """Return the metadata offset from which on there may be an ELR; None: there never is one."""
     stated = (
         one.metadata_offset
@@ -109,7 +109,7 @@ def _proof(history: PartitionHistory, version: PartitionVersion, rule: str, **na
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C9a",
             name=EMPTY,
             title="A partition has no ISR",
@@ -123,7 +123,7 @@ CHECKS: Final = (
         kernel=empty_isrs,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C9b",
             name=NOT_IN_REPLICAS,
             title="An ISR has a member that is no replica",
@@ -136,7 +136,7 @@ CHECKS: Final = (
         kernel=strange_isrs,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C9c",
             name=ELR_OVERLAPS,
             title="A replica is in the ISR and among the eligible leaders outside it",

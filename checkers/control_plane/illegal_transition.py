@@ -50,12 +50,12 @@ from checkers.control_plane.partition_rules import (
     new_partition,
     partition_exists,
 )
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.state import Broker, MetadataState
-from checkers.metadata.view import METADATA, View, spelled
+from checkers.metadata.state import BrokerRegistration, MetadataState
+from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -75,7 +75,7 @@ _LEVEL_OF_SHUTDOWN: Final = 7
 """3.3-IV3: controlled shutdown is recorded."""
 
 
-def illegal_transitions(_: Tables, seen: View) -> Judged:
+def illegal_transitions(_: Tables, seen: MetadataView) -> Judged:
     """Find steps that no rule allows, by partition or broker. Reads `metadata_log`."""
     log = seen.log
     found: dict[str, list[Proof]] = {METADATA: []}
@@ -171,7 +171,7 @@ def _broker_key(record: MetadataRecord) -> str:
     return f"broker {record.broker_id}"
 
 
-def _broker_before(record: MetadataRecord, state: MetadataState) -> Broker | None:
+def _broker_before(record: MetadataRecord, state: MetadataState) -> BrokerRegistration | None:
     return None if record.broker_id is None else state.brokers.get(record.broker_id)
 
 
@@ -362,7 +362,7 @@ _ABSENCE: Final[Mapping[str, tuple[Rule, ...]]] = {
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C11",
             name=NAME,
             title="The metadata log makes a step that no rule allows",

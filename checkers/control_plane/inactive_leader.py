@@ -32,7 +32,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.metadata_heartbeats import (
@@ -44,7 +44,7 @@ from checkers.metadata.metadata_heartbeats import (
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import Term, term_at, terms_of
-from checkers.metadata.view import View, by_partition
+from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -87,7 +87,7 @@ class Outages:
 class _Record:
     """The heartbeats and terms of a run."""
 
-    seen: View
+    seen: MetadataView
     heartbeats: Mapping[int, Sequence[Rpc]]
     terms: Sequence[Term]
     legacy: frozenset[int]
@@ -139,7 +139,7 @@ class _Record:
         )
 
 
-def inactive_leaders(tables: Tables, seen: View) -> Judged:
+def inactive_leaders(tables: Tables, seen: MetadataView) -> Judged:
     """Find them, by partition. Reads four tables, `ensemble` among them."""
     settings = tables["node_settings"]
     timeouts = timeouts_ms(settings, CONTROLLER_SIDE)
@@ -280,7 +280,7 @@ def outages_of(log: LogOfRecord, ensemble: pa.Table, facts: Facts) -> Outages:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C18",
             name=NAME,
             title="A broker leads that the controller has not heard of",

@@ -25,11 +25,11 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.control_plane.absences import calm
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_partition
+from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.spans import Span, common
 from checkers.table_check import TableCheck
@@ -61,7 +61,7 @@ class _Grace:
         return any(span.length_ns > GRACE_MS * 1_000_000 for span in spans)
 
 
-def _grace(faults: pa.Table, seen: View) -> _Grace:
+def _grace(faults: pa.Table, seen: MetadataView) -> _Grace:
     log, facts = seen.log, seen.facts
     if not facts.on_zookeeper:
         return _Grace(facts=facts, acting=None)
@@ -69,7 +69,7 @@ def _grace(faults: pa.Table, seen: View) -> _Grace:
     return _Grace(facts=facts, acting=when.faultless)
 
 
-def ineligible_members(tables: Tables, seen: View) -> Judged:
+def ineligible_members(tables: Tables, seen: MetadataView) -> Judged:
     """Find joins and stays, by partition. Reads `metadata_log` and `faults`."""
     end_ms = seen.log.end_timestamp_ms
     grace = _grace(tables["faults"], seen)
@@ -80,7 +80,10 @@ def ineligible_members(tables: Tables, seen: View) -> Judged:
 
 
 def _judged(
-    history: PartitionHistory, fenced: Mapping[int, Sequence[_Fenced]], seen: View, grace: _Grace
+    history: PartitionHistory,
+    fenced: Mapping[int, Sequence[_Fenced]],
+    seen: MetadataView,
+    grace: _Grace,
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
         if version.cause is Cause.CHANGED and not version.recovering:
@@ -134,7 +137,7 @@ def _stays(
     history: PartitionHistory,
     broker: BrokerHistory,
     fenced: Sequence[_Fenced],
-    seen: View,
+    seen: MetadataView,
     grace: _Grace,
 ) -> Iterator[Proof | None]:
     """Yield times at which it was fenced and a member, and not the last one; often of no length."""
@@ -209,7 +212,7 @@ def _stay(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C3",
             name=NAME,
             title="A broker that may not be in an ISR is in one",

@@ -21,10 +21,10 @@ Source: KIP-631, the controller; KIP-595: a committed record stays.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -46,7 +46,7 @@ _Place = tuple[str, str]
 """The action and its subject: a topic id, a topic's name, or `topic=value`."""
 
 
-def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
+def lost_metadata_writes(tables: Tables, seen: MetadataView) -> Judged:
     """Find acknowledged writes without a record. Reads `metadata_log`, `metadata_writes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -58,8 +58,8 @@ def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
         yield topic, counted(NAME, topic, found[topic])
 
 
-def _judged(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof | None]]:
-    until_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+def _judged(writes: list[_Row], seen: MetadataView) -> Iterator[tuple[_Row, Proof | None]]:
+    until_ns = seen.decided_until_ns
     if seen.log.begins_with_snapshot:
         return
     appended = _appended_ms(seen)
@@ -87,7 +87,7 @@ def _place_of(write: _Row) -> _Place | None:
     return None
 
 
-def _appended_ms(seen: View) -> Mapping[_Place, list[tuple[int, int]]]:
+def _appended_ms(seen: MetadataView) -> Mapping[_Place, list[tuple[int, int]]]:
     """Return the times between which the log of record got each thing that writes ask for."""
     found: dict[_Place, list[tuple[int, int]]] = {}
     begun_ms = closed_ms = seen.log.end_timestamp_ms
@@ -129,7 +129,7 @@ def _proof(write: _Row, until_ns: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C15",
             name=NAME,
             title="A write to the metadata was acknowledged and is not in the log",

@@ -31,11 +31,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import METADATA, View, spelled
+from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -46,7 +46,7 @@ NAME: Final = "metadata-divergence"
 _Row = Mapping[str, Any]
 
 
-def metadata_divergences(tables: Tables, seen: View) -> Judged:
+def metadata_divergences(tables: Tables, seen: MetadataView) -> Judged:
     """Judge the run's nodes, all in one.
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
@@ -230,7 +230,7 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C7",
             name=NAME,
             title="Nodes hold different metadata, or committed metadata is gone",

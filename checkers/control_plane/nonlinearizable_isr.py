@@ -45,12 +45,12 @@ from checkers.control_plane.versioned_register import (
     RegisterOperation,
     contradiction,
 )
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
-    Requests,
+    IsrRequests,
     Wish,
     made,
     proposals,
@@ -60,7 +60,7 @@ from checkers.metadata.isr_changes import (
 )
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -82,14 +82,14 @@ class _Told:
     """The operation as a clause of a proof; few of them are ever asked for."""
 
 
-def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
+def nonlinearizable_isrs(tables: Tables, seen: MetadataView) -> Judged:
     """Judge the operations on all ISRs. Reads `metadata_log`, `wire` and `describes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
-    reads, until_ns = _reads(tables, seen), _until_ns(seen)
+    reads, until_ns = _reads(tables, seen), seen.decided_until_ns
     for place, history in seen.partitions.items():
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
         granted = list(granted_changes(history, asked, seen, until_ns=until_ns))
@@ -98,7 +98,7 @@ def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
         yield history.key, spelled(NAME, history.key, proofs, cases=cases)
 
 
-def _judged_count(history: PartitionHistory, requests: Requests, *, until_ns: int) -> int:
+def _judged_count(history: PartitionHistory, requests: IsrRequests, *, until_ns: int) -> int:
     """Return how many requests say anything that another one, or the log, could contradict."""
     places = history.by_epoch()
     return sum(
@@ -110,9 +110,9 @@ def _judged_count(history: PartitionHistory, requests: Requests, *, until_ns: in
 
 def _proofs(
     history: PartitionHistory,
-    requests: Requests,
+    requests: IsrRequests,
     reads: Sequence[_Row],
-    seen: View,
+    seen: MetadataView,
 ) -> Iterator[Proof]:
     repeated = repeated_wishes(requests, seen.facts)
     yield from _made_twice(history, requests, repeated)
@@ -120,7 +120,7 @@ def _proofs(
     yield from _never_was(history, reads, seen)
     told = [
         *_appended(history, seen.facts),
-        *_asked(history, requests, repeated, until_ns=_until_ns(seen)),
+        *_asked(history, requests, repeated, until_ns=seen.decided_until_ns),
         *_described(history, reads),
     ]
     found = contradiction(
@@ -130,11 +130,6 @@ def _proofs(
     )
     if found is not None:
         yield _out_of_time(history, told, found)
-
-
-def _until_ns(seen: View) -> int:
-    """Return the moment until which the log of record has everything that was decided."""
-    return seen.facts.earliest_ns(seen.log.end_timestamp_ms)
 
 
 def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
@@ -157,7 +152,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
 
 
 def _asked(
-    history: PartitionHistory, requests: Requests, repeated: frozenset[Wish], *, until_ns: int
+    history: PartitionHistory, requests: IsrRequests, repeated: frozenset[Wish], *, until_ns: int
 ) -> Iterator[_Told]:
     places = history.by_epoch()
     for rpc in requests:
@@ -212,7 +207,7 @@ def _operation(
     return None
 
 
-def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
+def _called(history: PartitionHistory, requests: IsrRequests) -> frozenset[int]:
     """Return the versions that some request made, even if its answer may not have been seen."""
     if any(rpc.of("action") == "duplicated" for rpc in requests):
         return frozenset()
@@ -225,7 +220,7 @@ def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
     )
 
 
-def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
+def _reads(tables: Tables, seen: MetadataView) -> Mapping[tuple[str, int], list[_Row]]:
     """Return describes that showed a partition without an error, by (topic id, partition)."""
     found: dict[tuple[str, int], list[_Row]] = {}
     for row in tables["describes"].to_pylist():
@@ -275,7 +270,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
 
 
 def _made_twice(
-    history: PartitionHistory, requests: Requests, repeated: frozenset[Wish]
+    history: PartitionHistory, requests: IsrRequests, repeated: frozenset[Wish]
 ) -> Iterator[Proof]:
     """Find two compare-and-sets that say they made the same version."""
     by_epoch: dict[int, list[Rpc]] = {}
@@ -297,11 +292,13 @@ def _made_twice(
             )
 
 
-def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
+def _not_in_the_log(
+    history: PartitionHistory, requests: IsrRequests, seen: MetadataView
+) -> Iterator[Proof]:
     """Find acknowledged changes that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
     places = history.by_epoch()
-    until_ns = _until_ns(seen)
+    until_ns = seen.decided_until_ns
     for rpc in requests:
         epoch, answered_ns = made(rpc), rpc.answered_ns
         if epoch is None or answered_ns is None or answered_ns >= until_ns or counts[epoch] > 1:
@@ -332,9 +329,11 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
         )
 
 
-def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> Iterator[Proof]:
+def _never_was(
+    history: PartitionHistory, reads: Sequence[_Row], seen: MetadataView
+) -> Iterator[Proof]:
     """Find describes of what no version ever was."""
-    until_ns, shown = _until_ns(seen), _Shown(history)
+    until_ns, shown = seen.decided_until_ns, _Shown(history)
     in_sum = history.versions[0].cause is Cause.SNAPSHOT
     for row in reads:
         late = row["return_ns"] >= until_ns
@@ -376,7 +375,7 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C1",
             name=NAME,
             title="Changes of the ISR have no order that explains them",

@@ -11,7 +11,7 @@ from typing import Final
 
 from checkers.control_plane.breach import Breach, Rule
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.state import Broker, MetadataState, PartitionAtOffset, applied
+from checkers.metadata.state import BrokerRegistration, MetadataState, PartitionAtOffset, applied
 
 __all__ = [
     "CHANGE",
@@ -70,7 +70,7 @@ def first_isr_serves(record: MetadataRecord, state: MetadataState) -> Iterator[B
             )
 
 
-def _inactive(broker: Broker) -> str:
+def _inactive(broker: BrokerRegistration) -> str:
     return "fenced" if broker.fenced else "in controlled shutdown"
 
 

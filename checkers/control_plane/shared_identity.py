@@ -21,11 +21,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, counted
+from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -34,7 +34,7 @@ __all__ = ["CHECKS", "NAME", "shared_identities"]
 NAME: Final = "shared-identity"
 
 
-def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
+def shared_identities(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
     found: dict[str, list[Proof | None]] = {}
     for broker_id, answer in _judged(tables["wire"]):
@@ -105,7 +105,7 @@ def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C6",
             name=NAME,
             title="Two live incarnations hold one broker id",

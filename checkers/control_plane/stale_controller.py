@@ -21,9 +21,9 @@ Source: KAFKA-15489.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import METADATA, View, spelled
+from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -35,7 +35,7 @@ SILENCE_NS: Final = 5_000_000_000
 """Longer than a controller that lives is ever not heard of: it is asked every second or three."""
 
 
-def stale_controllers(tables: Tables, seen: View) -> Judged:
+def stale_controllers(tables: Tables, seen: MetadataView) -> Judged:
     """Judge the last such claim of each controller and epoch. Reads `quorum_claims`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = len(seen.facts.controllers) > 1
@@ -85,7 +85,7 @@ def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C14",
             name=NAME,
             title="A controller out of office goes on as if it were in",

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
@@ -52,7 +52,7 @@ from checkers.metadata.isr_changes import (
 )
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, accepted_registrations
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -105,7 +105,7 @@ class JudgedJoins:
     """The reason why others cannot be judged; empty without one."""
 
 
-def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
+def stale_epoch_joins(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -116,7 +116,7 @@ def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
 
 
 def stale_joins(
-    tables: Tables, seen: View, histories: Iterable[PartitionHistory]
+    tables: Tables, seen: MetadataView, histories: Iterable[PartitionHistory]
 ) -> Iterator[JudgedJoins]:
     """Yield the judged joins of each of these partitions."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
@@ -147,13 +147,13 @@ def stale_joins(
         )
 
 
-def _is_known(broker_id: int, version: PartitionVersion, seen: View) -> bool:
+def _is_known(broker_id: int, version: PartitionVersion, seen: MetadataView) -> bool:
     registration = seen.broker_before(broker_id, version.metadata_offset)
     return registration is not None and registration.registered
 
 
 def _stale(
-    request: Rpc, broker_id: int, version: PartitionVersion, seen: View, told: "_Told"
+    request: Rpc, broker_id: int, version: PartitionVersion, seen: MetadataView, told: "_Told"
 ) -> StaleJoin | None:
     """Return the join, if this request judged an earlier incarnation in sync."""
     history = seen.brokers.get(broker_id)
@@ -196,7 +196,7 @@ class _Told:
     answers: _Answers
     fetches: FollowerFetches
 
-    def registered_ns(self, first: BrokerVersion, broker_id: int, seen: View) -> int:
+    def registered_ns(self, first: BrokerVersion, broker_id: int, seen: MetadataView) -> int:
         """Return when an incarnation's first registration was answered, or its earliest time."""
         answer = self.answers.get((broker_id, first.broker_epoch))
         if answer is None or answer.answered_ns is None:
@@ -263,7 +263,7 @@ def _unseen(history: PartitionHistory, version: PartitionVersion, joined: list[i
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C2",
             name=NAME,
             title="A replica joined the ISR on the word of an earlier incarnation",

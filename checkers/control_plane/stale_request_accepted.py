@@ -19,11 +19,11 @@ Source: KIP-380; `ReplicaManager.becomeLeaderOrFollower`, `KafkaApis.isBrokerEpo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -36,7 +36,7 @@ _OLD_CONTROLLER: Final = "STALE_CONTROLLER_EPOCH"
 _OLD_BROKER: Final = "STALE_BROKER_EPOCH"
 
 
-def stale_requests_accepted(tables: Tables, seen: View) -> Judged:
+def stale_requests_accepted(tables: Tables, seen: MetadataView) -> Judged:
     """Find them, by broker. Reads `wire` and `metadata_log`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -52,7 +52,7 @@ def stale_requests_accepted(tables: Tables, seen: View) -> Judged:
         yield node, counted(NAME, node, _judged(ordered, mine, seen.facts))
 
 
-def _registrations(seen: View) -> Mapping[int, Sequence[BrokerVersion]]:
+def _registrations(seen: MetadataView) -> Mapping[int, Sequence[BrokerVersion]]:
     return {one.broker_id: tuple(one.registrations()) for one in seen.brokers.values()}
 
 
@@ -143,7 +143,7 @@ def _of_broker(rpc: Rpc, known: BrokerVersion) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C17",
             name=NAME,
             title="A broker carried out a controller's request that is out of date",

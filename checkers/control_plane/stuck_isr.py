@@ -26,11 +26,11 @@ from itertools import takewhile
 from typing import Any, Final
 
 from checkers.control_plane.absences import LEAVING_NS
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -45,7 +45,7 @@ SETTLED_NS: Final = 10_000_000_000
 class _Course:
     """The evidence that decides, in addition to the partition itself."""
 
-    seen: View
+    seen: MetadataView
     healed_ns: int
     end_ns: int
     """The end of the run, or of the log if that is earlier: states are known until here."""
@@ -53,14 +53,14 @@ class _Course:
     """The rows of `replicas`, by (key, node)."""
 
 
-def stuck_isrs(tables: Tables, seen: View) -> Judged:
+def stuck_isrs(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
     if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt or seen.facts.healed_ns is None:
         yield from doubtful(NAME, seen.log.doubt or "the run does not say when it was healed")
         return
-    log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+    log_end_ns = seen.decided_until_ns
     course = _Course(
         seen=seen,
         healed_ns=max([0, *filter(None, tables["faults"]["end_ns"].to_pylist())]),
@@ -185,7 +185,7 @@ def _behind(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C12",
             name=NAME,
             title="A replica that has caught up is left out of the ISR",

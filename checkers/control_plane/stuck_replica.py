@@ -21,10 +21,10 @@ from typing import Any, Final
 
 from checkers.control_plane.absences import Absence, absences, calm, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -36,7 +36,7 @@ _Rows = Mapping[tuple[str, str], Mapping[str, Any]]
 """The rows of `replicas`, by (key, node)."""
 
 
-def stuck_replicas(tables: Tables, seen: View) -> Judged:
+def stuck_replicas(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
     if not seen.facts.stuck_isr_limit_ns:
         return
@@ -118,7 +118,7 @@ def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: F
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C12b",
             name=NAME,
             title="A replica stays out of the ISR though nothing keeps it out",

@@ -20,13 +20,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import METADATA, View, counted
+from checkers.metadata.view import METADATA, MetadataView, counted
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -50,7 +50,7 @@ class _Claim:
     """The statement as a clause of a proof; few of them are ever asked for."""
 
 
-def two_leaders(tables: Tables, seen: View) -> Judged:
+def two_leaders(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition, and the quorum.
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
@@ -137,7 +137,7 @@ def _asked(requests: Iterable[Rpc]) -> Iterator[_Claim]:
             )
 
 
-def _shown(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Claim]]:
+def _shown(tables: Tables, seen: MetadataView) -> Mapping[tuple[str, int], list[_Claim]]:
     found: dict[tuple[str, int], list[_Claim]] = {}
     for row in tables["describes"].to_pylist():
         place = (row["topic_id"], row["partition"])
@@ -256,7 +256,7 @@ def _names_a_leader(row: Mapping[str, Any]) -> bool:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C4",
             name=NAME,
             title="Two leaders in one epoch, or a leader who may not lead",

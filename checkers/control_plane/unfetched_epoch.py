@@ -26,13 +26,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.follower_fetches import FollowerFetches, PassedFetch, follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
+from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, by_partition
+from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -66,7 +66,7 @@ class ProposedJoin:
         return self.before[-1].broker_epoch if self.before else None
 
 
-def unfetched_epochs(tables: Tables, seen: View) -> Judged:
+def unfetched_epochs(tables: Tables, seen: MetadataView) -> Judged:
     """Find followers proposed under epochs of no Fetch. Reads `metadata_log`, `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     fetches = follower_fetches(tables["wire"])
@@ -80,7 +80,7 @@ def unfetched_epochs(tables: Tables, seen: View) -> Judged:
 
 
 def proposed_joins(
-    history: PartitionHistory, requests: Requests, fetches: FollowerFetches, seen: View
+    history: PartitionHistory, requests: IsrRequests, fetches: FollowerFetches, seen: MetadataView
 ) -> Iterator[ProposedJoin]:
     """Yield each join of this partition that can be judged, in the order of the requests."""
     nodes = seen.facts.nodes()
@@ -99,7 +99,7 @@ def proposed_joins(
         )
 
 
-def _named(history: PartitionHistory, requests: Requests) -> Iterator[tuple[Rpc, int, int]]:
+def _named(history: PartitionHistory, requests: IsrRequests) -> Iterator[tuple[Rpc, int, int]]:
     """Yield each follower that would join and the epoch named for it; each proposal once."""
     places = history.by_epoch()
     known: set[tuple[object, ...]] = set()
@@ -156,7 +156,7 @@ def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C2b",
             name=NAME,
             title="A replica was proposed under a broker epoch under which it had not fetched",

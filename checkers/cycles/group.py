@@ -22,7 +22,7 @@ from checkers.cycles.scan import (
     segment_parts,
     summaries_of,
 )
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.runner.tables import SealedFile, row_count
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
@@ -34,7 +34,7 @@ _ADYA: Final = "Adya, Liskov, O'Neil 2000"
 _WEAKER: Final = "the transactions were promised a weaker isolation than the one that forbids it"
 _NEEDS: Final = ("micro_operations",)
 
-CYCLE: Final = Entry(
+CYCLE: Final = CatalogueEntry(
     id="D14a",
     name="dependency-cycle",
     title="Transactions precede each other in a circle",
@@ -56,8 +56,8 @@ CYCLE: Final = Entry(
 
 def _of_lists(  # noqa: PLR0917  # a row of a table
     number: str, name: str, title: str, rule: str, meaning: str, case: str, source: str
-) -> Entry:
-    return Entry(
+) -> CatalogueEntry:
+    return CatalogueEntry(
         id=f"D14{number}",
         name=name,
         title=title,

@@ -30,7 +30,7 @@ from checkers.cycles.moments import (
 from checkers.cycles.oddity import Oddity
 from checkers.cycles.scan import passed
 from checkers.cycles.shortest import Cycle, CycleEdge
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.proof import Proof
 from checkers.rows import OK, OPEN_NS, codes
 from checkers.runner.tables import SealedFile, keys_in, record_files
@@ -40,7 +40,7 @@ from history.schema import F, Outcome
 
 __all__ = ["CHECKS", "COLUMNS", "judged", "key_transactions"]
 
-TRANSACTION_CYCLE: Final = Entry(
+TRANSACTION_CYCLE: Final = CatalogueEntry(
     id="D14k",
     name="transaction-cycle",
     title="Kafka's transactions precede each other in a circle",

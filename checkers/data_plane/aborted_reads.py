@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.proof import Proof
 from checkers.rows import FAIL
 
@@ -59,7 +59,7 @@ def aborted_reads(log: KeyLog) -> Found:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D2",
             name="aborted-read",
             title="A failed send, or one of an aborted transaction, was read",

@@ -19,7 +19,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.poll_order import step_proof
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 
 __all__ = ["CHECKS", "internal_nonmonotonic_polls", "internal_skipped_polls"]
 
@@ -48,7 +48,7 @@ def _found(check: str, log: KeyLog, wrong: NDArray[np.bool_]) -> Found:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D7a",
             name="internal-nonmonotonic-poll",
             title="One poll returned records in the wrong order",
@@ -64,7 +64,7 @@ CHECKS: Final = (
         by_place=True,
     ),
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D7b",
             name="internal-skipped-poll",
             title="One poll left records out",

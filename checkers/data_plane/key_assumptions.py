@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.membership import has_repeats
 from checkers.proof import Proof
 
@@ -89,7 +89,7 @@ def sent_values(log: KeyLog) -> Found:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="A4",
             name="unique-values",
             title="Values are unique a key",
@@ -103,7 +103,7 @@ CHECKS: Final = (
         kernel=unique_values,
     ),
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="A5",
             name="sent-values",
             title="Every value that was read was sent",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from checkers.anomaly import Found
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 
 __all__ = ["Kernel", "KeyCheck"]
 
@@ -16,7 +16,7 @@ Kernel = Callable[[KeyLog], Found]
 class KeyCheck:
     """A check by its entry and its kernel."""
 
-    entry: Entry
+    entry: CatalogueEntry
     kernel: Kernel
     by_place: bool = False
     """It compares a record with what stands at its offset or comes before it; the others compare

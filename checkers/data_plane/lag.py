@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE
 from checkers.rows import codes
 from checkers.runner.table_pieces import outline, some_keys_in, stretch_rows, verify
@@ -188,7 +188,7 @@ def _answer(question: Question) -> GroupAnswers:
     return GroupAnswers(results=(result,), anomalies=ANOMALIES.empty_table())
 
 
-REAL_TIME_LAG: Final = Entry(
+REAL_TIME_LAG: Final = CatalogueEntry(
     id="D15",
     name="real-time-lag",
     title="How long after a record was known a consumer still had not got it",

@@ -36,7 +36,7 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
 from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
@@ -162,7 +162,7 @@ def _reader_of_the_bound(log: KeyLog) -> int:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D1",
             name="lost-write",
             title="A record is missing below what was read",

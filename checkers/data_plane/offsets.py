@@ -26,7 +26,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import processes_that_gave_up
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof
 
@@ -190,7 +190,7 @@ def _listed(numbers: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D3",
             name="inconsistent-offset",
             title="One offset, two values",
@@ -206,7 +206,7 @@ CHECKS: Final = (
         by_place=True,
     ),
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D4",
             name="duplicate",
             title="One value, two offsets",

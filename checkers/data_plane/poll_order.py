@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, OddSteps
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.proof import Proof
 
 __all__ = [
@@ -107,7 +107,7 @@ def _allowed(log: KeyLog, steps: OddSteps) -> NDArray[np.int64]:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D5",
             name="nonmonotonic-poll",
             title="A consumer went back",
@@ -126,7 +126,7 @@ CHECKS: Final = (
         by_place=True,
     ),
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D6",
             name="skipped-poll",
             title="A consumer was not given records in between",

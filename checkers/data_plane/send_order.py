@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.proof import Proof
 
 __all__ = ["CHECKS", "nonmonotonic_sends"]
@@ -61,7 +61,7 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D8",
             name="nonmonotonic-send",
             title="A producer's records are not in the order it sent them",

@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, missing
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 
@@ -78,7 +78,7 @@ def unread_doubt(key: str, count: int) -> str:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D13",
             name="unseen",
             title="An acknowledged record is not in the final read",

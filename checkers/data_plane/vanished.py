@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.setting import FinalRead
@@ -100,7 +100,7 @@ def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D18",
             name="vanished",
             title="A record that was read is not in the final read",

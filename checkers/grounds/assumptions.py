@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.grounds.history_summary import HistorySummary
 from checkers.verdict import CheckResult, Validity
 from history.schema import F
@@ -71,7 +71,7 @@ def _result(name: str, reason: str, *, cases: int = 0) -> CheckResult:
 
 
 CHECKS: Final = (
-    Entry(
+    CatalogueEntry(
         id="A1",
         name="dense-indices",
         title="Operation indices are dense",
@@ -82,7 +82,7 @@ CHECKS: Final = (
         source="history/schema.py, OPERATIONS",
         needs=("operations", "records"),
     ),
-    Entry(
+    CatalogueEntry(
         id="A2",
         name="one-poll-at-a-time",
         title="A process has one poll open at a time",
@@ -93,7 +93,7 @@ CHECKS: Final = (
         source="history/schema.py, OPERATIONS",
         needs=("operations", "records"),
     ),
-    Entry(
+    CatalogueEntry(
         id="A3",
         name="whole-records",
         title="Every record of every operation is in the history",

@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import CatalogueEntry, Kind, Strength
 from checkers.grounds.fault_kinds import FaultKind, figures_of, kind_of_row, kinds_of_run
 from checkers.grounds.history_summary import HistorySummary
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
@@ -209,7 +209,7 @@ def _result(name: str, reason: str) -> CheckResult:
 
 
 CHECKS: Final = (
-    Entry(
+    CatalogueEntry(
         id="G0",
         name="as-planned",
         title="The run went as planned, to its end",
@@ -221,7 +221,7 @@ CHECKS: Final = (
         case="a run that was recorded to its end",
         source="history/manifest.py, shortfalls",
     ),
-    Entry(
+    CatalogueEntry(
         id="G1",
         name="statistics",
         title="What was done, and how it went",
@@ -235,7 +235,7 @@ CHECKS: Final = (
         strength=Strength.FIGURE,
         needs=("operations", "records"),
     ),
-    Entry(
+    CatalogueEntry(
         id="G2",
         name="fault-effects",
         title="The faults that were asked for took effect",
@@ -249,7 +249,7 @@ CHECKS: Final = (
         source="history/schema.py, FAULTS",
         needs=("operations", "records"),
     ),
-    Entry(
+    CatalogueEntry(
         id="G3",
         name="evidence",
         title="Enough was done to tell",

@@ -27,9 +27,9 @@ from typing import Any, Final
 
 from checkers.anomaly import Found
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import CatalogueEntry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import View, spelled
+from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -57,7 +57,7 @@ Row = Mapping[str, Any]
 """A row of LOG_FINDINGS."""
 
 
-def fatal_faults(tables: Tables, seen: View) -> Judged:
+def fatal_faults(tables: Tables, seen: MetadataView) -> Judged:
     """Find fatal faults, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=DISK_FAULTS)
     refused = _targets(tables, faults=DISK_REFUSALS)
@@ -67,14 +67,14 @@ def fatal_faults(tables: Tables, seen: View) -> Judged:
         yield node, _found(FATAL, node, proofs, allowed=allowed)
 
 
-def unreadable_disks(tables: Tables, seen: View) -> Judged:
+def unreadable_disks(tables: Tables, seen: MetadataView) -> Judged:
     """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
     for node, proofs in _proofs(tables, seen.facts, findings=_UNREADABLE):
         yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
 
 
-def sick_processes(tables: Tables, seen: View) -> Judged:
+def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
     """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, proofs in _proofs(tables, seen.facts, findings=_SICK):
         yield node, _found(HEALTHY, node, proofs, allowed=False)
@@ -121,7 +121,7 @@ def _proof(row: Row) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="G4",
             name=HEALTHY,
             title="No JVM ran out of memory or crashed",
@@ -136,7 +136,7 @@ CHECKS: Final = (
         kernel=sick_processes,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="G5",
             name=FATAL,
             title="A node met what its own code holds impossible",
@@ -157,7 +157,7 @@ CHECKS: Final = (
         tables=("log_findings", "faults"),
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="G6",
             name=UNREADABLE,
             title="A node does not start on the disk that it has",

@@ -13,7 +13,7 @@ ask for besides their sends and polls, and lines of trouble in logs.
 from collections.abc import Mapping
 from typing import Final
 
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.runner.tables import cluster_file, row_count
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
@@ -57,7 +57,7 @@ def _row_count(run: RunDirectory, manifest: Manifest, name: str) -> int | None:
 
 
 CHECKS: Final = (
-    Entry(
+    CatalogueEntry(
         id="G7",
         name=NAME,
         title="What the run set out to record of its cluster is there",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 
@@ -13,7 +13,9 @@ _NAME: Final = "required-checks"
 
 
 def required(
-    manifest: Manifest, results: Mapping[str, CheckResult], entry_of: Callable[[str], Entry]
+    manifest: Manifest,
+    results: Mapping[str, CheckResult],
+    entry_of: Callable[[str], CatalogueEntry],
 ) -> CheckResult:
     """Check that each demanded check was asked, judged something, and can fail.
 
@@ -29,7 +31,9 @@ def required(
 
 
 def _missing(
-    names: Iterable[str], results: Mapping[str, CheckResult], entry_of: Callable[[str], Entry]
+    names: Iterable[str],
+    results: Mapping[str, CheckResult],
+    entry_of: Callable[[str], CatalogueEntry],
 ) -> Iterable[str]:
     for name in names:
         entry = entry_of(name)
@@ -46,7 +50,7 @@ def _missing(
 
 
 CHECKS: Final = (
-    Entry(
+    CatalogueEntry(
         id="G8",
         name=_NAME,
         title="What the scenario demands to be judged was judged",

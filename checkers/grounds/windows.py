@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.runner.tables import cluster_file, rows_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.failure import HarnessError
@@ -194,7 +194,7 @@ def _figures(kind: WindowKind) -> Iterator[tuple[str, float]]:
 
 
 CHECKS: Final = (
-    Entry(
+    CatalogueEntry(
         id="G9",
         name=_NAME,
         title="The windows that the scenario demands were struck",

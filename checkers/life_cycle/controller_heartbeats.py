@@ -25,7 +25,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.isr_changes import ISR_CHANGE
 from checkers.metadata.metadata_heartbeats import (
@@ -36,7 +36,7 @@ from checkers.metadata.metadata_heartbeats import (
     timeouts_ms,
 )
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, View, counted, doubtful
+from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -62,7 +62,7 @@ _PROTOCOL: Final = "inter.broker.protocol.version"
 _GATED_FROM: Final = 2
 
 
-def refused_incarnations(tables: Tables, seen: View) -> Judged:
+def refused_incarnations(tables: Tables, seen: MetadataView) -> Judged:
     """Find refused heartbeats of the newest incarnation. Reads `wire` and `metadata_log`."""
     if seen.log.doubt:
         yield from doubtful(REFUSED, seen.log.doubt)
@@ -72,7 +72,9 @@ def refused_incarnations(tables: Tables, seen: View) -> Judged:
         yield key, counted(REFUSED, key, _refused(broker_id, heartbeats, seen))
 
 
-def _refused(broker_id: int, heartbeats: Sequence[Rpc], seen: View) -> Iterator[Proof | None]:
+def _refused(
+    broker_id: int, heartbeats: Sequence[Rpc], seen: MetadataView
+) -> Iterator[Proof | None]:
     history = seen.brokers.get(broker_id)
     registrations = () if history is None else tuple(history.registrations())
     for rpc in heartbeats:
@@ -101,7 +103,7 @@ def _proof(rpc: Rpc) -> Proof:
     )
 
 
-def timeouts_out_of_order(tables: Tables, seen: View) -> Judged:
+def timeouts_out_of_order(tables: Tables, seen: MetadataView) -> Judged:
     """Find nodes with time-outs in the wrong order. Reads `node_settings` and `metadata_log`."""
     if seen.log.doubt:
         yield from doubtful(TIMEOUTS, seen.log.doubt)
@@ -131,7 +133,7 @@ def _in_wrong_order(node: str, broker_side_ms: int, controller_side_ms: int) -> 
     )
 
 
-def accepted_heartbeats(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
+def accepted_heartbeats(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find heartbeats that had to be refused, by broker. Reads `wire`."""
     for broker_id, heartbeats in sorted(heartbeats_of(tables["wire"]).items()):
         key = f"broker {broker_id}"
@@ -158,7 +160,7 @@ def _accepted(broker_id: int, heartbeats: Sequence[Rpc]) -> Iterator[Proof | Non
         )
 
 
-def ungated_requests(tables: Tables, _: View) -> Judged:
+def ungated_requests(tables: Tables, _: MetadataView) -> Judged:
     """Find requests of a protocol that is not in force. Reads `wire` and `node_settings`."""
     if not len(tables["wire"]):
         return
@@ -196,7 +198,7 @@ _SOURCE: Final = "Draft: controller heartbeats, broker incarnation ids"
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L10",
             name=REFUSED,
             title="A living broker's heartbeat was refused",
@@ -211,7 +213,7 @@ CHECKS: Final = (
         tables=("wire", "metadata_log"),
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L11",
             name=TIMEOUTS,
             title="A broker runs with time-outs in the wrong order",
@@ -226,7 +228,7 @@ CHECKS: Final = (
         tables=("node_settings", "metadata_log"),
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L12",
             name=ACCEPTED,
             title="A heartbeat that cannot be meant was accepted",
@@ -241,7 +243,7 @@ CHECKS: Final = (
         tables=("wire",),
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L13",
             name=UNGATED,
             title="A broker spoke a protocol that is not in force",

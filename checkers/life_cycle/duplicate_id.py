@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
@@ -27,7 +27,7 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -36,7 +36,7 @@ __all__ = ["CHECKS", "NAME", "duplicate_ids"]
 NAME: Final = "duplicate-id"
 
 
-def duplicate_ids(tables: Tables, seen: View) -> Judged:
+def duplicate_ids(tables: Tables, seen: MetadataView) -> Judged:
     """Find registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "the nodes' settings were not recorded")
@@ -116,7 +116,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L3",
             name=NAME,
             title="A broker id was given away while its holder lived",

@@ -23,19 +23,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.hosts import (
     REGISTRATION,
+    HostIds,
     HostNode,
     Hosts,
-    HostState,
-    Told,
+    HostSettings,
     host_states,
     hosts_of,
 )
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import METADATA, View, counted, doubtful
+from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -51,7 +51,7 @@ _NEW: Final = -1
 """Stands for an id that was never used."""
 
 
-def wrong_ids(tables: Tables, seen: View) -> Judged:
+def wrong_ids(tables: Tables, seen: MetadataView) -> Judged:
     """Find registrations with an id that the procedure does not give. Reads `metadata_log`.
 
     And `node_settings` and `faults`.
@@ -59,20 +59,20 @@ def wrong_ids(tables: Tables, seen: View) -> Judged:
     return _answered(WRONG_ID, tables, seen, _ids_judged)
 
 
-def wrong_mappings(tables: Tables, seen: View) -> Judged:
+def wrong_mappings(tables: Tables, seen: MetadataView) -> Judged:
     """Find brokers whose id ZooKeeper does not keep for their host. Reads the same tables."""
     return _answered(MAPPING, tables, seen, _mappings_judged)
 
 
-def host_garbage(tables: Tables, seen: View) -> Judged:
+def host_garbage(tables: Tables, seen: MetadataView) -> Judged:
     """Find entries of hosts whose id another host has. Reads the same tables."""
     return _answered(GARBAGE, tables, seen, _garbage_judged)
 
 
-_Judge = Callable[[Sequence[HostState], Hosts], Iterator[Proof | None]]
+_Judge = Callable[[Sequence[HostIds], Hosts], Iterator[Proof | None]]
 
 
-def _answered(check: str, tables: Tables, seen: View, judge: _Judge) -> Judged:
+def _answered(check: str, tables: Tables, seen: MetadataView, judge: _Judge) -> Judged:
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
@@ -81,9 +81,9 @@ def _answered(check: str, tables: Tables, seen: View, judge: _Judge) -> Judged:
     yield METADATA, counted(check, METADATA, judge(states, hosts))
 
 
-def _ids_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | None]:
+def _ids_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof | None]:
     facts = hosts.facts
-    recent: deque[HostState] = deque()
+    recent: deque[HostIds] = deque()
     disks: dict[str, MetadataRecord] = {}
     """The last registration of each node, whose id is on its disk."""
     for state in states:
@@ -108,8 +108,8 @@ def _ids_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | N
 
 
 def _readable(
-    recent: Sequence[HostState], node: HostNode, until_ns: int, facts: Facts
-) -> Sequence[HostState]:
+    recent: Sequence[HostIds], node: HostNode, until_ns: int, facts: Facts
+) -> Sequence[HostIds]:
     """Return the states that a registration may go by: those that held since the last wipe."""
     since_ns = max((one for one in node.wiped_ns if one <= until_ns), default=0)
     nexts = (*recent, None)[1:]
@@ -132,8 +132,8 @@ def _disk(
 
 
 def _right_ids(
-    state: HostState, name: str, told: Told, disk: int | None
-) -> tuple[tuple[frozenset[int], str], HostState]:
+    state: HostIds, name: str, told: HostSettings, disk: int | None
+) -> tuple[tuple[frozenset[int], str], HostIds]:
     """Return the ids that the procedure gives in a state, and by which source."""
     kept = state.mappings.get(name)
     missing = state.missing
@@ -151,12 +151,12 @@ def _right_ids(
     return found, state
 
 
-def _fits(broker_id: int, ids: tuple[frozenset[int], str], state: HostState) -> bool:
+def _fits(broker_id: int, ids: tuple[frozenset[int], str], state: HostIds) -> bool:
     is_new = broker_id not in state.known and broker_id not in state.missing
     return broker_id in ids[0] or (_NEW in ids[0] and is_new)
 
 
-def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: HostState) -> Proof:
+def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: HostIds) -> Proof:
     right = ", ".join(str(one) for one in sorted(ids[0] - {_NEW})) or "none of those in use"
     missing = ", ".join(map(str, sorted(state.missing))) or "none"
     return Proof.of(
@@ -172,7 +172,7 @@ def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: Ho
     )
 
 
-def _mappings_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | None]:
+def _mappings_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof | None]:
     names = {told.host for node in hosts.nodes.values() for told in node.told}
     for place, state in enumerate(states):
         record = state.record
@@ -187,7 +187,7 @@ def _mappings_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proo
 
 
 def _registered_by(
-    host: str | None, states: Sequence[HostState], until: HostState
+    host: str | None, states: Sequence[HostIds], until: HostIds
 ) -> frozenset[int | None]:
     """Return the ids that brokers on this host registered, from the first state on."""
     end_ms = until.record.timestamp_ms
@@ -200,7 +200,7 @@ def _registered_by(
     )
 
 
-def _held(states: Sequence[HostState], until_ms: int, record: MetadataRecord) -> HostState | None:
+def _held(states: Sequence[HostIds], until_ms: int, record: MetadataRecord) -> HostIds | None:
     """Return the state at that time, if the registration lasts until then and beyond."""
     last = None
     for state in states:
@@ -226,7 +226,7 @@ def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
     )
 
 
-def _garbage_judged(states: Sequence[HostState], hosts: Hosts) -> Iterator[Proof | None]:
+def _garbage_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof | None]:
     scans_ms = {told.scan_ms for node in hosts.nodes.values() for told in node.told}
     if 0 in scans_ms:
         return  # a controller that never scans promises nothing
@@ -269,7 +269,7 @@ _TABLES: Final = ("metadata_log", "node_settings", "faults")
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L2",
             name=WRONG_ID,
             title="A broker took an id that is not its own",
@@ -285,7 +285,7 @@ CHECKS: Final = (
         tables=_TABLES,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L4",
             name=MAPPING,
             title="A host's id was not kept",
@@ -300,7 +300,7 @@ CHECKS: Final = (
         tables=_TABLES,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L4b",
             name=GARBAGE,
             title="A host's entry outlived its use",

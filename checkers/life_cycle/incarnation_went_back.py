@@ -19,11 +19,11 @@ Source: KIP-631, "Incarnation id"; `ClusterControlManager.registerBroker`.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, accepted_registrations
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -36,7 +36,7 @@ _Accepted = Mapping[tuple[int, int], Rpc]
 """The requests by which brokers registered, by (broker id, broker epoch)."""
 
 
-def incarnations_that_went_back(tables: Tables, seen: View) -> Judged:
+def incarnations_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     """Find registrations out of the past, by broker. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -113,7 +113,7 @@ def _proof(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> 
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L7",
             name=NAME,
             title="An incarnation took the place of one that came after it",

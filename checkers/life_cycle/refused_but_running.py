@@ -17,10 +17,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, counted
+from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -30,7 +30,7 @@ __all__ = ["CHECKS", "NAME", "refused_but_running"]
 NAME: Final = "refused-but-running"
 
 
-def refused_but_running(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
+def refused_but_running(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Yield the findings on what refused incarnations did, by node. Reads `wire`."""
     registrations = _by_source(tables["wire"], "BrokerRegistration")
     works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
@@ -82,7 +82,7 @@ def _proof(refused: Rpc, work: Rpc) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L1",
             name=NAME,
             title="A broker that was refused goes on",

@@ -39,7 +39,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
@@ -49,7 +49,7 @@ from checkers.metadata.metadata_heartbeats import (
 )
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import session_timeouts_ns, terms_of
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -94,7 +94,7 @@ class _End:
     """The end of its lease; None if it is known to be fenced."""
 
 
-def served_while_fenced(tables: Tables, seen: View) -> Judged:
+def served_while_fenced(tables: Tables, seen: MetadataView) -> Judged:
     """Find reads that a fenced broker answered, by broker.
 
     Reads `describes`, `wire`, `node_settings` and, on ZooKeeper, `metadata_log`.
@@ -145,7 +145,7 @@ def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
     }
 
 
-def _offices(seen: View) -> Mapping[str, Sequence[_Office]]:
+def _offices(seen: MetadataView) -> Mapping[str, Sequence[_Office]]:
     """Return the offices of each broker as the controller, in order; none but on ZooKeeper."""
     found: dict[str, list[_Office]] = {}
     if seen.facts.on_zookeeper and not seen.log.doubt:
@@ -156,7 +156,7 @@ def _offices(seen: View) -> Mapping[str, Sequence[_Office]]:
     return found
 
 
-def _legacy(seen: View) -> Collection[str]:
+def _legacy(seen: MetadataView) -> Collection[str]:
     """Return the brokers that have registered as legacy."""
     nodes = seen.facts.nodes()
     return {
@@ -267,7 +267,7 @@ def _proof(node: str, read: _Read, end: _End) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L5",
             name=NAME,
             title="A broker that may not serve answered a client",

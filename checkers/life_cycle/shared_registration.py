@@ -15,10 +15,10 @@ one id this generation has no other sign.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.metadata.znode_sessions import ZnodeSessions, znode_sessions
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -30,7 +30,7 @@ NAME: Final = "shared-registration"
 _Held = tuple[MetadataRecord, int]
 
 
-def shared_registrations(tables: Tables, seen: View) -> Judged:
+def shared_registrations(tables: Tables, seen: MetadataView) -> Judged:
     """Find them, by broker. Reads `transaction_log` and `metadata_log`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -75,7 +75,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L9",
             name=NAME,
             title="Two living sessions registered one broker id",

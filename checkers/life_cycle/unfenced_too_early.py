@@ -30,13 +30,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.metadata_heartbeats import heartbeats_of
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import term_at, terms_of
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -49,7 +49,7 @@ _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 """The heartbeats that were passed on, by (broker id, broker epoch), in order of arrival."""
 
 
-def unfenced_too_early(tables: Tables, seen: View) -> Judged:
+def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
     """Find unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -71,7 +71,7 @@ def _heartbeats(wire: pa.Table) -> _Heartbeats:
     return found
 
 
-def _activations(wire: pa.Table, seen: View) -> Mapping[int, Sequence[Proof | None]]:
+def _activations(wire: pa.Table, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:
     """Judge, by broker id, the first answers that call new incarnations active, on ZooKeeper."""
     terms = terms_of(seen.log, seen.facts)
     told: dict[tuple[str, str, int], list[Rpc]] = {}
@@ -114,7 +114,9 @@ def _untold(rpc: Rpc, taken: Sequence[Rpc]) -> Proof | None:
     )
 
 
-def _judged(broker: BrokerHistory, heartbeats: _Heartbeats, seen: View) -> Iterator[Proof | None]:
+def _judged(
+    broker: BrokerHistory, heartbeats: _Heartbeats, seen: MetadataView
+) -> Iterator[Proof | None]:
     for before, version in pairwise(broker.versions):
         # An incarnation that amends its registration keeps its epoch: its heartbeats are mixed.
         is_own = before.registration_offset == version.registration_offset == version.broker_epoch
@@ -124,7 +126,9 @@ def _judged(broker: BrokerHistory, heartbeats: _Heartbeats, seen: View) -> Itera
                 yield _proof(broker.broker_id, version, told, seen)
 
 
-def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: View) -> Proof | None:
+def _proof(
+    broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: MetadataView
+) -> Proof | None:
     by_ns = min(seen.facts.latest_ns(version.timestamp_ms), _told_so_ns(told))
     before = [one for one in told if (one.reached_ns or 0) <= by_ns]
     needed = version.registration_offset
@@ -177,7 +181,7 @@ def _told_so_ns(told: Sequence[Rpc]) -> int:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L8",
             name=NAME,
             title="A broker was unfenced before it had applied its own registration",

@@ -16,11 +16,11 @@ Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBro
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -33,7 +33,7 @@ _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
 """The sure span of a leadership (from, until), its partition and its version."""
 
 
-def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
+def unsafe_shutdowns(tables: Tables, seen: MetadataView) -> Judged:
     """Find brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -56,7 +56,7 @@ def _may_go(rpc: Rpc, log_end_ns: int) -> bool:
     return rpc.answered_ns is not None and rpc.answered_ns <= log_end_ns
 
 
-def _was_unfenced(rpc: Rpc, seen: View) -> bool:
+def _was_unfenced(rpc: Rpc, seen: MetadataView) -> bool:
     history = seen.brokers.get(rpc.of("broker_id"))
     epoch = rpc.of("broker_epoch")
     return history is not None and any(
@@ -64,7 +64,7 @@ def _was_unfenced(rpc: Rpc, seen: View) -> bool:
     )
 
 
-def _leads(seen: View) -> dict[int, list[_Lead]]:
+def _leads(seen: MetadataView) -> dict[int, list[_Lead]]:
     """Return the leaderships of each broker id, each until something of its partition changes."""
     facts = seen.facts
     log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
@@ -101,7 +101,7 @@ def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="L6",
             name=NAME,
             title="A broker was told that it may go while it led a partition",

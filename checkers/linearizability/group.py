@@ -16,13 +16,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
 from checkers.linearizability.kernels import KERNELS, KeyKernel
 from checkers.linearizability.model_files import KeyGroups, Outline, keys_of_group, outline
 from checkers.linearizability.slabs import SLAB_ROWS, cuts
-from checkers.linearizability.tasks import Keys, Piece, Search, Sum, Verify, Work
+from checkers.linearizability.tasks import Keys, Piece, PieceWork, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, found_of, witnesses_of
 from checkers.linearizability.witnesses import merged
 from checkers.results import FileAnswers, anomalies_found, result_of
@@ -38,7 +38,7 @@ __all__ = ["CHECKS", "Sweep"]
 
 _TABLE: Final = "model_operations"
 
-WHOLE_HISTORY: Final = Entry(
+WHOLE_HISTORY: Final = CatalogueEntry(
     id="M0",
     name="whole-history",
     title="No operation of an open history is missing",
@@ -52,7 +52,7 @@ WHOLE_HISTORY: Final = Entry(
     needs=(_TABLE,),
 )
 
-NONLINEARIZABLE: Final = Entry(
+NONLINEARIZABLE: Final = CatalogueEntry(
     id="M1",
     name="nonlinearizable",
     title="No order of the operations explains every answer",
@@ -230,7 +230,7 @@ class Sweep:
         if self.model in VERSIONED:
             workers = min(workers, _TASKS_A_CORE * self.session.cores)
         seconds = min(_KEY_SECONDS_MAX, _KEY_SHARE * self.budget_s)
-        work = Work(self.model, seconds, self.kernels)
+        work = PieceWork(self.model, seconds, self.kernels)
         answers = run_tasks(self.session, pieces, work, budget_s=self.budget_s, workers=workers)
         return [
             self._keys_apart(one.task, one) if one.died and isinstance(one.task, Keys) else one

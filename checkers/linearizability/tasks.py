@@ -45,7 +45,7 @@ from history.failure import HarnessError
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
-__all__ = ["Keys", "Piece", "Search", "Sum", "Verify", "Work"]
+__all__ = ["Keys", "Piece", "PieceWork", "Search", "Sum", "Verify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ Piece = Verify | Keys | Sum | Search
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PieceWork:
     """The work that is done on each piece."""
 
     model: Model

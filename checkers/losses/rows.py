@@ -21,12 +21,12 @@ from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
 from checkers.facts import Tables
 from checkers.losses.forensics import ValueFate
 from checkers.metadata.follower_fetches import follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
+from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.replicas.replica_logs import ReplicaLog, replica_logs
 
-__all__ = ["UNKNOWN", "Case", "LostValues", "Rows", "case_of", "lost_rows"]
+__all__ = ["UNKNOWN", "Case", "LostRows", "LostValues", "case_of", "lost_rows"]
 
 UNKNOWN: Final = -1
 
@@ -50,11 +50,11 @@ class Case:
 
     lost: LostValues
     tables: Tables
-    seen: View
+    seen: MetadataView
     logs: Sequence[ReplicaLog]
     history: PartitionHistory | None
     """The history of the last topic of that name; None if the metadata log has no such topic."""
-    requests: Requests
+    requests: IsrRequests
     """The AlterPartition requests about it."""
     stale: Sequence[StaleJoin]
     """The stale joins of its ISR."""
@@ -76,7 +76,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class LostRows:
     """Lost values as parallel arrays, by offset; what is not known is `UNKNOWN`."""
 
     value: NDArray[np.int64]
@@ -89,11 +89,11 @@ class Rows:
     """Leader epoch of the election that did without it."""
     fate: NDArray[np.int64]
 
-    def take(self, places: NDArray[np.int64]) -> "Rows":
+    def take(self, places: NDArray[np.int64]) -> "LostRows":
         """Return these, by place."""
-        return Rows(**{name: getattr(self, name)[places] for name in self.__slots__})
+        return LostRows(**{name: getattr(self, name)[places] for name in self.__slots__})
 
-    def stories(self) -> Iterator["Rows"]:
+    def stories(self) -> Iterator["LostRows"]:
         """Yield those that share fate and election."""
         group = np.stack([self.fate, self.election], axis=1)
         for one in np.unique(group, axis=0):
@@ -105,7 +105,7 @@ class Rows:
         return _FATES[int(self.fate[0])]
 
 
-def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
+def case_of(lost: LostValues, tables: Tables, seen: MetadataView) -> Case:
     """Return the case of these values."""
     histories = [one for one in seen.histories() if one.key == lost.key][-1:]
     requests = requests_by_partition(tables["wire"], seen.partitions)
@@ -125,7 +125,7 @@ def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
     )
 
 
-def lost_rows(case: Case) -> Rows:
+def lost_rows(case: Case) -> LostRows:
     """Return the values with what is known of each."""
     sent = _sent(case)
     value = sent["value"].to_numpy()
@@ -135,7 +135,7 @@ def lost_rows(case: Case) -> Rows:
     acknowledged = pc.equal(sent["outcome"], "ok").to_numpy(zero_copy_only=False)
     return_ns = np.where(acknowledged, pc.fill_null(sent["return_ns"], 0).to_numpy(), UNKNOWN)
     version = _versions(case, return_ns)
-    rows = Rows(
+    rows = LostRows(
         value=value,
         offset=offset,
         operation=sent["operation"].to_numpy(),

@@ -27,12 +27,12 @@ from checkers.losses.forensics import (
     Truncation,
     sentence_of,
 )
-from checkers.losses.rows import UNKNOWN, Case, LostValues, Rows, case_of, lost_rows
+from checkers.losses.rows import UNKNOWN, Case, LostRows, LostValues, case_of, lost_rows
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.isr_changes import proposals
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.ranges import stretches
 from checkers.replicas.first_reads import first_reads
 from checkers.replicas.min_isr import enough, min_isr
@@ -53,7 +53,7 @@ def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
     Reads `metadata_log`, `wire`, `replicas`, `faults`, `node_settings`, and of the key's bucket
     `records` and `replica_records`.
     """
-    case = case_of(lost, tables, View(facts=facts, metadata_log=tables["metadata_log"]))
+    case = case_of(lost, tables, MetadataView(facts=facts, metadata_log=tables["metadata_log"]))
     found = [
         _loss(case, story.take(places))
         for story in lost_rows(case).stories()
@@ -63,7 +63,7 @@ def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
     return tuple(found)
 
 
-def _loss(case: Case, rows: Rows) -> Loss:
+def _loss(case: Case, rows: LostRows) -> Loss:
     values = rows.value.tolist()
     known = rows.offset[rows.offset != UNKNOWN]
     loss = Loss(
@@ -82,7 +82,7 @@ def _loss(case: Case, rows: Rows) -> Loss:
     return replace(loss, sentence=sentence_of(loss))
 
 
-def _told(loss: Loss, rows: Rows, case: Case, history: PartitionHistory) -> Loss:
+def _told(loss: Loss, rows: LostRows, case: Case, history: PartitionHistory) -> Loss:
     """Return the loss with all that the metadata log adds."""
     acknowledged = tuple(_acknowledgements(rows, case, history))
     election = _election(int(rows.election[0]), case, history)
@@ -117,7 +117,7 @@ def _replica(log: ReplicaLog, value: NDArray[np.int64]) -> FinalReplica:
 
 
 def _acknowledgements(
-    rows: Rows, case: Case, history: PartitionHistory
+    rows: LostRows, case: Case, history: PartitionHistory
 ) -> Iterator[Acknowledgement]:
     for place in np.unique(rows.version[rows.version >= 0]).tolist():
         version = history.versions[place]
@@ -138,7 +138,7 @@ def _acknowledgements(
         )
 
 
-def _early_reads(rows: Rows, case: Case, history: PartitionHistory) -> Iterator[EarlyRead]:
+def _early_reads(rows: LostRows, case: Case, history: PartitionHistory) -> Iterator[EarlyRead]:
     """Yield the lost values that consumers had read while too few replicas held them."""
     reads = first_reads(case.lost.key, case.tables["records"])
     mine = reads.take(np.isin(reads.value, rows.value))
@@ -273,7 +273,7 @@ def _faults(
 
 
 def _notes_between(
-    history: PartitionHistory, seen: View, first_offset: int, last_offset: int
+    history: PartitionHistory, seen: MetadataView, first_offset: int, last_offset: int
 ) -> tuple[MetadataNote, ...]:
     """Return the records between these offsets about the partition and its brokers."""
     replicas = {one for version in history.versions for one in version.replicas}
@@ -287,7 +287,7 @@ def _notes_between(
     return tuple(kept[-_NOTES_MAX:])
 
 
-def _of_partition(history: PartitionHistory, seen: View) -> Iterator[MetadataNote]:
+def _of_partition(history: PartitionHistory, seen: MetadataView) -> Iterator[MetadataNote]:
     for version in history.versions:
         elr = f" ELR {list(version.elr)}" if version.elr else ""
         yield MetadataNote(
@@ -299,7 +299,7 @@ def _of_partition(history: PartitionHistory, seen: View) -> Iterator[MetadataNot
         )
 
 
-def _of_broker(broker: BrokerHistory, seen: View) -> Iterator[MetadataNote]:
+def _of_broker(broker: BrokerHistory, seen: MetadataView) -> Iterator[MetadataNote]:
     for version in broker.versions:
         state = "fenced" if version.fenced else "unfenced"
         if version.in_controlled_shutdown:

@@ -19,9 +19,17 @@ import pyarrow.compute as pc
 
 from checkers.facts import Facts, Tables
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
-__all__ = ["REGISTRATION", "HostNode", "HostState", "Hosts", "Told", "host_states", "hosts_of"]
+__all__ = [
+    "REGISTRATION",
+    "HostIds",
+    "HostNode",
+    "HostSettings",
+    "Hosts",
+    "host_states",
+    "hosts_of",
+]
 
 REGISTRATION: Final = "BrokerInfoRecord"
 """The type of what a broker's znode says, in the log of record."""
@@ -37,7 +45,7 @@ _HOST_OF: Final = re.compile(r"^.*://|:\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class HostSettings:
     """The settings that a node runs with if it starts then."""
 
     since_ns: int
@@ -51,12 +59,12 @@ class Told:
 class HostNode:
     """A node that was told its host's name, and the times at which its disk was wiped."""
 
-    told: Sequence[Told]
+    told: Sequence[HostSettings]
     wiped_ns: Sequence[int]
     first_disk: int | None
     """The id that its disk had before the first start."""
 
-    def at(self, time_ns: int) -> Told:
+    def at(self, time_ns: int) -> HostSettings:
         """Return the settings that a start at that time reads."""
         return next((one for one in reversed(self.told) if one.since_ns <= time_ns), self.told[0])
 
@@ -112,13 +120,13 @@ def _nodes(settings: pa.Table, faults: pa.Table) -> Mapping[str, HostNode]:
     }
 
 
-def _told(given: Mapping[int, Mapping[str, str]]) -> Sequence[Told]:
-    found: list[Told] = []
+def _told(given: Mapping[int, Mapping[str, str]]) -> Sequence[HostSettings]:
+    found: list[HostSettings] = []
     now: dict[str, str] = {}
     for since_ns, settings in sorted(given.items()):
         now |= settings
         found.append(
-            Told(
+            HostSettings(
                 since_ns=since_ns,
                 host=now.get("host.name", ""),
                 configured=int(now.get("broker.id", _NO_ID)),
@@ -147,7 +155,7 @@ _PARTITIONS: Final = ("PartitionRecord", "PartitionChangeRecord")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostState:
+class HostIds:
     """The state after one record."""
 
     record: MetadataRecord
@@ -166,18 +174,18 @@ class HostState:
         return frozenset().union(*self.assigned.values()) - self.registered.keys()
 
 
-def host_states(seen: View) -> Iterator[HostState]:
+def host_states(seen: MetadataView) -> Iterator[HostIds]:
     """Yield the state after each record of the log of record."""
-    state: HostState | None = None
+    state: HostIds | None = None
     for record in seen.log.records:
-        before = state or HostState(
+        before = state or HostIds(
             record=record, mappings={}, registered={}, assigned={}, known=frozenset()
         )
         state = replace(_after(before, record), record=record)
         yield state
 
 
-def _after(state: HostState, record: MetadataRecord) -> HostState:
+def _after(state: HostIds, record: MetadataRecord) -> HostIds:
     name, broker_id = record.name, record.broker_id
     match record.type:
         case "BrokerHostRecord" if name is not None and broker_id is not None:

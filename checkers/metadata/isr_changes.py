@@ -20,12 +20,12 @@ import pyarrow as pa
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
 __all__ = [
     "ISR_CHANGE",
     "NO_REQUESTS",
-    "Requests",
+    "IsrRequests",
     "VersionProposals",
     "Wish",
     "isr_changes",
@@ -71,7 +71,7 @@ class VersionProposals:
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class IsrRequests:
     """The AlterPartition items about one partition, in the order of arrival."""
 
     all: tuple[Rpc, ...]
@@ -82,7 +82,7 @@ class Requests:
         return iter(self.all)
 
 
-NO_REQUESTS: Final = Requests((), {})
+NO_REQUESTS: Final = IsrRequests((), {})
 
 
 def requests_by_partition(
@@ -90,7 +90,7 @@ def requests_by_partition(
     histories: Mapping[tuple[str, int], PartitionHistory],
     *,
     api: str = "AlterPartition",
-) -> Mapping[tuple[str, int], Requests]:
+) -> Mapping[tuple[str, int], IsrRequests]:
     """Return the items of requests to change ISRs by (topic id, partition), by arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
@@ -109,16 +109,16 @@ def requests_by_partition(
     return {place: _indexed(requests) for place, requests in found.items()}
 
 
-def _indexed(requests: Sequence[Rpc]) -> Requests:
+def _indexed(requests: Sequence[Rpc]) -> IsrRequests:
     expecting: dict[int, list[Rpc]] = {}
     for rpc in requests:
         expecting.setdefault(rpc.of("partition_epoch"), []).append(rpc)
-    return Requests(
+    return IsrRequests(
         tuple(requests), {epoch: tuple(several) for epoch, several in expecting.items()}
     )
 
 
-def proposals(version: PartitionVersion, requests: Requests) -> VersionProposals:
+def proposals(version: PartitionVersion, requests: IsrRequests) -> VersionProposals:
     """Return the requests that made this version or may have."""
     expecting = [
         rpc
@@ -137,7 +137,9 @@ def proposals(version: PartitionVersion, requests: Requests) -> VersionProposals
     return VersionProposals(sure=tuple(sure), possible=tuple(possible))
 
 
-def isr_changes(version: PartitionVersion, requests: Requests, seen: View) -> VersionProposals:
+def isr_changes(
+    version: PartitionVersion, requests: IsrRequests, seen: MetadataView
+) -> VersionProposals:
     """Return the IsrChanges that made this version or may have, by the time of its decision.
 
     A legacy leader may have written the version itself: then none is known to.
@@ -183,7 +185,7 @@ def wish(rpc: Rpc) -> Wish:
     )
 
 
-def repeated_wishes(requests: Requests, facts: Facts) -> frozenset[Wish]:
+def repeated_wishes(requests: IsrRequests, facts: Facts) -> frozenset[Wish]:
     """Return the wishes that were granted though they may have been fulfilled already.
 
     They were granted more than once, or by a later epoch than the one after the expected one.

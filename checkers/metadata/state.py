@@ -12,7 +12,7 @@ from typing import Final
 
 from checkers.metadata.records import MetadataRecord
 
-__all__ = ["Broker", "MetadataState", "PartitionAtOffset", "Place", "applied"]
+__all__ = ["BrokerRegistration", "MetadataState", "PartitionAtOffset", "Place", "applied"]
 
 Place = tuple[str, int]
 """(topic id, partition)."""
@@ -22,7 +22,7 @@ _NO_LEADER: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class BrokerRegistration:
     """The registration of a broker id that is in force."""
 
     broker_epoch: int
@@ -55,7 +55,7 @@ class PartitionAtOffset:
 class MetadataState:
     """The state that the records so far add up to."""
 
-    brokers: dict[int, Broker] = field(default_factory=dict)
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
     """Names by id."""
     removed: set[str] = field(default_factory=set)
@@ -106,7 +106,7 @@ def applied(before: PartitionAtOffset, record: MetadataRecord) -> PartitionAtOff
 def _register(state: MetadataState, record: MetadataRecord) -> None:
     assert record.broker_id is not None
     epoch = record.metadata_offset if record.broker_epoch is None else record.broker_epoch
-    state.brokers[record.broker_id] = Broker(
+    state.brokers[record.broker_id] = BrokerRegistration(
         broker_epoch=epoch,
         incarnation_id=record.incarnation_id,
         fenced=record.fenced is not False,

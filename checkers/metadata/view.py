@@ -22,7 +22,16 @@ from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
 from checkers.proof import Proof
 
-__all__ = ["METADATA", "View", "by_key", "by_partition", "clock", "counted", "doubtful", "spelled"]
+__all__ = [
+    "METADATA",
+    "MetadataView",
+    "by_key",
+    "by_partition",
+    "clock",
+    "counted",
+    "doubtful",
+    "spelled",
+]
 
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
@@ -33,7 +42,7 @@ _NS_A_SECOND: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class View:
+class MetadataView:
     """The facts of the run, and the log of record with what it says of partitions and brokers."""
 
     facts: Facts
@@ -44,6 +53,11 @@ class View:
     def log(self) -> LogOfRecord:
         """The log of record."""
         return log_of_record(self.metadata_log, self.facts)
+
+    @property
+    def decided_until_ns(self) -> int:
+        """The moment until which the log of record surely has everything that was decided."""
+        return self.facts.earliest_ns(self.log.end_timestamp_ms)
 
     @cached_property
     def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:
@@ -99,7 +113,7 @@ def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
 
 
 def by_partition(
-    check: str, seen: View, judged: Callable[[PartitionHistory], Iterable[Proof | None]]
+    check: str, seen: MetadataView, judged: Callable[[PartitionHistory], Iterable[Proof | None]]
 ) -> Iterator[tuple[str, Found]]:
     """Yield the findings on each partition; the doubt instead if there is no log of record.
 
@@ -112,7 +126,7 @@ def by_partition(
 
 
 def by_key(
-    check: str, records: pa.Table, seen: View, judged: Callable[[PartitionHistory], Found]
+    check: str, records: pa.Table, seen: MetadataView, judged: Callable[[PartitionHistory], Found]
 ) -> Iterator[tuple[str, Found]]:
     """Yield the findings on each key; the doubt instead if the log does not tell its partition.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
 __all__ = ["Office", "ZnodeSessions", "znode_sessions"]
 
@@ -64,7 +64,7 @@ class ZnodeSessions:
         return zxids[place] if place < len(zxids) else None
 
 
-def znode_sessions(transaction_log: pa.Table, seen: View) -> ZnodeSessions:
+def znode_sessions(transaction_log: pa.Table, seen: MetadataView) -> ZnodeSessions:
     """Return the sessions behind the log of record, out of TRANSACTION_LOG of all servers."""
     of_zxid: dict[int, int] = {}
     writes: dict[int, list[int]] = {}

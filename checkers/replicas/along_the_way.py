@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from checkers.disk_faults import DISK_FAULTS
 from checkers.facts import Facts, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.replicas.commitments import (
     AcknowledgedSends,
@@ -59,7 +59,7 @@ class Course:
     """The metadata log tells of the time until then; log ends are of that time."""
 
 
-def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
+def course_of(history: PartitionHistory, tables: Tables, seen: MetadataView) -> Course:
     """Return the course of a partition. Reads `records` and `wire`."""
     facts = seen.facts
     sends = acknowledged_sends(history.key, tables["records"])

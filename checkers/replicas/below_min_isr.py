@@ -23,10 +23,10 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Found
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_key, spelled
+from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.commitments import AcknowledgedSends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, AppliedOffsets, enough, min_isr
@@ -38,7 +38,7 @@ __all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
 NAME: Final = "acknowledged-below-min-isr"
 
 
-def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
+def acknowledged_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
@@ -49,7 +49,9 @@ def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
         yield from by_key(NAME, tables["records"], seen, judged)
 
 
-def _found(history: PartitionHistory, tables: Tables, seen: View, applied: AppliedOffsets) -> Found:
+def _found(
+    history: PartitionHistory, tables: Tables, seen: MetadataView, applied: AppliedOffsets
+) -> Found:
     wanted = min_isr(history.topic, tables["node_settings"], seen)
     proofs: list[Proof] = []
     cases = 0
@@ -61,13 +63,17 @@ def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Appli
 
 
 def _judged(
-    history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: AppliedOffsets
+    history: PartitionHistory,
+    records: pa.Table,
+    wanted: int,
+    seen: MetadataView,
+    applied: AppliedOffsets,
 ) -> Iterator[tuple[PartitionVersion, AcknowledgedSends]]:
     """Yield the sends of which the ISR is known, and whose leader knew it, by version."""
     # The leader itself is enough where one is.
     if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
         return
-    log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+    log_end_ns = seen.decided_until_ns
     sends = acknowledged_sends(history.key, records)
     for group in commitments(sends, history.versions, seen.facts):
         version = group.versions[0]
@@ -97,7 +103,7 @@ def _stories(sends: AcknowledgedSends, version: PartitionVersion, wanted: int) -
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D20",
             name=NAME,
             title="A record was acknowledged by fewer replicas than were asked for",

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, none
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import View, spelled
+from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
 from checkers.ranges import range_rule, stretches
 from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
@@ -37,7 +37,7 @@ __all__ = ["CHECKS", "NAME", "divergent_replicas"]
 NAME: Final = "divergent-replicas"
 
 
-def divergent_replicas(tables: Tables, seen: View) -> Judged:
+def divergent_replicas(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
@@ -48,7 +48,7 @@ def divergent_replicas(tables: Tables, seen: View) -> Judged:
         yield key, _found(key, proofs, cases, seen)
 
 
-def _found(key: str, proofs: Sequence[Proof], cases: int, seen: View) -> Found:
+def _found(key: str, proofs: Sequence[Proof], cases: int, seen: MetadataView) -> Found:
     if not proofs:
         return none(NAME, key, cases=cases)
     if seen.log.doubt:
@@ -145,7 +145,7 @@ def _record(log: ReplicaLog, offset: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D16",
             name=NAME,
             title="Two replicas hold different records that both call committed",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
 __all__ = ["MORE_THAN_THE_LEADER", "SETTING", "AppliedOffsets", "enough", "min_isr"]
 
@@ -33,7 +33,7 @@ def enough(version: PartitionVersion, wanted: int) -> int:
     return min(wanted, len(version.replicas))
 
 
-def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
+def min_isr(topic: str, node_settings: pa.Table, seen: MetadataView) -> int:
     """Return the smallest setting that the topic can have had."""
     stated = [
         record.value
@@ -43,7 +43,7 @@ def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
     return _smallest(stated) if stated else _default(node_settings, seen)
 
 
-def _default(node_settings: pa.Table, seen: View) -> int:
+def _default(node_settings: pa.Table, seen: MetadataView) -> int:
     """Return the setting of topics without one: from the nodes' settings and later changes."""
     stated = node_settings.filter(pc.equal(node_settings["name"], SETTING))
     silent = set(seen.facts.brokers) - set(stated["node"].to_pylist())

@@ -40,11 +40,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_key, spelled
+from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, AppliedOffsets, enough, min_isr
@@ -69,23 +69,27 @@ _ELR: Final = "eligible.leader.replicas.version"
 _Group = tuple[PartitionVersion, FirstReads]
 
 
-def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
+def reads_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
     """Judge D21 on each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
 
-    def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
+    def groups(
+        history: PartitionHistory, reads: FirstReads, seen: MetadataView
+    ) -> Iterator[_Group]:
         return under_versions(history, reads, reads.call_ns, seen.facts)
 
     yield from _judged(READ, tables, seen, groups)
 
 
-def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
+def commits_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
     """Judge D22 on each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
     applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
 
-    def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
+    def groups(
+        history: PartitionHistory, reads: FirstReads, seen: MetadataView
+    ) -> Iterator[_Group]:
         if history.elected_uncleanly:
             return
         sent = reads.take(reads.sent_ns != OPEN_NS)
@@ -110,8 +114,8 @@ def under_versions(
 def _judged(
     check: str,
     tables: Tables,
-    seen: View,
-    groups: Callable[[PartitionHistory, FirstReads, View], Iterator[_Group]],
+    seen: MetadataView,
+    groups: Callable[[PartitionHistory, FirstReads, MetadataView], Iterator[_Group]],
 ) -> Judged:
     def judged(history: PartitionHistory) -> Found:
         reads = _known(history.key, tables["records"], seen)
@@ -121,10 +125,10 @@ def _judged(
     yield from by_key(check, tables["records"], seen, judged)
 
 
-def _known(key: str, records: pa.Table, seen: View) -> FirstReads:
+def _known(key: str, records: pa.Table, seen: MetadataView) -> FirstReads:
     """Return the first reads that returned while the metadata log goes on."""
     reads = first_reads(key, records)
-    return reads.take(reads.return_ns <= seen.facts.earliest_ns(seen.log.end_timestamp_ms))
+    return reads.take(reads.return_ns <= seen.decided_until_ns)
 
 
 def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found:
@@ -141,7 +145,7 @@ def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found
     return spelled(check, key, proofs, cases=cases, allowed_count=allowed_count)
 
 
-def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) -> bool:
+def _strict(version: PartitionVersion, history: PartitionHistory, seen: MetadataView) -> bool:
     """Return whether eligible leader replicas were on from this version to the next one."""
     later = (one.metadata_offset for one in history.versions)
     end_offset = next((one for one in later if one > version.metadata_offset), OPEN_NS)
@@ -177,7 +181,7 @@ def _stories(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D21",
             name=READ,
             title="A record was first read while the ISR was smaller than asked for",
@@ -197,7 +201,7 @@ CHECKS: Final = (
         by_bucket=True,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D22",
             name=COMMITTED,
             title="The high watermark rose while the ISR was smaller than asked for",

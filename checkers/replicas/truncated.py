@@ -29,10 +29,10 @@ from typing import Final
 
 from checkers.anomaly import Found
 from checkers.disk_faults import last_disk_fault_ns
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_key, spelled
+from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import AcknowledgedSends, Commitment
@@ -45,7 +45,7 @@ __all__ = ["CHECKS", "NAME", "truncated_replicas"]
 NAME: Final = "truncated-below-high-watermark"
 
 
-def truncated_replicas(tables: Tables, seen: View) -> Judged:
+def truncated_replicas(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket.
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
@@ -82,7 +82,7 @@ class _Copies:
     sends: AcknowledgedSends
 
 
-def _copies(course: Course, tables: Tables, seen: View) -> Iterator[_Copies]:
+def _copies(course: Course, tables: Tables, seen: MetadataView) -> Iterator[_Copies]:
     history = course.history
     for log in replica_logs(history.key, tables["replicas"], tables["replica_records"]):
         if log.damage is None and log.topic_id in (None, history.topic_id):
@@ -148,7 +148,7 @@ def _epochs(log: ReplicaLog) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D17",
             name=NAME,
             title="A replica cut off records that were committed",

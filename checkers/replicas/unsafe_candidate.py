@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from checkers.anomaly import Found
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
 from checkers.replicas.replica_logs import UNCLEAN, keys_of
@@ -33,7 +33,7 @@ __all__ = ["CHECKS", "NAME", "unsafe_candidates"]
 NAME: Final = "unsafe-leader-candidate"
 
 
-def unsafe_candidates(tables: Tables, seen: View) -> Judged:
+def unsafe_candidates(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
     keys = keys_of(tables["records"])
     if not keys:
@@ -63,14 +63,18 @@ def _found(history: PartitionHistory, answers: Sequence[Proof | None], *, doubt:
     )
 
 
-def _along_the_way(history: PartitionHistory, tables: Tables, seen: View) -> list[Proof | None]:
+def _along_the_way(
+    history: PartitionHistory, tables: Tables, seen: MetadataView
+) -> list[Proof | None]:
     if seen.facts.acks != "all":
         return []
     course = course_of(history, tables, seen)
     return [*lacking_leaders(course), *lacking_members(course)]
 
 
-def _in_the_end(history: PartitionHistory, tables: Tables, seen: View) -> list[Proof | None]:
+def _in_the_end(
+    history: PartitionHistory, tables: Tables, seen: MetadataView
+) -> list[Proof | None]:
     return list(_candidates(history, _rows(history, tables), seen))
 
 
@@ -83,7 +87,7 @@ def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
     return row["key"] == history.key and row["topic_id"] in (None, history.topic_id)
 
 
-def _unread(history: PartitionHistory, tables: Tables, seen: View) -> str:
+def _unread(history: PartitionHistory, tables: Tables, seen: MetadataView) -> str:
     nodes = seen.facts.nodes_at_the_end()
     whole = {row["node"] for row in _rows(history, tables) if not row["damage"]}
     unread = [one for one in (*history.last.isr, *history.last.elr) if nodes.get(one) not in whole]
@@ -93,7 +97,7 @@ def _unread(history: PartitionHistory, tables: Tables, seen: View) -> str:
 
 
 def _candidates(
-    history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: View
+    history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: MetadataView
 ) -> Iterator[Proof | None]:
     """Yield for each member the proof that it lacks a record, or None."""
     last = history.last
@@ -127,7 +131,7 @@ def _candidates(
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="C10",
             name=NAME,
             title="A member of the ISR or ELR lacks a committed record",

@@ -29,10 +29,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
 from checkers.membership import has_repeats
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from history.schema import F, Outcome
@@ -66,7 +66,7 @@ class _Written:
         return np.where(self.value[order[place]] == values, order[place], -1).astype(np.int64)
 
 
-def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
+def skipped_sends(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find neighbours of a transaction with others between. Reads `records`, `transactions`."""
     for key, records, written in _keys(tables):
         doubt = _doubt(records)
@@ -76,7 +76,7 @@ def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as a
             yield key, _skipped(key, records, written)
 
 
-def precommitted_reads(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
+def precommitted_reads(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find reads of values before their commit, by key. Reads `records`, `transactions`."""
     ends = tables["transactions"]["end_call_ns"]
     end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
@@ -203,7 +203,7 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D9",
             name=SKIPPED,
             title="Others stand between the records of a transaction",
@@ -222,7 +222,7 @@ CHECKS: Final = (
         by_bucket=True,
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D10",
             name=PRECOMMITTED,
             title="A value was read before its transaction was to be committed",

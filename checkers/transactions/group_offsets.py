@@ -34,9 +34,9 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -72,7 +72,7 @@ class _Answer:
     return_ns: int
 
 
-def wrong_group_offsets(tables: Tables, _: View) -> Judged:
+def wrong_group_offsets(tables: Tables, _: MetadataView) -> Judged:
     """Yield the findings by key and group. Reads `group_offsets`."""
     sendings: dict[tuple[str, str], list[_Sending]] = defaultdict(list)
     answers: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
@@ -210,7 +210,7 @@ def _proof(answer: _Answer, latest: _Sending | None, told: Proof) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="D19",
             name=NAME,
             title="A group is told another offset than was committed",

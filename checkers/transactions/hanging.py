@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.proof import Proof
 from checkers.transactions.open_transactions import OpenTransaction
 
 __all__ = ["HANGING", "hanging_transactions"]
 
-HANGING: Final = Entry(
+HANGING: Final = CatalogueEntry(
     id="D12",
     name="hanging-transaction",
     title="A transaction that cannot be ended holds up the readers",

@@ -32,7 +32,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.rows import COLUMNS, FAIL, Rows, split
@@ -50,7 +50,7 @@ __all__ = [
     "whole_transactions",
 ]
 
-TORN: Final = Entry(
+TORN: Final = CatalogueEntry(
     id="D11",
     name="torn-transaction",
     title="Half of a transaction is readable",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import Term, term_of_node, terms_of
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
 __all__ = ["SOURCE", "Acknowledgements", "Bound"]
 
@@ -77,9 +77,9 @@ class _Spans:
 class Acknowledgements:
     """The acknowledgements in a run's heartbeats. `heartbeats`: in the order of their arrival."""
 
-    def __init__(self, seen: View, heartbeats: Iterable[Rpc]) -> None:
+    def __init__(self, seen: MetadataView, heartbeats: Iterable[Rpc]) -> None:
         self._terms = terms_of(seen.log, seen.facts)
-        self._log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+        self._log_end_ns = seen.decided_until_ns
         self._spans = {one.broker_id: _spans(one, seen) for one in seen.brokers.values()}
         beats = tuple(heartbeats)
         self._acknowledged = _acknowledged(beats)
@@ -128,7 +128,7 @@ class Acknowledgements:
         return Bound(broker_id=broker_id, broker_epoch=broker_epoch, acknowledged=offset)
 
 
-def _spans(broker: BrokerHistory, seen: View) -> _Spans:
+def _spans(broker: BrokerHistory, seen: MetadataView) -> _Spans:
     surely = [seen.facts.latest_ns(one.timestamp_ms) for one in broker.versions]
     perhaps = [seen.facts.earliest_ns(one.timestamp_ms) for one in broker.versions]
     # Clocks of several controllers may differ: a version is in force after all earlier ones.

@@ -22,10 +22,10 @@ visibility"; KIP-584.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, counted, doubtful
+from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
@@ -39,7 +39,7 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 """Kafka's level in the metadata log, by the reference cluster's own as it offers it."""
 
 
-def early_offers(tables: Tables, seen: View) -> Judged:
+def early_offers(tables: Tables, seen: MetadataView) -> Judged:
     """Yield the findings on the levels that brokers offered. Reads `metadata_log` and `wire`."""
     offers = [
         rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
@@ -90,7 +90,7 @@ def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="V5",
             name=NAME,
             title="A broker offers the APIs of a level that another one does not know yet",

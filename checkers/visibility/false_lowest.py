@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
-from checkers.metadata.view import View, doubtful, spelled
+from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
@@ -47,7 +47,7 @@ def told_lowest(rpc: Rpc) -> int | None:
     return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
 
 
-def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
+def false_lowest_offsets(tables: Tables, seen: MetadataView) -> Judged:
     """Yield the findings on what brokers were told. Reads `metadata_log` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
@@ -162,7 +162,7 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="V4",
             name=NAME,
             title="A broker is told that all have acknowledged what some have not",

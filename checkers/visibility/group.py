@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Tables
 from checkers.proof import Proof
 from checkers.quiet import Quiet, quiet
@@ -45,7 +45,7 @@ _ALLOWED_IF: Final = (
     "(metadata.version 3) promise that no read is too old at all"
 )
 
-STALE: Final = Entry(
+STALE: Final = CatalogueEntry(
     id="V1",
     name="stale-read-after-write",
     title="A read of metadata lacks a write that was acknowledged before it",
@@ -64,7 +64,7 @@ STALE: Final = Entry(
     needs=("describes", "metadata_writes"),
 )
 
-NONREPEATABLE: Final = Entry(
+NONREPEATABLE: Final = CatalogueEntry(
     id="V2",
     name="nonrepeatable-read",
     title="Reads of metadata through different brokers go back",
@@ -80,7 +80,7 @@ NONREPEATABLE: Final = Entry(
     needs=("describes",),
 )
 
-BACKWARD_SESSION: Final = Entry(
+BACKWARD_SESSION: Final = CatalogueEntry(
     id="V3",
     name="session-went-back",
     title="Reads of metadata through one broker go back",

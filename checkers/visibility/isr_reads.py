@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.visibility.newer import NONE, first_known_above
 
@@ -114,9 +114,9 @@ def compared(reads: IsrReads, *, claims: NDArray[np.int64], asking: NDArray[np.i
     )
 
 
-def isr_reads(describes: pa.Table, seen: View) -> Iterator[IsrReads]:
+def isr_reads(describes: pa.Table, seen: MetadataView) -> Iterator[IsrReads]:
     """Yield the reads in DESCRIBES of every partition that ever changed, by creation."""
-    rows_of = _rows_of(describes, before_ns=seen.facts.earliest_ns(seen.log.end_timestamp_ms))
+    rows_of = _rows_of(describes, before_ns=seen.decided_until_ns)
     for place, history in seen.partitions.items():
         if len(history.versions) > 1 and place in rows_of:
             yield _matched(_Versions(history, seen.facts), rows_of[place])

@@ -20,10 +20,10 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
-from checkers.metadata.view import View, doubtful
+from checkers.metadata.view import MetadataView, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
@@ -34,7 +34,7 @@ __all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
 NAME: Final = "isr-read-went-back"
 
 
-def isr_reads_that_went_back(tables: Tables, seen: View) -> Judged:
+def isr_reads_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log` and `describes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -81,7 +81,7 @@ def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="V6",
             name=NAME,
             title="A broker shows an older ISR than it had shown",

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, doubtful
+from checkers.metadata.view import MetadataView, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
@@ -43,7 +43,7 @@ _Span = tuple[int, int]
 """The time from when until when the promise holds."""
 
 
-def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
+def nonrepeatable_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log`, `describes` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     if all(told_lowest(rpc) is None for rpc in heartbeats):
@@ -57,7 +57,7 @@ def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
         yield reads.history.key, _judged(reads, brokers, spans)
 
 
-def _spans(seen: View, heartbeats: Sequence[Rpc]) -> Iterator[_Span]:
+def _spans(seen: MetadataView, heartbeats: Sequence[Rpc]) -> Iterator[_Span]:
     stamps = {record.metadata_offset: record.timestamp_ms for record in seen.log.records}
     for reign in promising(raised(seen.log.records), heartbeats):
         until_ns = OPEN_NS
@@ -130,7 +130,7 @@ def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="V8",
             name=NAME,
             title="Reads of the ISR through different brokers go back",

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.metadata.in_force import UNSURE, InForce, in_force
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 
 __all__ = ["Offices", "offices"]
 
@@ -41,7 +41,7 @@ class Offices:
         return surely
 
 
-def offices(seen: View) -> Offices:
+def offices(seen: MetadataView) -> Offices:
     """Return the offices of the brokers in the log of record."""
     nodes, facts = seen.facts.nodes(), seen.facts
     brokers = {nodes[one.broker_id]: one for one in seen.brokers.values() if one.broker_id in nodes}

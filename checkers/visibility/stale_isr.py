@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import Entry
+from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.view import View, doubtful
+from checkers.metadata.view import MetadataView, doubtful
 from checkers.proof import Proof
 from checkers.quiet import Quiet, quiet
 from checkers.table_check import TableCheck
@@ -38,7 +38,7 @@ __all__ = ["CHECKS", "NAME", "stale_isr_reads"]
 NAME: Final = "stale-isr-read"
 
 
-def stale_isr_reads(tables: Tables, seen: View) -> Judged:
+def stale_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log`, `describes` and `faults`."""
     if not seen.facts.metadata_settle_ns:
         return
@@ -114,7 +114,7 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="V7",
             name=NAME,
             title="A broker shows an ISR that was replaced long ago, though nothing is broken",

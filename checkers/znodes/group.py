@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import Entry, Kind, Strength
+from checkers.entry import CatalogueEntry, Kind, Strength
 from checkers.finding_rows import findings_table, found_row, unknown_row
 from checkers.grounds.fault_kinds import figures_of, kinds_of_run
 from checkers.grounds.grounds import fault_windows, without_effect
@@ -61,7 +61,7 @@ class Tally:
     the kind and what they are."""
 
 
-WHOLE: Final = Entry(
+WHOLE: Final = CatalogueEntry(
     id="Z0",
     name="whole-znodes",
     title="No operation on a znode is missing",
@@ -73,7 +73,7 @@ WHOLE: Final = Entry(
     source="history/schema.py, ZNODE_OPERATIONS",
     needs=(_TABLE,),
 )
-EVIDENCE: Final = Entry(
+EVIDENCE: Final = CatalogueEntry(
     id="Z1",
     name="znode-evidence",
     title="Enough was done to znodes to tell",
@@ -89,7 +89,7 @@ EVIDENCE: Final = Entry(
     source="Jepsen, checker `stats`",
     needs=(_TABLE,),
 )
-WRITES: Final = Entry(
+WRITES: Final = CatalogueEntry(
     id="Z2",
     name=linearizable.NAME,
     title="No order of the writes on a znode explains every answer",
@@ -108,7 +108,7 @@ WRITES: Final = Entry(
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-LOST: Final = Entry(
+LOST: Final = CatalogueEntry(
     id="Z3",
     name=lost_writes.NAME,
     title="A write that was acknowledged is gone",
@@ -123,7 +123,7 @@ LOST: Final = Entry(
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-STALE: Final = Entry(
+STALE: Final = CatalogueEntry(
     id="Z4",
     name=stale_reads.NAME,
     title="A read behind a sync showed what was no longer there",
@@ -141,7 +141,7 @@ STALE: Final = Entry(
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-WENT_BACK: Final = Entry(
+WENT_BACK: Final = CatalogueEntry(
     id="Z5",
     name=sessions.NAME,
     title="A session was shown an older view than before",
@@ -156,7 +156,7 @@ WENT_BACK: Final = Entry(
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-ORDER: Final = Entry(
+ORDER: Final = CatalogueEntry(
     id="Z6",
     name=zxids.NAME,
     title="A zxid was given twice, or went back",

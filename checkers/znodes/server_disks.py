@@ -27,9 +27,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import Entry, Strength
+from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import View, spelled
+from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -53,7 +53,7 @@ _CHANGED: Final = frozenset({"rollback", "flip_bit"})
 _Row = Mapping[str, Any]
 
 
-def divergent_transactions(tables: Tables, _: View) -> Judged:
+def divergent_transactions(tables: Tables, _: MetadataView) -> Judged:
     """Find zxids of several transactions. Reads `transaction_log` and `faults`."""
     log = tables["transaction_log"]
     first = log.filter(pc.equal(log["item"], 0))
@@ -72,7 +72,7 @@ def divergent_transactions(tables: Tables, _: View) -> Judged:
     )
 
 
-def divergent_trees(tables: Tables, _: View) -> Judged:
+def divergent_trees(tables: Tables, _: MetadataView) -> Judged:
     """Compare the trees. Reads `server_disks`, `znodes`, `transaction_log` and `faults`."""
     members = _members(tables["server_disks"])
     if len(members) < 2:  # noqa: PLR2004 -- nothing to compare
@@ -107,7 +107,7 @@ def divergent_trees(tables: Tables, _: View) -> Judged:
     yield _ENSEMBLE, spelled(TREE, _ENSEMBLE, proofs, cases=len(by_path), allowed_count=allowed)
 
 
-def orphan_ephemerals(tables: Tables, _: View) -> Judged:
+def orphan_ephemerals(tables: Tables, _: MetadataView) -> Judged:
     """Find ephemeral znodes without their sessions, by server.
 
     Reads `znodes` and `transaction_log`.
@@ -219,7 +219,7 @@ _ALLOWED: Final = "the run put an old copy of a disk into its place, or changed 
 
 CHECKS: Final = (
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="Z7",
             name=TRANSACTION,
             title="Servers logged different transactions of one zxid",
@@ -237,7 +237,7 @@ CHECKS: Final = (
         tables=("transaction_log", "faults"),
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="Z8",
             name=TREE,
             title="Servers have different trees",
@@ -258,7 +258,7 @@ CHECKS: Final = (
         tables=("server_disks", "transaction_log", "znodes", "faults"),
     ),
     TableCheck(
-        entry=Entry(
+        entry=CatalogueEntry(
             id="Z9",
             name=ORPHAN,
             title="An ephemeral znode outlived its session",

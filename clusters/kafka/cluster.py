@@ -24,7 +24,7 @@ from clusters.protocol.metadata_records import Definitions
 from clusters.witness.definitions import definitions_of
 from history.clock import Clock
 from history.failure import HarnessError
-from history.manifest import Change
+from history.manifest import VersionChange
 
 __all__ = ["KafkaCluster"]
 
@@ -103,7 +103,7 @@ class KafkaCluster(WrongClocks, QuorumProcesses):
 
         return self._upgrades.change_release(node, release, use)
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[VersionChange, ...]:
         """Return the changes of the versions under test so far, in order."""
         return self._upgrades.changes()
 
@@ -203,9 +203,9 @@ class _Upgrades:
         self._admin = admin
         self._leader = leader
         self._brokers = brokers
-        self._changes: list[Change] = []
+        self._changes: list[VersionChange] = []
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[VersionChange, ...]:
         """Return the changes of the versions under test so far, in order."""
         return tuple(self._changes)
 
@@ -265,7 +265,7 @@ class _Upgrades:
             time.sleep(_POLL_S)
 
     def _note(self, subject: str, version: str) -> None:
-        change = Change(time_ns=self._clock.now_ns(), subject=subject, version=version)
+        change = VersionChange(time_ns=self._clock.now_ns(), subject=subject, version=version)
         self._changes.append(change)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_text
 from history.open.refusal import BadLineError, shown
 
-__all__ = ["INT64_MAX", "TYPES", "Event", "EventReader", "integer", "refuse_unknown", "word"]
+__all__ = ["INT64_MAX", "TYPES", "EventLine", "EventReader", "integer", "refuse_unknown", "word"]
 
 TYPES: Final = ("invoke", "ok", "fail", "info")
 
@@ -26,7 +26,7 @@ _ERROR_LENGTH_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class EventLine:
     """A line of a file of events, of a client."""
 
     line: int
@@ -55,7 +55,7 @@ class EventReader:
         self._timed: bool | None = None
         self._time_ns = 0
 
-    def event(self, line: int, fields: Mapping[str, Any]) -> Event | None:
+    def event(self, line: int, fields: Mapping[str, Any]) -> EventLine | None:
         """Return the event of these fields, None of a nemesis'.
 
         Raise RefusedError for other fields.
@@ -69,7 +69,7 @@ class EventReader:
         kind = word(fields, "type")
         if kind not in TYPES:
             raise BadLineError(f"expected type {', '.join(TYPES)}; found {shown(kind)}")
-        return Event(
+        return EventLine(
             line=line,
             type=kind,
             process=integer(fields, "process", least=-INT64_MAX),

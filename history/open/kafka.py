@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from history.open.event import Event, integer, refuse_unknown, word
+from history.open.event import EventLine, integer, refuse_unknown, word
 from history.open.pairing import Paired, paired
 from history.open.refusal import BadLineError, at_line, shown
 from history.open.scalars import Numbering, key_text
@@ -90,7 +90,7 @@ class KafkaReader:
         self.consumed: set[str] = set()
         """The ways in which consumers got their keys: assign, subscribe."""
 
-    def of_events(self, events: Iterable[Event]) -> Iterator[ClientOperation]:
+    def of_events(self, events: Iterable[EventLine]) -> Iterator[ClientOperation]:
         """Yield operations in the order in which they ended.
 
         Raise MalformedHistoryError for wrong lines.
@@ -259,7 +259,7 @@ class KafkaReader:
         )
 
 
-def _steps(event: Event) -> tuple[tuple[Any, ...], ...]:
+def _steps(event: EventLine) -> tuple[tuple[Any, ...], ...]:
     if not isinstance(event.value, tuple) or not event.value:
         raise BadLineError(f"expected steps [:send …] or [:poll …]; found {shown(event.value)}")
     return tuple(_step(step) for step in event.value)

@@ -8,7 +8,7 @@ that timed out does not stop its producer.)
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from history.open.event import Event
+from history.open.event import EventLine
 from history.open.refusal import BadLineError, at_line
 from history.operation import Outcome
 
@@ -21,8 +21,8 @@ class Paired:
 
     order: int
     """The 0-based place of its invocation among all."""
-    invoked: Event
-    completed: Event | None
+    invoked: EventLine
+    completed: EventLine | None
 
     @property
     def outcome(self) -> Outcome:
@@ -31,7 +31,7 @@ class Paired:
 
 
 def paired(
-    events: Iterable[Event], *, source: str, process_goes_on: bool = False
+    events: Iterable[EventLine], *, source: str, process_goes_on: bool = False
 ) -> Iterator[Paired]:
     """Yield operations, in the order in which they ended; what is open at the end comes last.
 
@@ -39,7 +39,7 @@ def paired(
     completion without an invocation, one of another `f`, one before its invocation, or a process
     with two operations open.
     """
-    waiting: dict[int, tuple[int, Event]] = {}
+    waiting: dict[int, tuple[int, EventLine]] = {}
     ended: dict[int, int] = {}
     order = 0
     for event in events:
@@ -64,7 +64,7 @@ def paired(
 
 
 def _refuse_busy(
-    event: Event, waiting: dict[int, tuple[int, Event]], ended: dict[int, int]
+    event: EventLine, waiting: dict[int, tuple[int, EventLine]], ended: dict[int, int]
 ) -> None:
     if event.process in waiting:
         raise BadLineError(
@@ -78,7 +78,7 @@ def _refuse_busy(
         )
 
 
-def _refuse_other(invoked: Event, completed: Event) -> None:
+def _refuse_other(invoked: EventLine, completed: EventLine) -> None:
     if completed.f != invoked.f:
         raise BadLineError(
             f"expected the end of the {invoked.f} of line {invoked.line}; found one of "

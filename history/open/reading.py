@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from history.models import Model
 from history.open.edn import Keyword, Tagged
-from history.open.event import INT64_MAX, Event, EventReader, integer, refuse_unknown, word
+from history.open.event import INT64_MAX, EventLine, EventReader, integer, refuse_unknown, word
 from history.open.operation import Cells, OpenOperation
 from history.open.pairing import Paired, paired
 from history.open.refusal import BadLineError, at_line, shown
@@ -41,7 +41,7 @@ class Numbered(NamedTuple):
 
 def events_of(
     numbered: Iterable[tuple[int, Any]], reader: EventReader, *, source: str
-) -> Iterator[Event]:
+) -> Iterator[EventLine]:
     """Yield the clients' events of these forms, each with its line."""
     for line, form in numbered:
         with at_line(source, line):
@@ -51,7 +51,7 @@ def events_of(
 
 
 def operations_of_events(
-    events: Iterable[Event], *, model: Model, keyed_values: bool, source: str
+    events: Iterable[EventLine], *, model: Model, keyed_values: bool, source: str
 ) -> Iterator[Numbered]:
     """Yield operations in the order in which they ended.
 
@@ -115,7 +115,7 @@ def _operation(pair: Paired, model: Model, *, keyed_values: bool) -> OpenOperati
     )
 
 
-def _keyed(event: Event, *, keyed_values: bool) -> tuple[str, Any]:
+def _keyed(event: EventLine, *, keyed_values: bool) -> tuple[str, Any]:
     if not keyed_values:
         return (SOLE_KEY if event.key is None else key_text(event.key)), event.value
     if not isinstance(event.value, tuple) or len(event.value) != 2:  # noqa: PLR2004  # key, value

@@ -64,7 +64,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Anomaly, anomalies_of
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.table_check import TableKernel
 from history.cluster_schema import METADATA_LOG, WIRE
@@ -167,7 +167,7 @@ def tables(log: str | pa.Table, frames: str = "", **others: pa.Table) -> dict[st
 def asked(kernel: TableKernel, given: Tables, facts: Facts) -> Judged:
     """What a check finds in these tables; a run without a metadata log has an empty one."""
     log = given.get("metadata_log", METADATA_LOG.empty_table())
-    return kernel(given, View(facts=facts, metadata_log=log))
+    return kernel(given, MetadataView(facts=facts, metadata_log=log))
 
 
 def never(judged: Judged) -> dict[str, list[Anomaly]]:

@@ -11,7 +11,7 @@ from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView, TopicSpec
 from clusters.port import DiskTrouble, NodeName, NodeState
 from history.clock import ClockSkew
 from history.failure import HarnessError
-from history.manifest import Change
+from history.manifest import VersionChange
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 
@@ -122,7 +122,7 @@ class FakeCluster:
         self.calls.append(f"release {node} {release}")
         return f"{node}: is of {release}"
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[VersionChange, ...]:
         return ()
 
     def finalise(self, version: str, *, within_s: float) -> str:  # noqa: ARG002  # the port

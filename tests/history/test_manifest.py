@@ -9,7 +9,14 @@ import pytest
 
 from history.atomic import write_atomically
 from history.failure import HarnessError
-from history.manifest import Change, Manifest, Promises, RunState, read_manifest, write_manifest
+from history.manifest import (
+    Manifest,
+    Promises,
+    RunState,
+    VersionChange,
+    read_manifest,
+    write_manifest,
+)
 
 MANIFEST = Manifest(
     run_id="r1",
@@ -36,7 +43,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         state=RunState.RECORDED,
         end_ns=9,
         digests={"a": "00"},
-        changes=(Change(time_ns=7, subject="broker-1", version="4.3.1"),),
+        changes=(VersionChange(time_ns=7, subject="broker-1", version="4.3.1"),),
         asked_faults=("kill", "delay"),
         drawn=True,
         required_faults=("kill",),

@@ -3,15 +3,15 @@
 from typing import Any
 
 from report.arrows import ArrowFate, arrows_of
-from report.frames import Frame
+from report.frames import ShownFrame
 
 MS = 1_000_000
 NEXT = iter(range(100))
 
 
-def packet(api: str, *, at_ms: int, until_ms: int | None = None, **said: Any) -> Frame:
+def packet(api: str, *, at_ms: int, until_ms: int | None = None, **said: Any) -> ShownFrame:
     """A packet on the connection that server-1 dialled."""
-    return Frame(
+    return ShownFrame(
         number=next(NEXT),
         connection=5,
         correlation_id=said.get("zxid", 0),

@@ -7,7 +7,7 @@ from metadata_logs import metadata_log
 
 from checkers.control_plane.inactive_leader import Outages, outages_of
 from checkers.facts import Facts
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from history.ensemble_schema import ENSEMBLE
 
 MS = 1_000_000
@@ -22,7 +22,7 @@ def outages(log: str, *answers: tuple[float, str | None]) -> list[tuple[float, f
         for at, mode in answers
     ]
     facts = Facts(node_ids={"zookeeper-1": 2001})
-    view = View(facts=facts, metadata_log=metadata_log(zookeeper_1=log))
+    view = MetadataView(facts=facts, metadata_log=metadata_log(zookeeper_1=log))
     found = outages_of(view.log, pa.Table.from_pylist(rows, schema=ENSEMBLE), facts)
     return [(since / S, until / S) for since, until in found.spans]
 

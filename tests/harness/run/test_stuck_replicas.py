@@ -11,7 +11,7 @@ from checkers.anomaly import anomalies_of
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
-from checkers.metadata.view import View
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.table_check import TableKernel
 from clusters.reference.nodes.replicas.fetchers import Fetchers
@@ -56,7 +56,7 @@ def recorded(directory: Path) -> RunDirectory:
 def proofs(kernel: TableKernel, run: RunDirectory) -> list[Proof]:
     tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
     facts = facts_of(read_manifest(run.manifest_path))
-    judged = kernel(tables, View(facts=facts, metadata_log=tables["metadata_log"]))
+    judged = kernel(tables, MetadataView(facts=facts, metadata_log=tables["metadata_log"]))
     return [one.proof for _, found in judged for one in anomalies_of(found.table)]
 
 
