@@ -54,11 +54,28 @@ SAMPLES_FILE: Final = "samples.jsonl"
 _NEW_FOR_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 
 
-class FaultJournal:
+class _Journal:
+    """A file of lines, written until the journal is closed or its context ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = _Lines(path)
+
+    def close(self) -> None:
+        """Write no more, so that the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class FaultJournal(_Journal):
     """The journal of faults: each as it begins, shows its effect, and ends. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime) -> None:
-        self._lines = _Lines(directory / FAULTS_FILE)
+        super().__init__(directory / FAULTS_FILE)
         self._clock = clock
         self._lock = Lock()
         self._count = 0
@@ -84,27 +101,17 @@ class FaultJournal:
         with self._lock:
             self._write("end", index, evidence=evidence)
 
-    def close(self) -> None:
-        """Write no more, so that the journal may be sealed. Idempotent."""
-        self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _write(self, event: str, index: int, **content: object) -> None:
         assert 0 <= index < self._count, f"no fault {index} of {self._count}"
         time_ns = self._clock.now_ns()
         self._lines.write({"event": event, "index": index, "time_ns": time_ns} | content)
 
 
-class SampleJournal:
+class SampleJournal(_Journal):
     """The journal of figures that were measured on the way. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime) -> None:
-        self._lines = _Lines(directory / SAMPLES_FILE)
+        super().__init__(directory / SAMPLES_FILE)
         self._clock = clock
 
     def add(self, source: str, metric: str, value: float) -> None:
@@ -114,41 +121,21 @@ class SampleJournal:
         sample = {"time_ns": time_ns, "source": source, "metric": metric, "value": float(value)}
         self._lines.write(sample)
 
-    def close(self) -> None:
-        """Write no more, so that the journal may be sealed. Idempotent."""
-        self._lines.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class RowJournal:
+class RowJournal(_Journal):
     """The journal of rows of one of the cluster's tables. Thread-safe; one writer a table."""
 
     def __init__(self, directory: Path, table: str) -> None:
         self._columns = frozenset(TABLES[table].names)
-        self._lines = _Lines(journal_path(directory, table))
+        super().__init__(journal_path(directory, table))
 
     def add(self, row: Mapping[str, object]) -> None:
         """Record a row; columns that are left out are null."""
         assert row.keys() <= self._columns, row.keys() - self._columns
         self._lines.write(row)
 
-    def close(self) -> None:
-        """Write no more, so that the journal may be sealed. Idempotent."""
-        self._lines.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class EventJournal:
+class EventJournal(_Journal):
     """The journal of what clients do, before they do it and again when it has ended. Thread-safe.
 
     For the tables with an `index` and an `outcome`. An event that was begun and not ended is info,
@@ -158,7 +145,7 @@ class EventJournal:
 
     def __init__(self, directory: Path, table: str, *, writer: str = "") -> None:
         self._columns = frozenset(TABLES[table].names) - {"index"}
-        self._lines = _Lines(journal_path(directory, table, writer=writer))
+        super().__init__(journal_path(directory, table, writer=writer))
         self._lock = Lock()
         self._count = 0
 
@@ -179,28 +166,18 @@ class EventJournal:
         assert "outcome" in columns, f"event {number} ends without an outcome"
         self._write("end", number, columns)
 
-    def close(self) -> None:
-        """Write no more, so that the journal may be sealed. Idempotent."""
-        self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _write(self, event: str, number: int, columns: Mapping[str, object]) -> None:
         assert 0 <= number < self._count, f"no event {number} of {self._count}"
         assert columns.keys() <= self._columns, columns.keys() - self._columns
         self._lines.write({event: number, **columns})
 
 
-class ReadJournal:
+class ReadJournal(_Journal):
     """The journal of reads of `describes`, numbered in the order of their calls. Thread-safe."""
 
     def __init__(self, directory: Path, clock: TellsTime, *, writer: str = "") -> None:
         self._columns = frozenset(TABLES["describes"].names) - {"read", "call_ns"}
-        self._lines = _Lines(journal_path(directory, "describes", writer=writer))
+        super().__init__(journal_path(directory, "describes", writer=writer))
         self._clock = clock
         self._lock = Lock()
         self._count = 0
@@ -230,23 +207,13 @@ class ReadJournal:
         """Leave out a read that need not be kept; others need not wait for its end."""
         self._lines.write({"read": number, "columns": {}, "items": ()})
 
-    def close(self) -> None:
-        """Write no more, so that the journal may be sealed. Idempotent."""
-        self._lines.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class TapeJournal:
+class TapeJournal(_Journal):
     """The journal of frames of the wire: each as it arrives, and again if its fate changes."""
 
     def __init__(self, directory: Path) -> None:
         self._columns = frozenset(TABLES["wire"].names) - {"frame", "item"}
-        self._lines = _Lines(journal_path(directory, "wire"))
+        super().__init__(journal_path(directory, "wire"))
         self._count = 0
 
     def frame(
@@ -263,10 +230,6 @@ class TapeJournal:
         """Record what became of a frame, over what was said when it arrived."""
         assert 0 <= frame < self._count, f"no frame {frame} of {self._count}"
         self._lines.write({"fate": frame, "action": action, "forwarded_ns": forwarded_ns})
-
-    def close(self) -> None:
-        """Write no more, so that the journal may be sealed. Idempotent."""
-        self._lines.close()
 
 
 def journal_path(directory: Path, table: str, *, writer: str = "") -> Path:
