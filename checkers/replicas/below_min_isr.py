@@ -29,8 +29,8 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.commitments import AcknowledgedSends, acknowledged_sends, commitments
-from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, AppliedOffsets, enough, min_isr
-from checkers.replicas.stretches import stretch_proofs
+from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
+from checkers.replicas.stretches import below_min_isr_proofs
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
@@ -58,7 +58,13 @@ def _found(
     for version, sends in _judged(history, tables["records"], wanted, seen, applied):
         cases += len(sends)
         if len(version.isr) < enough(version, wanted):
-            proofs += _stories(sends, version, wanted)
+            proofs += below_min_isr_proofs(
+                "sent and acknowledged",
+                sends,
+                from_ns=sends.call_ns,
+                version=version,
+                wanted=wanted,
+            )
     return spelled(NAME, history.key, proofs, cases=cases)
 
 
@@ -82,23 +88,6 @@ def _judged(
         if known_ns is not None:
             during = (group.sends.call_ns >= known_ns) & (group.sends.return_ns <= log_end_ns)
             yield version, group.sends.take(during)
-
-
-def _stories(sends: AcknowledgedSends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
-    return stretch_proofs(
-        "{count} records at {range} were sent and acknowledged between "
-        "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "
-        "{leader} with ISR {isr} of replicas {replicas}, and {setting} is {wanted}",
-        sends,
-        from_ns=sends.call_ns,
-        metadata_offset=version.metadata_offset,
-        decided=("leader", "isr", "replicas"),
-        leader=version.leader,
-        isr=version.isr_text,
-        replicas=list(version.replicas),
-        setting=SETTING,
-        wanted=wanted,
-    )
 
 
 CHECKS: Final = (

@@ -47,8 +47,8 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.first_reads import FirstReads, first_reads
-from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, AppliedOffsets, enough, min_isr
-from checkers.replicas.stretches import stretch_proofs
+from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
+from checkers.replicas.stretches import below_min_isr_proofs
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -162,21 +162,11 @@ def _strict(version: PartitionVersion, history: PartitionHistory, seen: Metadata
 def _stories(
     check: str, reads: FirstReads, version: PartitionVersion, wanted: int
 ) -> Iterator[Proof]:
-    sent = "sent and " if check == COMMITTED else ""
-    return stretch_proofs(
-        f"{{count}} records at {{range}} were {sent}first read between {{min}} "
-        "and {max}, all of it under metadata offset {metadata_offset}: leader "
-        "{leader} with ISR {isr} of replicas {replicas}, and {setting} is {wanted}",
-        reads,
-        from_ns=reads.sent_ns if check == COMMITTED else reads.call_ns,
-        metadata_offset=version.metadata_offset,
-        decided=("leader", "isr", "replicas"),
-        leader=version.leader,
-        isr=version.isr_text,
-        replicas=list(version.replicas),
-        setting=SETTING,
-        wanted=wanted,
-    )
+    if check == COMMITTED:
+        happened, from_ns = "sent and first read", reads.sent_ns
+    else:
+        happened, from_ns = "first read", reads.call_ns
+    return below_min_isr_proofs(happened, reads, from_ns=from_ns, version=version, wanted=wanted)
 
 
 CHECKS: Final = (

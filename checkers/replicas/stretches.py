@@ -6,12 +6,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.metadata.partition_states import PartitionVersion
 from checkers.proof import Proof
 from checkers.ranges import range_rule, stretches
 from checkers.replicas.commitments import AcknowledgedSends
 from checkers.replicas.first_reads import FirstReads
+from checkers.replicas.min_isr import SETTING
 
-__all__ = ["stretch_proofs"]
+__all__ = ["below_min_isr_proofs", "stretch_proofs"]
 
 _GAP_MAX: Final = 1000
 """Gaps inside a stretch are markers, or records of others."""
@@ -52,3 +54,28 @@ def stretch_proofs(
             range=Proof.of(range_rule(first, last)),
             **named,
         )
+
+
+def below_min_isr_proofs(
+    happened: str,
+    records: AcknowledgedSends | FirstReads,
+    *,
+    from_ns: NDArray[np.int64],
+    version: PartitionVersion,
+    wanted: int,
+) -> Iterator[Proof]:
+    """Yield one proof per stretch of what happened to records under a version's small ISR."""
+    return stretch_proofs(
+        f"{{count}} records at {{range}} were {happened} between {{min}} and {{max}}, all of it "
+        "under metadata offset {metadata_offset}: leader {leader} with ISR {isr} of replicas "
+        "{replicas}, and {setting} is {wanted}",
+        records,
+        from_ns=from_ns,
+        metadata_offset=version.metadata_offset,
+        decided=("leader", "isr", "replicas"),
+        leader=version.leader,
+        isr=version.isr_text,
+        replicas=list(version.replicas),
+        setting=SETTING,
+        wanted=wanted,
+    )

@@ -14,7 +14,7 @@ in sum: a read in the leader epoch of that sum may have shown something older th
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
@@ -24,13 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.anomaly import Found, found
 from checkers.facts import Facts
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.visibility.newer import NONE, first_known_above
 
-__all__ = ["Compared", "IsrReads", "compared", "isr_reads"]
+__all__ = ["Compared", "IsrReads", "compared", "found_backward", "isr_reads"]
 
 _NO_ERROR: Final = "NONE"
 _COLUMNS: Final = (
@@ -112,6 +113,38 @@ def compared(reads: IsrReads, *, claims: NDArray[np.int64], asking: NDArray[np.i
         newer=claims[newer[lacks]],
         case_count=int(np.count_nonzero(newer_than(np.zeros_like(asking)) != NONE)),
     )
+
+
+def found_backward(
+    check: str, reads: IsrReads, answers: Sequence[Compared], *, showed: str
+) -> Found:
+    """Return the findings on a partition: the reads that showed an older version than others had.
+
+    `showed`: the words for the broker of the older one, {old_node}, where it is another.
+    """
+    pairs = [pair for answer in answers for pair in answer.pairs()]
+    cases = sum(answer.case_count for answer in answers)
+
+    def proof(number: int) -> Proof:
+        stale, newer = pairs[number]
+        old, new = reads.newest(stale), reads.oldest(newer)
+        named = {"old_node": reads.node[stale]} if "{old_node}" in showed else {}
+        return Proof.of(
+            "{node} showed {new}, which is of metadata offset {metadata_offset} at least, to a "
+            f"read that returned at {{return_}}; {showed}{{old}}, which is of metadata offset "
+            "{old_metadata_offset} at most, to one that was called at {call}",
+            metadata_offsets={
+                "metadata_offset": new.metadata_offset,
+                "old_metadata_offset": old.metadata_offset,
+            },
+            times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
+            node=reads.node[newer],
+            new=reads.clause(newer),
+            **named,
+            old=reads.clause(stale),
+        )
+
+    return found(check, reads.history.key, cases=cases, never=np.arange(len(pairs)), proof=proof)
 
 
 def isr_reads(describes: pa.Table, seen: MetadataView) -> Iterator[IsrReads]:

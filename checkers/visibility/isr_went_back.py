@@ -19,14 +19,13 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found
+from checkers.anomaly import Found
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import MetadataView, doubtful
-from checkers.proof import Proof
 from checkers.table_check import TableCheck
-from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
+from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 from checkers.visibility.offices import Offices, offices
 
 __all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
@@ -52,31 +51,7 @@ def _judged(reads: IsrReads, brokers: Offices) -> Found:
         for number in np.unique(incarnation[incarnation != UNSURE]):
             mine = here[incarnation == number]
             answers.append(compared(reads, claims=mine, asking=mine))
-    pairs = [pair for answer in answers for pair in answer.pairs()]
-
-    def proof(number: int) -> Proof:
-        return _proof(reads, *pairs[number])
-
-    cases = sum(answer.case_count for answer in answers)
-    return found(NAME, reads.history.key, cases=cases, never=np.arange(len(pairs)), proof=proof)
-
-
-def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
-    old, new = reads.newest(stale), reads.oldest(newer)
-    return Proof.of(
-        "{node} showed {new}, which is of metadata offset {metadata_offset} at "
-        "least, to a read that returned at {return_}; and {old}, which is of "
-        "metadata offset {old_metadata_offset} at most, to one that was called at "
-        "{call}",
-        metadata_offsets={
-            "metadata_offset": new.metadata_offset,
-            "old_metadata_offset": old.metadata_offset,
-        },
-        times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
-        node=reads.node[stale],
-        new=reads.clause(newer),
-        old=reads.clause(stale),
-    )
+    return found_backward(NAME, reads, answers, showed="and ")
 
 
 CHECKS: Final = (

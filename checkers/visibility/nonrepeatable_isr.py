@@ -21,17 +21,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
+from checkers.anomaly import Found
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, doubtful
-from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE
 from checkers.visibility.false_lowest import told_lowest
-from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
+from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 from checkers.visibility.offices import Offices, offices
 from checkers.visibility.reigns import Reign, promising, raised
 
@@ -84,13 +83,7 @@ def _judged(reads: IsrReads, brokers: Offices, spans: Sequence[_Span]) -> Found:
         for held in (_held(reads, span) for span in spans)
         for node in np.unique(reads.node)
     ]
-    pairs = [pair for answer in answers for pair in answer.pairs()]
-
-    def proof(number: int) -> Proof:
-        return _proof(reads, *pairs[number])
-
-    cases = sum(answer.case_count for answer in answers)
-    return found(NAME, reads.history.key, cases=cases, never=np.arange(len(pairs)), proof=proof)
+    return found_backward(NAME, reads, answers, showed="{old_node}, unfenced, showed ")
 
 
 def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
@@ -107,25 +100,6 @@ def _asking(
     unfenced = brokers.unfenced(node, reads.call_ns[here], reads.return_ns[here])
     kept: NDArray[np.int64] = here[unfenced]
     return kept
-
-
-def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
-    old, new = reads.newest(stale), reads.oldest(newer)
-    return Proof.of(
-        "{node} showed {new}, which is of metadata offset {metadata_offset} at "
-        "least, to a read that returned at {return_}; {old_node}, unfenced, showed "
-        "{old}, which is of metadata offset {old_metadata_offset} at most, "
-        "to one that was called at {call}",
-        metadata_offsets={
-            "metadata_offset": new.metadata_offset,
-            "old_metadata_offset": old.metadata_offset,
-        },
-        times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
-        node=reads.node[newer],
-        new=reads.clause(newer),
-        old_node=reads.node[stale],
-        old=reads.clause(stale),
-    )
 
 
 CHECKS: Final = (

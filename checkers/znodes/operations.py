@@ -8,12 +8,14 @@ An operation says something by what became of it:
 - anything else says nothing, and is left out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
+from checkers.anomaly import Found, found
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.operation import Outcome
@@ -25,6 +27,7 @@ __all__ = [
     "ZnodeOperation",
     "cited",
     "did",
+    "found_by_znode",
     "told",
     "told_each",
     "znodes_of",
@@ -50,6 +53,8 @@ COLUMNS: Final = (
     "value",
 )
 """The columns of ZNODE_OPERATIONS that operations are made of: all."""
+
+_Wrong = TypeVar("_Wrong")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +134,29 @@ def told_each(operations: Iterable[ZnodeOperation]) -> Proof:
 def did(one: ZnodeOperation) -> str:
     """Return in words what became of an operation."""
     return _did(one).sentence
+
+
+def found_by_znode(
+    check: str,
+    keys: Iterable[str],
+    wrong: Mapping[str, Sequence[_Wrong]],
+    *,
+    cases: Mapping[str, int],
+    proof: Callable[[_Wrong], Proof],
+) -> list[tuple[str, Found]]:
+    """Return the findings on each of these znodes, in order; `proof`: of one that is `wrong`."""
+
+    def found_on(key: str, mine: Sequence[_Wrong]) -> Found:
+        never = np.arange(len(mine), dtype=np.int64)
+        return found(
+            check,
+            key,
+            cases=cases.get(key, 0),
+            never=never,
+            proof=lambda number: proof(mine[number]),
+        )
+
+    return [(key, found_on(key, wrong.get(key, ()))) for key in sorted(keys)]
 
 
 def _says_something(row: Mapping[str, Any]) -> bool:

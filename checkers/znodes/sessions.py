@@ -21,14 +21,11 @@ same session"; Internals: reads "respect each client's operation order".
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
-import numpy as np
-
-from checkers.anomaly import Found, found, none
+from checkers.anomaly import Found, none
 from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, told
+from checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
 from checkers.znodes.zxids import zxid_of
 
 __all__ = ["NAME", "sessions_that_went_back"]
@@ -69,19 +66,7 @@ def sessions_that_went_back(
                 seen = one
             if one.life is not None:
                 lives[key, one.life] = one
-    return [
-        (
-            key,
-            found(
-                NAME,
-                key,
-                cases=cases[key],
-                never=np.arange(len(wrong[key]), dtype=np.int64),
-                proof=partial(_proof_at, wrong[key]),
-            ),
-        )
-        for key in sorted(by_key)
-    ]
+    return found_by_znode(NAME, by_key, wrong, cases=cases, proof=_proof)
 
 
 class _Changes:
@@ -124,8 +109,8 @@ class _Changes:
         return () if lacking is None else (seen, read, lacking)
 
 
-def _proof_at(wrong: Sequence[_Wrong], number: int) -> Proof:
-    seen, read, change = wrong[number]
+def _proof(wrong: _Wrong) -> Proof:
+    seen, read, change = wrong
     return Proof.of(
         "session {session} was told of a change by {seen}, zxid {zxid}; queued behind it, {read} "
         "is of an older view, which lacks {change}, zxid {other}",

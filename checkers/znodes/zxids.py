@@ -23,14 +23,11 @@ writes are linearizable.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
-import numpy as np
-
-from checkers.anomaly import Found, found
+from checkers.anomaly import Found
 from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, told
+from checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
 
 __all__ = ["NAME", "zxid_of", "zxids_out_of_order"]
 
@@ -55,19 +52,7 @@ def zxids_out_of_order(by_key: Mapping[str, Sequence[ZnodeOperation]]) -> list[t
     cases: dict[str, int] = defaultdict(int)
     for key, _ in told:
         cases[key] += 1
-    return [
-        (
-            key,
-            found(
-                NAME,
-                key,
-                cases=cases[key],
-                never=np.arange(len(wrong[key]), dtype=np.int64),
-                proof=partial(_proof_at, wrong[key]),
-            ),
-        )
-        for key in sorted(by_key)
-    ]
+    return found_by_znode(NAME, by_key, wrong, cases=cases, proof=_proof)
 
 
 def zxid_of(one: ZnodeOperation) -> int:
@@ -149,8 +134,8 @@ def _change(key: str, one: ZnodeOperation) -> tuple[object, ...]:
     return (key, one.life, one.version, one.f == "delete", one.value)
 
 
-def _proof_at(wrong: Sequence[_Wrong], number: int) -> Proof:
-    (_, one), (key, other), why = wrong[number]
+def _proof(wrong: _Wrong) -> Proof:
+    (_, one), (key, other), why = wrong
     return Proof.of(
         "{answer} tells of zxid {zxid}, of epoch {epoch}; {earlier}, on {key}, told of zxid "
         f"{{earlier_zxid}}, of epoch {{earlier_epoch}}, and {why}",
