@@ -34,7 +34,7 @@ _FACT: Final = pa.struct(
         pa.field("name", pa.string(), nullable=False),
         # A number in digits, unless the kind is "word".
         pa.field("value", pa.string(), nullable=False),
-        # Where it is from, if its kind does not say it; else empty.
+        # The origin of the fact, unless its kind says it; then empty.
         pa.field("source", pa.string(), nullable=False),
     ]
 )

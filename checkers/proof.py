@@ -71,7 +71,7 @@ class Fact:
     """The name in the rule; for a fact that the rule does not name, its kind."""
     value: int | str
     source: str = ""
-    """Where it comes from if its kind does not say it: "operation 7", "metadata offset 3"."""
+    """The origin of the fact, unless its kind says it: "operation 7", "metadata offset 3"."""
 
     @property
     def words(self) -> str:

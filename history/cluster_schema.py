@@ -78,7 +78,7 @@ WIRE: Final = pa.schema(
         # ZooKeeper's ("BADVERSION").
         pa.field("error", pa.string()),
         pa.field("topic", pa.string()),
-        # As Kafka's tools write it: 22 characters of URL-safe base 64.
+        # The id as Kafka's tools write it: 22 characters of URL-safe base 64.
         pa.field("topic_id", pa.string()),
         pa.field("partition", pa.int32()),
         # The node that the frame is about: the broker of a heartbeat, a registration, an
@@ -247,7 +247,7 @@ REPLICAS: Final = pa.schema(
         pa.field("topic_id", pa.string()),
         pa.field("log_start_offset", pa.int64(), nullable=False),
         pa.field("log_end_offset", pa.int64(), nullable=False),
-        # As last checkpointed: the true one may have been higher, never lower. Null: none there.
+        # The last checkpoint: the true one may have been higher, never lower. Null: none there.
         pa.field("high_watermark", pa.int64()),
         # leader-epoch-checkpoint, in order.
         pa.field(
@@ -303,7 +303,7 @@ NODE_SETTINGS: Final = pa.schema(
         pa.field("node", pa.string(), nullable=False),
         pa.field("name", pa.string(), nullable=False),
         pa.field("value", pa.string(), nullable=False),
-        # When it was given other ones on the way: they hold from the next start on. Null: at first.
+        # The time of a change on the way; it holds from the next start on. Null: the first value.
         pa.field("since_ns", pa.int64()),
     ]
 )

@@ -81,7 +81,7 @@ ZNODES: Final = pa.schema(
         pa.field("ctime_ms", pa.int64(), nullable=False),
         pa.field("mtime_ms", pa.int64(), nullable=False),
         pa.field("version", pa.int32(), nullable=False),
-        # As stored: the children that were ever made.
+        # The count as stored: of the children that were ever made.
         pa.field("cversion", pa.int32(), nullable=False),
         pa.field("aversion", pa.int32(), nullable=False),
         # A session, 0 for none, or ZooKeeper's mark of a container or of a time to live.

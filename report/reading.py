@@ -192,7 +192,7 @@ def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pa.Recor
         missing = set(columns) - set(pq.read_schema(path).names)
         if missing:
             raise HarnessError(f"{path} has no column {', '.join(sorted(missing))}")
-        # As dictionaries, a row's words are numbers: no string is built a row.
+        # Words are read as dictionaries: a row has numbers, and no string is built for it.
         with pq.ParquetFile(path, read_dictionary=list(_WORDS)) as file:
             yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns))
 

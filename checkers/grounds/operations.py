@@ -61,7 +61,6 @@ _OPERATION = pa.field("operation", pa.int64())
 SUMMARY: Final = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
-        # Why the file could not be summed up; then everything else is null.
         pa.field("row_count", pa.int64()),
         pa.field("first_index", pa.int64()),
         # The first index that does not follow the one before it in the file; null: none.

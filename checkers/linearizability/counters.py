@@ -110,7 +110,7 @@ def _beyond(whole: _CounterRows) -> _Proofs | None:
         value = int(whole.found[place])
         is_less = value < least[place]
         bound, word = (int(least[place]), "least") if is_less else (int(most[place]), "most")
-        # What moved the bound: adds of one sign that had returned, the last ones first.
+        # The bound was moved by the adds of one sign that had returned; the last ones come first.
         moved = (whole.add_end < read.call) & ((whole.delta > 0) == is_less)
         ended = np.flatnonzero(moved)[np.argsort(-whole.add_end[moved], kind="stable")]
         adds = whole.columns.index[whole.add[ended[:_CITED_MAX]]].tolist()

@@ -32,7 +32,7 @@ class ClaimKind(StrEnum):
     BY = "by"
     """`version` had appeared by `number`; claimed by a version from it on."""
     REFUSED = "refused"
-    """If `version` - 1 appeared before the call, `version` had by `number`, its return."""
+    """`version` had appeared by `number`, its return, if `version` - 1 had before its call."""
     MADE = "made"
     """The operation made `version`."""
     VALUE = "value"

@@ -242,7 +242,7 @@ def minimal(rows: pa.Table, *, is_wrong: Callable[[pa.Table], bool], budget: Bud
             else:
                 piece_count = min(2 * piece_count, len(kept))
     except OverBudgetError:
-        pass  # What was kept last is wrong, if not as small as it could be.
+        pass  # The rows that were kept last are wrong, but may not be the fewest.
     return rows.take(pa.array(kept))
 
 

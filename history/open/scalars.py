@@ -27,9 +27,9 @@ Scalar = int | float | str | bool | Keyword
 ORIGINALS: Final = pa.schema(
     [
         pa.field("key", pa.string(), nullable=False),
-        # As it stands in the tables.
+        # The number that stands for it in the tables.
         pa.field("value", pa.int64(), nullable=False),
-        # As it was, in EDN.
+        # The value as the file had it, in EDN.
         pa.field("original", pa.string(), nullable=False),
     ]
 )

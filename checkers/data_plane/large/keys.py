@@ -162,7 +162,7 @@ def _judge_shared(
         shared = shared_values([answer.ranges for answer in key.answers if answer.ranges])
         concerned = [place for place, one in enumerate(key.answers) if _meets(one.ranges, shared)]
         first = len(key_of_bucket)
-        # As many buckets as segments: then none holds more than a segment, by and large.
+        # There are as many buckets as segments, so that hardly one holds more than a segment.
         key_of_bucket += [number] * len(concerned)
         for place in concerned:
             places.append((key, place))

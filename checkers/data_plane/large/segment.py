@@ -139,7 +139,7 @@ def value_ranges(log: KeyLog) -> Spans:
     ordered = np.sort(np.concatenate(values))
     if not len(ordered):
         return Spans(start=ordered, end=ordered)
-    # As unsigned numbers: two values may lie more than half of all numbers apart.
+    # The numbers are taken as unsigned: two may lie more than half of all numbers apart.
     gap = ordered[1:].view(np.uint64) - ordered[:-1].view(np.uint64)
     cuts = np.flatnonzero(gap > 1)
     if len(cuts) >= _RANGES_MAX:
