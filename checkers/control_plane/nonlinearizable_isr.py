@@ -274,7 +274,8 @@ def _made_twice(
 ) -> Iterator[Proof]:
     """Find two compare-and-sets that say they made the same version."""
     by_epoch: dict[int, list[Rpc]] = {}
-    for rpc in requests:
+    # Both copies of a request that the proxy duplicated have the same answer.
+    for rpc in {one.answer_frame: one for one in requests}.values():
         epoch = made(rpc)
         if epoch is not None:
             by_epoch.setdefault(epoch, []).append(rpc)

@@ -1,5 +1,7 @@
 """C1: the ISR as a versioned register."""
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from metadata_logs import (
     FACTS,
     ON_ZOOKEEPER,
@@ -107,6 +109,16 @@ def test_one_version_is_made_once() -> None:
     proof = found(SHRINK, twice)["t-0"][0]
     named = {"epoch": 1, "key": "t-0", "makers_count": 2, "frame": 0, "frame_2": 10}
     assert_proof(proof, "was the answer to {makers_count}", **named)
+
+
+def test_a_request_that_the_proxy_duplicated_has_one_answer_and_makes_one_version() -> None:
+    given = tables(LOG, SHRINK.replace("at 990", "at 990 duplicated"))
+    request = given["wire"].filter(pc.equal(given["wire"]["direction"], "request"))
+    place = request.column_names.index("frame")
+    copy = request.set_column(place, request.field("frame"), pa.array([5], pa.int64()))
+    given["wire"] = pa.concat_tables([given["wire"], copy]).sort_by("frame")
+    assert given["wire"]["frame"].to_pylist() == [0, 1, 5]
+    assert not proofs(asked(nonlinearizable_isrs, given, FACTS))
 
 
 def test_on_zookeeper_a_request_that_arrives_twice_is_granted_twice() -> None:
