@@ -41,9 +41,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from checkers.control_plane.breach import Breach, Rule
 from checkers.control_plane.partition_rules import (
     CHANGE,
+    Breach,
+    Rule,
     first_isr_serves,
     leader_registered,
     new_leader_serves,

@@ -7,14 +7,17 @@ Source: KIP-455 (reassignments), KIP-704 (recovery), KIP-841, KIP-966 (ELR).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from checkers.control_plane.breach import Breach, Rule
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import BrokerRegistration, MetadataState, PartitionAtOffset, applied
+from checkers.proof import Proof
 
 __all__ = [
     "CHANGE",
+    "Breach",
+    "Rule",
     "first_isr_serves",
     "leader_registered",
     "new_leader_serves",
@@ -26,6 +29,25 @@ _ELR: Final = "eligible.leader.replicas.version"
 _NO_LEADER: Final = -1
 _LEVEL_OF_RECOVERY: Final = 3
 """3.2-IV0: an unclean election is recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """A step that no rule allows."""
+
+    key: str
+    """The topic-partition or broker ("broker 2") it concerns; "" for neither."""
+    clause: Proof
+    """The mistake, to follow "at metadata offset 7 "; facts of the state before are `had_…`."""
+
+    @staticmethod
+    def of(key: str, rule: str, /, **facts: Any) -> "Breach":
+        """Return the breach by its key and what `Proof.of` takes."""
+        return Breach(key=key, clause=Proof.of(rule, **facts))
+
+
+Rule = Callable[[MetadataRecord, MetadataState], Iterator[Breach]]
+"""A rule: it takes a record and the state before it, and yields the breaches."""
 
 
 def partition_exists(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:

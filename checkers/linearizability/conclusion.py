@@ -21,7 +21,7 @@ from checkers.linearizability.faults import (
     Violation,
     Witness,
 )
-from checkers.linearizability.makers import Unmade, unexplained
+from checkers.linearizability.schedule import Unmade, unexplained
 from checkers.linearizability.slab import FAULTS_MAX, Summary
 
 __all__ = ["Conclusion", "SlabRun", "concluded", "entries"]

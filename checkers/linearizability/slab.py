@@ -36,8 +36,7 @@ from checkers.linearizability.faults import (
     Violation,
     Witness,
 )
-from checkers.linearizability.makers import Unmade
-from checkers.linearizability.schedule import lowered, unsettled
+from checkers.linearizability.schedule import Unmade, lowered, unsettled
 
 __all__ = ["FAULTS_MAX", "Slab", "Summary"]
 
