@@ -1,8 +1,8 @@
 """The rows of `history.schema.RECORDS` as numpy arrays: what every kernel works on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ __all__ = [
     "joined",
     "no_rows",
     "split",
+    "taken",
 ]
 
 UNKNOWN_OFFSET: Final = -1
@@ -61,6 +62,15 @@ COLUMNS: Final = (
 )
 """The columns of RECORDS that checks of the data plane read."""
 
+_Arrays = TypeVar("_Arrays")
+"""A dataclass whose fields are parallel arrays."""
+
+
+def taken(arrays: _Arrays, rows: NDArray[Any] | slice) -> _Arrays:
+    """Return these rows of parallel arrays, by number, by mask or as they follow each other."""
+    names = [one.name for one in fields(cast("Any", arrays))]
+    return type(arrays)(**{name: getattr(arrays, name)[rows] for name in names})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
@@ -84,23 +94,14 @@ class Rows:
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Rows":
         """Return these rows, by number or by mask."""
-        return Rows(
-            row=self.row[rows],
-            operation=self.operation[rows],
-            process=self.process[rows],
-            session=self.session[rows],
-            offset=self.offset[rows],
-            value=self.value[rows],
-            outcome=self.outcome[rows],
-            return_ns=self.return_ns[rows],
-        )
+        return taken(self, rows)
 
     def kept(self, rows: NDArray[np.int64]) -> "Rows":
         """Return these rows, by ascending numbers; not copied if they follow each other."""
         count = len(rows)
         if count and int(rows[-1]) - int(rows[0]) + 1 == count:
             first = int(rows[0])
-            return Rows(**{name: getattr(self, name)[first : first + count] for name in _TYPES})
+            return taken(self, slice(first, first + count))
         return self.take(rows)
 
     @property

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import Spans, spans_of, stretches_read
-from checkers.rows import OK, UNKNOWN_OFFSET
+from checkers.rows import OK, UNKNOWN_OFFSET, taken
 
 __all__ = ["Missing", "acknowledged_before", "looked_over", "missing"]
 
@@ -35,7 +35,7 @@ class Missing:
 
     def where(self, kept: NDArray[np.bool_]) -> "Missing":
         """Return those that are kept."""
-        return Missing(send=self.send[kept], offset=self.offset[kept])
+        return taken(self, kept)
 
 
 def missing(log: KeyLog) -> Missing:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.linearizability.operations import FS
-from checkers.rows import FAIL, INFO, OK, codes
+from checkers.rows import FAIL, INFO, OK, codes, taken
 from history.models import Model
 from history.operation import Outcome
 
@@ -102,12 +102,7 @@ class Changes:
 
     def take(self, which: NDArray[np.bool_]) -> "Changes":
         """Return those under the mask."""
-        return Changes(
-            version=self.version[which],
-            call=self.call[which],
-            end=self.end[which],
-            value=self.value[which],
-        )
+        return taken(self, which)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

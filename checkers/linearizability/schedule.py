@@ -33,6 +33,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.rows import taken
+
 __all__ = ["Unmade", "lowered", "unexplained", "unsettled"]
 
 _ROUNDS: Final = 4
@@ -159,14 +161,7 @@ class Unmade:
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Unmade":
         """Return those under the mask."""
-        return Unmade(
-            first=self.first[which],
-            count=self.count[which],
-            latest=self.latest[which],
-            value=self.value[which],
-            told=self.told[which],
-            swap=self.swap[which],
-        )
+        return taken(self, which)
 
 
 def unexplained(unmade: Unmade, *, call: Int64s, value: Int64s) -> tuple[NDArray[np.bool_], int]:

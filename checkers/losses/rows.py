@@ -25,6 +25,7 @@ from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
 from checkers.metadata.view import MetadataView
 from checkers.replicas.replica_logs import ReplicaLog, replica_logs
+from checkers.rows import taken
 
 __all__ = ["UNKNOWN", "Case", "LostRows", "LostValues", "case_of", "lost_rows"]
 
@@ -91,7 +92,7 @@ class LostRows:
 
     def take(self, places: NDArray[np.int64]) -> "LostRows":
         """Return these, by place."""
-        return LostRows(**{name: getattr(self, name)[places] for name in self.__slots__})
+        return taken(self, places)
 
     def stories(self) -> Iterator["LostRows"]:
         """Yield those that share fate and election."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
+from checkers.rows import taken
 
 __all__ = ["AcknowledgedSends", "Commitment", "acknowledged_sends", "commitments", "in_force"]
 
@@ -37,13 +38,7 @@ class AcknowledgedSends:
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "AcknowledgedSends":
         """Return these, by place or by mask."""
-        return AcknowledgedSends(
-            offset=self.offset[places],
-            value=self.value[places],
-            operation=self.operation[places],
-            call_ns=self.call_ns[places],
-            return_ns=self.return_ns[places],
-        )
+        return taken(self, places)
 
     def __len__(self) -> int:
         return len(self.offset)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.rows import OPEN_NS
+from checkers.rows import OPEN_NS, taken
 
 __all__ = ["FirstReads", "first_reads"]
 
@@ -27,7 +27,7 @@ class FirstReads:
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "FirstReads":
         """Return these, by place or by mask."""
-        return FirstReads(**{name: getattr(self, name)[places] for name in self.__slots__})
+        return taken(self, places)
 
     def __len__(self) -> int:
         return len(self.offset)

@@ -16,13 +16,15 @@ setting) has no rank, and neither proves nor is proven anything. A failed write 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from checkers.rows import taken
 
 __all__ = [
     "ABSENCE",
@@ -91,7 +93,7 @@ class Sightings:
 
     def take(self, rows: NDArray[Any]) -> "Sightings":
         """Return these rows, by number or by mask."""
-        return Sightings(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        return taken(self, rows)
 
     def makers(self, writes: Writes) -> NDArray[np.int64]:
         """Return the write that made each, if it is a single known one; otherwise -1."""
