@@ -1,16 +1,29 @@
 """Reads of metadata, each of one broker and on the record: what it showed, when, and who asked.
 
 A read that got no answer is on the record, too, under the error that ended it: it claims nothing.
+
+Only the controller knows of a reassignment that is under way: a broker passes that question on.
+Which replicas there are it answers itself. The controller is asked first, so that replicas that the
+broker shows afterwards with nothing under way are those in which a reassignment ended. A controller
+that does not know yet that it was deposed may leave a reassignment out that its successor began.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0.request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
-from kio.static.primitive import i8
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32, i32Timedelta
 
 from clusters.kafka.admin_requests import error_name, topic_id_text
 from clusters.kafka.connection import NoAnswerError, NodeConnection
@@ -22,6 +35,8 @@ __all__ = [
     "COUNTER_SETTING",
     "DescribeRecorder",
     "Item",
+    "Placement",
+    "ask_placement",
     "ask_topics",
     "config_items",
     "counter_in",
@@ -33,10 +48,8 @@ COUNTER_SETTING: Final = "retention.ms"
 """A setting that can carry a number: any value is legal, and a large one changes nothing."""
 _COUNTER_BASE: Final = 1_000_000_000_000
 """32 years: nothing is old enough to be removed. Smaller values are the cluster's, not ours."""
-
 _TOPIC: Final = i8(2)
 """The resource type."""
-
 Item = dict[str, Any]
 """Columns of `history.request_schema.DESCRIBES` that one partition or topic has to itself."""
 
@@ -149,3 +162,50 @@ def _answered(ask: Callable[[], tuple[Item, ...]], names: Iterable[str]) -> tupl
         return ask()
     except NoAnswerError as silence:
         return tuple({"topic": name, "error": silence.reason} for name in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The replicas of a partition, by broker id."""
+
+    replicas: tuple[int, ...]
+    """The preferred leader first. While it is moved, those that leave are among them."""
+    is_moving: bool
+
+    def is_still_at(self, replicas: tuple[int, ...] | None) -> bool:
+        """Return whether nothing is under way and these are the replicas, in order; None: any."""
+        return not self.is_moving and replicas in (None, self.replicas)
+
+
+def ask_placement(
+    connection: NodeConnection, topic: str, partition: int, *, timeout_s: float
+) -> Placement | None:
+    """The placement by a broker; None if it, or the controller behind it, did not say."""
+    try:
+        moving = _is_moving(connection, topic, partition, timeout_s=timeout_s)
+        items = ask_topics(connection, [topic], timeout_s=timeout_s)
+    except NoAnswerError:
+        return None
+    shown = [item["replicas"] for item in items if item.get("partition") == partition]
+    if moving is None or not shown:
+        return None
+    return Placement(replicas=tuple(shown[0]), is_moving=moving)
+
+
+def _is_moving(
+    connection: NodeConnection, topic: str, partition: int, *, timeout_s: float
+) -> bool | None:
+    asked = ListPartitionReassignmentsTopics(
+        name=TopicName(topic), partition_indexes=(i32(partition),)
+    )
+    request = ListPartitionReassignmentsRequest(
+        timeout=i32Timedelta.parse(timedelta(milliseconds=int(timeout_s * 1000))), topics=(asked,)
+    )
+    response = connection.ask(request, ListPartitionReassignmentsResponse, timeout_s=timeout_s)
+    if response.error_code is not ErrorCode.none:
+        return None
+    return any(
+        str(one.name) == topic and part.partition_index == partition
+        for one in response.topics
+        for part in one.partitions
+    )

@@ -13,7 +13,7 @@ from sealed_runs import sealed_table
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.connection import NodeConnection
-from clusters.kafka.placements import ask_placement
+from clusters.kafka.describing import ask_placement
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from history.clock import Clock

@@ -6,7 +6,7 @@ over within its bound, or if it is under way when the client is told to stop. So
 mover waits for: a write without an answer may have begun it.
 
 A write is on disk before it is sent. The end of a move is what the controller and a broker say
-(`clusters.kafka.placements`), at most `_LOOK_S` after it happened, and is recorded with the write.
+(`clusters.kafka.describing`), at most `_LOOK_S` after it happened, and is recorded with the write.
 """
 
 import sys
@@ -21,7 +21,7 @@ import numpy as np
 
 from clusters.kafka.admin_requests import Write, ask_write, cancel_reassignment, reassign
 from clusters.kafka.connection import NodeConnection
-from clusters.kafka.placements import Placement, ask_placement
+from clusters.kafka.describing import Placement, ask_placement
 from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.clients.membership_config import MembershipConfig, read_membership_config
