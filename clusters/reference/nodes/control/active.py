@@ -17,13 +17,16 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.notes import ACTIVE, TOLD_LOWEST
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.control import alter_partition, moves, producer_ids, settings, topics
-from clusters.reference.nodes.control.brokers import HeartbeatDecision, registered
-from clusters.reference.nodes.control.decision import Decision, DecisionView
+from clusters.reference.nodes.control import alter_partition, moves, settings, topics
+from clusters.reference.nodes.control.brokers import (
+    HeartbeatDecision,
+    producer_ids_allocated,
+    registered,
+)
+from clusters.reference.nodes.control.decision import Decision, DecisionView, MetadataQuorum
 from clusters.reference.nodes.control.elections import UNCLEAN, Electorate
 from clusters.reference.nodes.control.features import first_features, updated
 from clusters.reference.nodes.control.partitions import elections_of_leaderless, fencing
-from clusters.reference.nodes.control.quorum_port import MetadataQuorum
 from clusters.reference.nodes.control.refusals import refused
 from clusters.reference.nodes.control.sessions import Sessions
 from clusters.reference.nodes.control.visibility import WAITING_MAX, PendingAnswers, Waiting
@@ -63,7 +66,7 @@ _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
     AlterConfigsRequest.kind: settings.altered,
     AlterReassignmentsRequest.kind: moves.reassigned,
     ElectLeadersRequest.kind: moves.elected,
-    AllocateProducerIdsRequest.kind: producer_ids.allocated,
+    AllocateProducerIdsRequest.kind: producer_ids_allocated,
     UpdateFeaturesRequest.kind: updated,
 }
 

@@ -1,10 +1,11 @@
-"""Registrations of brokers, and their heartbeats: a broker epoch, a refusal, or the next state.
+"""Decisions that brokers ask for: registrations, the next state by heartbeats, producer ids.
 
 An id that is in use is refused for good. While a lease lasts whose holder may be dead, nothing is
 decided yet, and the answer is to ask again (decision 40).
 
-Source: KIP-631, "Registration and Heartbeats", the broker's state machine; Kafka's
-`ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.calculateNextBrokerState`.
+Source: KIP-631, "Registration and Heartbeats", the broker's state machine; KIP-730; Kafka's
+`ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.calculateNextBrokerState`,
+`ProducerIdControlManager`.
 """
 
 from enum import Enum
@@ -16,13 +17,15 @@ from clusters.reference.nodes.control.partitions import fencing
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import Registration
 from clusters.reference.nodes.messages.control import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.records import MetadataRecord, RegisterBrokerRecord
+from clusters.reference.nodes.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["HeartbeatDecision", "registered", "state_of", "step_for"]
+__all__ = ["HeartbeatDecision", "producer_ids_allocated", "registered", "state_of", "step_for"]
 
 
 class HeartbeatDecision(Enum):
@@ -160,4 +163,23 @@ def _response(
         configuration.node_id,
         epoch,
         configuration.lease_timeout_ns // MS,
+    )
+
+
+_BLOCK: Final = 1_000
+"""Ids that a broker gets at once."""
+
+
+def producer_ids_allocated(view: DecisionView, request: AllocateProducerIdsRequest) -> Decision:
+    """The next block; STALE_BROKER_EPOCH for a broker that is not the registered one."""
+    known = view.image.brokers.get(request.broker_id)
+    if known is None or known.broker_epoch != request.broker_epoch:
+        error = Error.STALE_BROKER_EPOCH
+        return Decision(response=AllocateProducerIdsResponse(request.correlation, error, -1, 0))
+    start = view.image.next_producer_id
+    # Rule producer_ids_unique.
+    following = start + _BLOCK if view.rules.producer_ids_unique else start
+    return Decision(
+        response=AllocateProducerIdsResponse(request.correlation, Error.NONE, start, _BLOCK),
+        records=(ProducerIdsRecord(request.broker_id, request.broker_epoch, following),),
     )

@@ -1,14 +1,16 @@
-"""The basis of a decision, and the decision itself."""
+"""The basis of a decision, the decision itself, and the quorum that commits it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from clusters.node_port.effects import Effects
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Decision", "DecisionView"]
+__all__ = ["Decision", "DecisionView", "MetadataQuorum"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +37,30 @@ class Decision:
 
     response: Any
     records: tuple[MetadataRecord, ...] = ()
+
+
+class MetadataQuorum(Protocol):
+    """A voter, which may lead."""
+
+    @property
+    def epoch(self) -> int:
+        """The quorum's leader epoch that it is in."""
+
+    @property
+    def leader_id(self) -> int:
+        """The id of the leader of the epoch; -1: not known."""
+
+    @property
+    def is_leader(self) -> bool:
+        """True if it leads itself."""
+
+    @property
+    def epoch_start(self) -> int:
+        """The beginning of its own epoch: the offset of its LeaderChangeMessage."""
+
+    @property
+    def log(self) -> MetadataLog:
+        """The metadata log of the quorum."""
+
+    def append(self, now: int, records: tuple[MetadataRecord, ...], effects: Effects) -> int:
+        """Append one batch, as the leader; where it ends."""
