@@ -16,7 +16,6 @@ from clusters.node_port.effects import (
     RECOVERED,
     START,
     STOP,
-    SYNC,
     SYNCED,
     TICK,
     UNREACHABLE,
@@ -25,7 +24,6 @@ from clusters.node_port.effects import (
 )
 from clusters.node_port.storage import (
     CLEAN_STOP,
-    HIGH_WATERMARKS,
     METADATA,
     Contents,
     PartitionKey,
@@ -203,16 +201,9 @@ class BrokerNode:
             self.server.close(effects)
 
     def ended(self, reason: str, effects: Effects) -> None:
-        """The life is over: what the disk needs for a clean start is made durable, then EXIT.
-
-        Logs that are not recovered yet make no clean start: the next one recovers them.
-        """
+        """The life is over: what the disk needs for a clean start is made durable, then EXIT."""
         self._is_over = True
-        if self.replicas.are_loaded:
-            self.replicas.checkpoint(effects)
-            effects.append((WRITE, CLEAN_STOP, True))
-        names = (METADATA, HIGH_WATERMARKS, CLEAN_STOP, *self.replicas.log_names())
-        effects.append((SYNC, names, (_BROKER, reason)))
+        self.replicas.close(METADATA, (_BROKER, reason), effects)
 
     def told_lowest(self, offset: int, effects: Effects) -> None:
         """The controller named the lowest acknowledged offset."""

@@ -20,7 +20,6 @@ from clusters.node_port.effects import (
     SEND,
     START,
     STOP,
-    SYNC,
     SYNCED,
     TICK,
     UNREACHABLE,
@@ -29,7 +28,6 @@ from clusters.node_port.effects import (
 )
 from clusters.node_port.storage import (
     CLEAN_STOP,
-    HIGH_WATERMARKS,
     META_PROPERTIES,
     Contents,
     MetaProperties,
@@ -195,17 +193,10 @@ class ZkBrokerNode:
         self.life.refused(why, effects)
 
     def ended(self, reason: str, effects: Effects) -> None:
-        """The life is over: what the disk needs for a clean start is made durable, then EXIT.
-
-        Logs that are not recovered yet make no clean start: the next one recovers them.
-        """
+        """The life is over: what the disk needs for a clean start is made durable, then EXIT."""
         self._is_over = True
         self._registration.close(effects)
-        if self.replicas.are_loaded:
-            self.replicas.checkpoint(effects)
-            effects.append((WRITE, CLEAN_STOP, True))
-        names = (META_PROPERTIES, HIGH_WATERMARKS, CLEAN_STOP, *self.replicas.log_names())
-        effects.append((SYNC, names, (_BROKER, reason)))
+        self.replicas.close(META_PROPERTIES, (_BROKER, reason), effects)
 
     # Events.
 

@@ -8,9 +8,9 @@ logs are being recovered.
 from collections.abc import Iterable
 from typing import Final
 
-from clusters.node_port.effects import CREATE, DELETE, NOTE, WRITE, Effects
+from clusters.node_port.effects import CREATE, DELETE, NOTE, SYNC, WRITE, Effects
 from clusters.node_port.notes import FOLLOWS, LEADS
-from clusters.node_port.storage import HIGH_WATERMARKS, Contents, LogName, PartitionKey
+from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS, Contents, LogName, PartitionKey
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.leader import Leader
@@ -124,9 +124,15 @@ class Replicas:
             self._checkpoint = marks
             effects.append((WRITE, HIGH_WATERMARKS, marks))
 
-    def log_names(self) -> tuple[LogName, ...]:
-        """The names of all logs, to be made durable."""
-        return tuple(self.hosted)
+    def close(self, also: LogName, token: object, effects: Effects) -> None:
+        """Make durable what the disk needs for a clean start, and `also`.
+
+        Logs that are not recovered yet make no clean start: the next one recovers them.
+        """
+        if self.are_loaded:
+            self.checkpoint(effects)
+            effects.append((WRITE, CLEAN_STOP, True))
+        effects.append((SYNC, (also, HIGH_WATERMARKS, CLEAN_STOP, *self.hosted), token))
 
     def take_role(
         self,
