@@ -105,14 +105,7 @@ class Driver(Protocol):
         the spec does, and HarnessError if it cannot be had.
         """
 
-    def build(
-        self,
-        spec: Any,
-        prepared: Any,
-        *,
-        site: Site,
-        rules_off: Sequence[str],
-    ) -> Recorded:
+    def build(self, spec: Any, prepared: Any, *, site: Site, rules_off: Sequence[str]) -> Recorded:
         """The cluster, with nothing of it running yet."""
 
 

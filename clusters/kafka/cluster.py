@@ -35,21 +35,13 @@ _POLL_S: Final = 0.05
 class KafkaCluster(WrongClocks, QuorumProcesses):
     """`clusters.kafka_port.BrokerCluster` with all its abilities."""
 
-    def __init__(
-        self,
-        spec: KafkaSpec,
-        *,
-        prepared: KafkaPrepared,
-        site: Site,
-    ) -> None:
+    def __init__(self, spec: KafkaSpec, *, prepared: KafkaPrepared, site: Site) -> None:
         refuse_impossible(spec)
         self._prepared = prepared
         cluster_id = new_id()
         self._software: dict[NodeName, KafkaSoftware] = {}
         super().__init__(
-            spec,
-            site=site,
-            software=lambda nodes: self._equip(nodes, cluster_id=cluster_id),
+            spec, site=site, software=lambda nodes: self._equip(nodes, cluster_id=cluster_id)
         )
         self._upgrades = _Upgrades(
             prepared,

@@ -39,20 +39,11 @@ class KafkaDriver:
         return ready
 
     def build(
-        self,
-        spec: KafkaSpec,
-        prepared: KafkaPrepared,
-        *,
-        site: Site,
-        rules_off: Sequence[str],
+        self, spec: KafkaSpec, prepared: KafkaPrepared, *, site: Site, rules_off: Sequence[str]
     ) -> KafkaCluster:
         """The cluster, with nothing of it running yet."""
         assert not rules_off, "refused before"
-        return KafkaCluster(
-            spec,
-            prepared=prepared,
-            site=site,
-        )
+        return KafkaCluster(spec, prepared=prepared, site=site)
 
 
 DRIVER: Final = KafkaDriver()

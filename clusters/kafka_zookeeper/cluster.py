@@ -7,10 +7,9 @@ from pathlib import Path
 from clusters.hosts.place import Site
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.launch import server_command
-from clusters.kafka.software import KafkaFiles
 from clusters.kafka_zookeeper.configuration import properties
 from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
-from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
+from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper, UnformattedFiles
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
 from clusters.processes.hardships import WrongClocks
@@ -23,19 +22,10 @@ class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
     """`clusters.kafka_port.BrokerCluster` of releases of Kafka and of ZooKeeper."""
 
     def __init__(
-        self,
-        spec: KafkaZooKeeperSpec,
-        *,
-        prepared: KafkaZooKeeperPrepared,
-        site: Site,
+        self, spec: KafkaZooKeeperSpec, *, prepared: KafkaZooKeeperPrepared, site: Site
     ) -> None:
         self._prepared = prepared
-        super().__init__(
-            spec,
-            prepared=prepared.ensemble,
-            version=prepared.version,
-            site=site,
-        )
+        super().__init__(spec, prepared=prepared.ensemble, version=prepared.version, site=site)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -69,14 +59,12 @@ class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BrokerSoftware(KafkaFiles):
+class _BrokerSoftware(UnformattedFiles):
     """`clusters.processes.node.Software` of one broker."""
 
     prepared: KafkaZooKeeperPrepared
     options: Sequence[str]
     """Extra options of its JVM."""
-
-    first_directory_id = None
 
     def command(self, directory: Path) -> list[str]:
         """The JVM's command line."""
@@ -88,15 +76,3 @@ class _BrokerSoftware(KafkaFiles):
             class_archive=self.prepared.class_archive,
             options=self.options,
         )
-
-    def format(self, data: Path, *, directory_id: str | None) -> None:  # noqa: ARG002 -- the port's
-        """Make an empty directory; the broker notes there what the znodes say of it."""
-        data.mkdir(parents=True)
-
-    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
-        """Do nothing: this generation formats nothing."""
-        return None
-
-    def directory_id(self, data: Path) -> str | None:  # noqa: ARG002 -- the port's
-        """Return None: a directory has no id of its own."""
-        return None

@@ -58,11 +58,7 @@ class KafkaZooKeeperDriver:
     ) -> KafkaZooKeeperCluster:
         """The cluster, with nothing of it running yet."""
         assert not rules_off, "refused before"
-        return self.cluster(
-            spec,
-            prepared=prepared,
-            site=site,
-        )
+        return self.cluster(spec, prepared=prepared, site=site)
 
 
 DRIVER: Final = KafkaZooKeeperDriver()

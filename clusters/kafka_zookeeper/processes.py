@@ -26,6 +26,7 @@ from clusters.kafka.configuration import KafkaNode
 from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka.software import KafkaFiles
 from clusters.kafka.spoken import spoken_by
 from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
 from clusters.kafka_zookeeper.configuration import session_timeout_ms
@@ -45,13 +46,32 @@ from clusters.zookeeper.watch import EnsembleWatch
 from clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
 from history.failure import HarnessError
 
-__all__ = ["BrokersOnZooKeeper"]
+__all__ = ["BrokersOnZooKeeper", "UnformattedFiles"]
 
 _SLACK_S: Final = 10.0
 _POLL_S: Final = 0.05
 _IDS: Final = "/brokers/ids"
 _TOPICS: Final = "/brokers/topics"
 _CONTROLLER: Final = "/controller"
+
+
+class UnformattedFiles(KafkaFiles):
+    """The part of a broker's `clusters.processes.node.Software` where nothing is formatted."""
+
+    __slots__ = ()
+    first_directory_id = None
+
+    def format(self, data: Path, *, directory_id: str | None) -> None:  # noqa: ARG002 -- the port's
+        """Make an empty directory; the broker notes there what the znodes say of it."""
+        data.mkdir(parents=True)
+
+    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
+        """Return None: this generation formats nothing."""
+        return None
+
+    def directory_id(self, data: Path) -> str | None:  # noqa: ARG002 -- the port's
+        """Return None: a directory has no id of its own."""
+        return None
 
 
 class BrokersOnZooKeeper(BrokerProcesses):

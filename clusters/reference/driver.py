@@ -87,11 +87,7 @@ class ReferenceCluster(QuorumProcesses):
             raise UsageError("the reference cluster has a static quorum alone")
         self._level = level_of(spec)
         self._rules_off = tuple(rules_off)
-        super().__init__(
-            spec,
-            site=site,
-            software=lambda nodes: _software(nodes, command=command),
-        )
+        super().__init__(spec, site=site, software=lambda nodes: _software(nodes, command=command))
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -134,20 +130,10 @@ class ReferenceDriver:
         )
 
     def build(
-        self,
-        spec: KafkaSpec,
-        prepared: ReferencePrepared,
-        *,
-        site: Site,
-        rules_off: Sequence[str],
+        self, spec: KafkaSpec, prepared: ReferencePrepared, *, site: Site, rules_off: Sequence[str]
     ) -> ReferenceCluster:
         """The cluster, with nothing of it running yet."""
-        return ReferenceCluster(
-            spec,
-            site=site,
-            rules_off=rules_off,
-            command=prepared.command,
-        )
+        return ReferenceCluster(spec, site=site, rules_off=rules_off, command=prepared.command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

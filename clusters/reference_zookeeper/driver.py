@@ -7,9 +7,8 @@ from typing import Final
 
 from clusters.hosts.place import Site
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, refuse_reserved
-from clusters.kafka.software import KafkaFiles
 from clusters.kafka_port import Role
-from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper
+from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper, UnformattedFiles
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
 from clusters.provision.files_read import topmost
@@ -89,12 +88,7 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
     ) -> None:
         self._prepared = prepared
         self._rules_off = tuple(rules_off)
-        super().__init__(
-            spec,
-            prepared=prepared.ensemble,
-            version=prepared.version,
-            site=site,
-        )
+        super().__init__(spec, prepared=prepared.ensemble, version=prepared.version, site=site)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -171,38 +165,19 @@ class ReferenceZooKeeperDriver:
         rules_off: Sequence[str],
     ) -> ReferenceZooKeeperCluster:
         """The cluster, with nothing of it running yet."""
-        return ReferenceZooKeeperCluster(
-            spec,
-            prepared=prepared,
-            site=site,
-            rules_off=rules_off,
-        )
+        return ReferenceZooKeeperCluster(spec, prepared=prepared, site=site, rules_off=rules_off)
 
 
 DRIVER: Final = ReferenceZooKeeperDriver()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BrokerSoftware(KafkaFiles):
+class _BrokerSoftware(UnformattedFiles):
     """`clusters.processes.node.Software` of one broker."""
 
     program: Sequence[str]
     """The command of a broker, but for its arguments."""
 
-    first_directory_id = None
-
     def command(self, directory: Path) -> list[str]:
         """The interpreter's command line; its properties name the hosts file."""
         return [*self.program, "--config", str(directory / PROPERTIES)]
-
-    def format(self, data: Path, *, directory_id: str | None) -> None:  # noqa: ARG002 -- the port's
-        """Make an empty directory; the broker notes there which id it has."""
-        data.mkdir(parents=True)
-
-    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
-        """Return None: this generation formats nothing."""
-        return None
-
-    def directory_id(self, data: Path) -> str | None:  # noqa: ARG002 -- the port's
-        """Return None: a directory has no id of its own."""
-        return None

@@ -46,13 +46,7 @@ class ZooKeeperCluster(WrongClocks, ProcessCluster):
     The site's ports are three for each server.
     """
 
-    def __init__(
-        self,
-        spec: ZooKeeperSpec,
-        *,
-        prepared: ZooKeeperPrepared,
-        site: Site,
-    ) -> None:
+    def __init__(self, spec: ZooKeeperSpec, *, prepared: ZooKeeperPrepared, site: Site) -> None:
         self._spec = spec
         self._prepared = prepared
         # A proxy that listens for a link uses the very port of the target.
@@ -179,11 +173,7 @@ class ZooKeeperDriver:
     ) -> ZooKeeperCluster:
         """The ensemble, with nothing of it running yet."""
         assert not rules_off, "refused before"
-        return ZooKeeperCluster(
-            spec,
-            prepared=prepared,
-            site=site,
-        )
+        return ZooKeeperCluster(spec, prepared=prepared, site=site)
 
 
 DRIVER: Final = ZooKeeperDriver()
