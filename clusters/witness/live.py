@@ -27,6 +27,11 @@ __all__ = ["ReplicaHoldings", "holdings_of", "log_end_offset", "topic_names"]
 
 _TRIES: Final = 5
 _INDEX_ENTRY_BYTES: Final = 8
+_REPLICA: Final = re.compile(r".+-\d+")
+_HOLDING: Final = frozenset({".log", ".checkpoint"})
+"""Indexes are made anew, and preallocated: their sizes mean nothing."""
+_NAMED_MAX: Final = 6
+"""Replicas named in one sentence; the rest is counted."""
 
 
 def topic_names(data: Path, definitions: Definitions) -> Mapping[str, str]:
@@ -97,13 +102,6 @@ def _starts(segment: LogSegment, size: int) -> Iterator[int]:
         if 0 < position < size:
             yield position
     yield 0
-
-
-_REPLICA: Final = re.compile(r".+-\d+")
-_HOLDING: Final = frozenset({".log", ".checkpoint"})
-"""Indexes are made anew, and preallocated: their sizes mean nothing."""
-_NAMED_MAX: Final = 6
-"""Replicas named in one sentence; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from clusters.node_port.storage import PartitionKey
 from clusters.reference.oracle.decided import Problem
 from clusters.reference.oracle.znodes import ZnodeDecisions
 
-__all__ = ["Contact", "Incumbent"]
+__all__ = ["Contact"]
 
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""
@@ -38,7 +38,7 @@ _STILL_NS: Final = 1_000_000_000
 
 
 @dataclass(slots=True)
-class Incumbent:
+class _Incumbent:
     """From the election of a controller on, at `begun_ns`."""
 
     begun_ns: int
@@ -109,7 +109,7 @@ class Contact:
     """The time when the last heartbeat was sent that was answered, by broker."""
     _heartbeats: dict[tuple[int, int, int], tuple[Any, int]] = field(default_factory=dict)
     """With the incarnation that the controller knew then, by (controller, source, correlation)."""
-    _offices: dict[int, Incumbent] = field(default_factory=dict)
+    _offices: dict[int, _Incumbent] = field(default_factory=dict)
     """The last one of each controller."""
     _told_epoch: dict[int, int] = field(default_factory=dict)
     """The highest controller epoch that a broker has answered, by broker."""
@@ -122,7 +122,7 @@ class Contact:
 
     def elected(self, node: int, now: int) -> None:
         """A broker is the controller from here on."""
-        self._offices[node] = Incumbent(begun_ns=now, loaded_ns=now, stepped_ns=now)
+        self._offices[node] = _Incumbent(begun_ns=now, loaded_ns=now, stepped_ns=now)
 
     def loaded(self, node: int, now: int) -> None:
         """A new controller has read everything, and decides from here on."""
@@ -279,7 +279,7 @@ class Contact:
                     f"broker {leader} leads {key} though broker {controller} has not heard of it",
                 )
 
-    def _silent_ns(self, office: Incumbent, leader: int) -> int | None:
+    def _silent_ns(self, office: _Incumbent, leader: int) -> int | None:
         """Return the time after which a controller must take a broker for silent; None: never."""
         if leader == _NOBODY or leader in self.decided.legacy:
             return None

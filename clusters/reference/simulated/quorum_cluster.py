@@ -42,6 +42,11 @@ from clusters.simulation.world import World
 
 __all__ = ["SimulatedQuorumCluster", "TwoListeners", "build"]
 
+_OF_CONTROLLERS: Final = frozenset(
+    {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
+)
+"""The requests that only controllers are asked."""
+
 
 def build(
     spec: KafkaSpec,
@@ -200,12 +205,6 @@ class SimulatedQuorumCluster(SimulatedCluster):
 
     def _active_controller(self) -> int:
         return self.watch.leader_id
-
-
-_OF_CONTROLLERS: Final = frozenset(
-    {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
-)
-"""The requests that only controllers are asked."""
 
 
 class TwoListeners:

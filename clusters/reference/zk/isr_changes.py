@@ -46,6 +46,10 @@ _GIVEN_UP: Final = frozenset(
     }
 )
 """The errors after which a change waits for a newer LeaderAndIsr: not dropped, not repeated."""
+_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
+_BAD_VERSION: Final = int(ZkError.BAD_VERSION)
+_APART_NS: Final = 2_500 * MS
+"""The least time between two notifications (`ReplicaManager.isrChangeNotificationConfig`)."""
 
 
 class IsrChanges:
@@ -138,12 +142,6 @@ def _by_topic(
     topics: Mapping[str, list[IsrChange]],
 ) -> tuple[tuple[str, tuple[IsrChange, ...]], ...]:
     return tuple((topic, tuple(changes)) for topic, changes in topics.items())
-
-
-_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
-_BAD_VERSION: Final = int(ZkError.BAD_VERSION)
-_APART_NS: Final = 2_500 * MS
-"""The least time between two notifications (`ReplicaManager.isrChangeNotificationConfig`)."""
 
 
 class _Write:

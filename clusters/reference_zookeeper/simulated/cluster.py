@@ -56,6 +56,7 @@ from history.journal import RowJournal
 __all__ = ["SimulatedZkCluster", "build"]
 
 _MS = 1_000_000
+_PORT = 9092
 
 
 def build(
@@ -319,9 +320,6 @@ class SimulatedZkCluster(SimulatedCluster):
 def _meta(broker_id: int) -> MetaProperties:
     """Return what the disk of a broker has that found its id before."""
     return MetaProperties(cluster_id=CLUSTER_ID, node_id=broker_id, directory_id=0, mode="")
-
-
-_PORT = 9092
 
 
 def _told(spec: ReferenceZooKeeperSpec, node: NodeName, *, broker_id: int) -> Mapping[str, str]:

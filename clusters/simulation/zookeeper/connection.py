@@ -19,6 +19,8 @@ from clusters.simulation.zookeeper.streams import Stream
 
 __all__ = ["Connection", "PendingRequest", "SessionTracker"]
 
+_MS = 1_000_000
+
 
 class PendingRequest:
     """A request that is not answered yet."""
@@ -68,9 +70,6 @@ class Connection:
     def _next(self) -> int:
         self._sent_count += 1
         return self._sent_count - 1
-
-
-_MS = 1_000_000
 
 
 class SessionTracker:

@@ -34,6 +34,7 @@ Fired = tuple[WatchType, str]
 _OK: Final = int(ZkError.OK)
 _EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
 _BEHIND: Final = int(ZkError.RUNTIME_INCONSISTENCY)
+_ByPath = dict[str, dict[int, None]]
 
 
 class Znode:
@@ -266,9 +267,6 @@ def is_valid(path: str) -> bool:
 
 def _name_of(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-_ByPath = dict[str, dict[int, None]]
 
 
 class Watches:

@@ -27,6 +27,13 @@ from clusters.reference.nodes.states import BrokerState
 
 __all__ = ["HeartbeatDecision", "producer_ids_allocated", "registered", "state_of", "step_for"]
 
+_NOT_RUNNING: Final = BrokerState.NOT_RUNNING
+_RUNNING: Final = BrokerState.RUNNING
+_FENCED: Final = BrokerState.FENCED
+_LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+_BLOCK: Final = 1_000
+"""Ids that a broker gets at once."""
+
 
 class HeartbeatDecision(Enum):
     """The decision that the controller has to make for a heartbeat."""
@@ -41,10 +48,6 @@ class HeartbeatDecision(Enum):
     """Fence it, once it leads nothing and the others know."""
 
 
-_NOT_RUNNING: Final = BrokerState.NOT_RUNNING
-_RUNNING: Final = BrokerState.RUNNING
-_FENCED: Final = BrokerState.FENCED
-_LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 _STEPS: Final[dict[tuple[int, int], HeartbeatDecision]] = {
     (_FENCED, _RUNNING): HeartbeatDecision.UNFENCE,
     (_FENCED, _FENCED): HeartbeatDecision.NOTHING,
@@ -164,10 +167,6 @@ def _response(
         epoch,
         configuration.lease_timeout_ns // MS,
     )
-
-
-_BLOCK: Final = 1_000
-"""Ids that a broker gets at once."""
 
 
 def producer_ids_allocated(view: DecisionView, request: AllocateProducerIdsRequest) -> Decision:

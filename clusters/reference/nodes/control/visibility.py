@@ -37,6 +37,18 @@ from clusters.reference.nodes.rules import Rules
 __all__ = ["UNKNOWN", "WAITING_MAX", "AcknowledgedOffsets", "PendingAnswers", "Waiting"]
 
 UNKNOWN: Final = -1
+WAITING_MAX: Final = 1_000
+"""Requests in the queue; a broker has a handful on their way, so that only a fault brings more."""
+_CLIENT_WRITES: Final[dict[int, str]] = {
+    CreateTopicsRequest.kind: "CreateTopics",
+    CreatePartitionsRequest.kind: "CreatePartitions",
+    DeleteTopicsRequest.kind: "DeleteTopics",
+    AlterConfigsRequest.kind: "AlterConfigs",
+    AlterReassignmentsRequest.kind: "AlterReassignments",
+    ElectLeadersRequest.kind: "ElectLeaders",
+    UpdateFeaturesRequest.kind: "UpdateFeatures",
+}
+"""The names of clients' writes, by kind."""
 
 
 class AcknowledgedOffsets:
@@ -131,20 +143,6 @@ class AcknowledgedOffsets:
         if image.level < LEVEL_VISIBILITY or not self._rules.lowest_never_back:
             return own
         return max(own, committed, self.lowest, self.answered)
-
-
-WAITING_MAX: Final = 1_000
-"""Requests in the queue; a broker has a handful on their way, so that only a fault brings more."""
-_CLIENT_WRITES: Final[dict[int, str]] = {
-    CreateTopicsRequest.kind: "CreateTopics",
-    CreatePartitionsRequest.kind: "CreatePartitions",
-    DeleteTopicsRequest.kind: "DeleteTopics",
-    AlterConfigsRequest.kind: "AlterConfigs",
-    AlterReassignmentsRequest.kind: "AlterReassignments",
-    ElectLeadersRequest.kind: "ElectLeaders",
-    UpdateFeaturesRequest.kind: "UpdateFeatures",
-}
-"""Their names by kind."""
 
 
 class Waiting:

@@ -48,6 +48,9 @@ __all__ = ["ActiveController"]
 _HEARTBEAT: Final = MetadataHeartbeatRequest.kind
 _STOP: Final = ControlledShutdownRequest.kind
 _DELETE: Final = DeleteTopicsRequest.kind
+_OnLoaded = Callable[[int, dict[str, ZkOutcome], Effects], None]
+"""(now, the registrations as read by name, effects); the context has all the rest."""
+_SETTINGS: Final = ("/config/topics", "/config/brokers")
 
 
 class ActiveController:
@@ -247,11 +250,6 @@ class ActiveController:
 
 def _has_arrived(partition: PartitionImage) -> bool:
     return in_progress(partition) and set(partition.adding) <= set(partition.isr)
-
-
-_OnLoaded = Callable[[int, dict[str, ZkOutcome], Effects], None]
-"""(now, the registrations as read by name, effects); the context has all the rest."""
-_SETTINGS: Final = ("/config/topics", "/config/brokers")
 
 
 def _load(asking: Asking, now: int, context: Context, then: _OnLoaded, effects: Effects) -> None:

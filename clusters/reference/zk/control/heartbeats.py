@@ -36,7 +36,7 @@ __all__ = ["Heartbeats"]
 
 _ACTIVE: Final = ControlledState.ACTIVE
 _STOPPING: Final = ControlledState.STOPPING
-OnTaken = Callable[[int, Effects], None]
+_OnTaken = Callable[[int, Effects], None]
 """(now, effects): all registrations are taken as they were read."""
 
 
@@ -188,7 +188,7 @@ class _Registrations:
 
     __slots__ = ("_changes", "_is_outdated", "_is_reading", "_parts", "_then")
 
-    def __init__(self, parts: Parts, changes: BrokerChanges, then: OnTaken) -> None:
+    def __init__(self, parts: Parts, changes: BrokerChanges, then: _OnTaken) -> None:
         self._parts = parts
         self._changes = changes
         self._then = then

@@ -51,6 +51,8 @@ _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
 }
 DECIDED: Final = frozenset({_ISR_CHANGE, ListReassignmentsRequest.kind, *_DECISIONS})
 """The kinds that `ClientRequests` takes."""
+_Known = Callable[[int], int]
+"""The highest incarnation id known of a broker."""
 
 
 class ClientRequests:
@@ -94,10 +96,6 @@ class ClientRequests:
 def _may_elect(request: AlterConfigsRequest) -> bool:
     """Return whether an unclean election may be allowed from here on."""
     return any(change[2:] == (UNCLEAN, "true") for change in request.changes)
-
-
-_Known = Callable[[int], int]
-"""The highest incarnation id known of a broker."""
 
 
 def _isrs_changed(

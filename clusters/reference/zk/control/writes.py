@@ -55,6 +55,9 @@ __all__ = ["Unit", "applied", "holds", "is_deposed", "reads_of", "unit", "units"
 
 _NO_NODE: Final = int(ZkError.NO_NODE)
 _TOPIC: Final = 2
+_KINDS: Final = {_TOPIC: "topics", 4: "brokers"}
+"""The folders below /config by the type of the resource."""
+_ALL: Final = "<default>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +237,6 @@ def _removed(context: Context, name: str) -> Iterable[Delete]:
     if settings in context.settings_paths:
         yield Delete(settings)
     yield Delete(deletion_path(name))
-
-
-_KINDS: Final = {_TOPIC: "topics", 4: "brokers"}
-"""The folders below /config by the type of the resource."""
-_ALL: Final = "<default>"
 
 
 def _path_of(resource_type: int, name: str) -> str:
