@@ -16,7 +16,6 @@ Source: the draft "Broker id by host name"; Kafka's `KafkaServer.getOrGenerateBr
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import Create, GetChildren, GetData, Operation, SetData, ZkError
@@ -34,8 +33,6 @@ from clusters.reference.zk.znodes import (
 )
 
 __all__ = ["BrokerIds"]
-
-_NONE: Final = -1
 
 
 class _Step(Enum):
