@@ -1,8 +1,8 @@
 """Disks of their own under the nodes of a cluster: made with it, cut from power, troubled, mended.
 
-A node's disk is mounted at `<node>/disk`, where its data
-lie; its image is `<node>/disk.img`. Logs and configuration stay outside, so that they survive
-whatever happens to it. Where there can be none, what the nodes sync is followed.
+A node's disk is mounted at `<node>/disk`, where its data lie; its image is `<node>/disk.img`. Logs
+and configuration stay outside, so that they survive whatever happens to it. Where there can be
+none, what the nodes sync is followed.
 """
 
 import time
