@@ -37,7 +37,7 @@ from harness.trials.misfits import Misfits
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording
 from harness.trials.schedule import Schedule
-from harness.virtual.evidence import Overheard
+from harness.virtual.evidence import Overheard, few_collections
 from history.failure import HarnessError
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import flat as flat_steps
@@ -88,6 +88,7 @@ class TrialResult:
         return tuple(dict.fromkeys(finding.anomaly for finding in self.findings))
 
 
+@few_collections()
 def run_trial(
     plan: TrialPlan,
     rules: Rules,
