@@ -55,6 +55,8 @@ class SimulatedCluster(ABC):
         """`nodes`: the numbers of their hosts, those that others need first."""
         self.world = world
         self.level = level
+        self.node_roles: NodeRoles = spec.node_roles
+        """The roles of the nodes."""
         self._spec = spec
         self._in_force: dict[NodeName, Configuration] = {}
         self._hosts = {name: self._place(name, number) for name, number in nodes.items()}
@@ -137,11 +139,6 @@ class SimulatedCluster(ABC):
     def nodes(self) -> tuple[NodeName, ...]:
         """The nodes that others need first, each role in the order of its numbers."""
         return self._nodes
-
-    @property
-    def node_roles(self) -> NodeRoles:
-        """The roles of the nodes."""
-        return self._spec.node_roles
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -367,9 +364,10 @@ class SimulatedCluster(ABC):
                     self.world.stop(self._hosts[name])
             self._let_go(names, within_ns=10 * S)
 
-    def _running_numbers(self, role: str) -> tuple[int, ...]:
+    def _running(self, role: str) -> Callable[[], tuple[int, ...]]:
+        """Return what lists the numbers of the hosts of a role that run; rounds of looks ask it."""
         hosts = [self._hosts[name] for name in self.node_roles.among(self._hosts, role)]
-        return tuple(host.number for host in hosts if host.state is ProcessState.RUNNING)
+        return lambda: tuple(host.number for host in hosts if host.state is ProcessState.RUNNING)
 
     def _target(self, via: NodeName | None) -> int | None:
         return None if via is None else self._hosts[via].number

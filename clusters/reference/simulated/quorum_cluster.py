@@ -74,6 +74,9 @@ class SimulatedQuorumCluster(SimulatedCluster):
         level = level_of(spec)
         self._configurations = configurations(spec, level=level, seed=seed)
         numbers = {name: one.node_id for name, one in self._configurations.items()}
+        self._view_ids = {
+            name: number for name, number in numbers.items() if role_of(name) is Role.BROKER
+        }
         super().__init__(spec, world=world, level=level, nodes=numbers)
 
     @property
@@ -140,7 +143,7 @@ class SimulatedQuorumCluster(SimulatedCluster):
     @property
     def view_ids(self) -> Mapping[NodeName, int]:
         """Kafka's ids of the brokers."""
-        return {node: self.broker_id(node) for node in self.nodes if role_of(node) is Role.BROKER}
+        return self._view_ids
 
     def leader_now(self) -> NodeName | None:
         """The active controller as it said itself when it was asked last, or None."""
@@ -199,9 +202,8 @@ class SimulatedQuorumCluster(SimulatedCluster):
         }
 
     def _observer(self) -> WatchingNode:
-        return WatchingNode(
-            lambda: (self._running_numbers(Role.CONTROLLER), self._running_numbers(Role.BROKER))
-        )
+        controllers, brokers = self._running(Role.CONTROLLER), self._running(Role.BROKER)
+        return WatchingNode(lambda: (controllers(), brokers()))
 
     def _active_controller(self) -> int:
         return self.watch.leader_id

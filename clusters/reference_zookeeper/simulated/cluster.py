@@ -305,8 +305,9 @@ class SimulatedZkCluster(SimulatedCluster):
 
     def _observer(self) -> WatchingNode:
         brokers = [name for name in self._hosts if role_of(name) is Role.BROKER]
+        running = self._running(Role.BROKER)
         return ZkWatchingNode(
-            lambda: ((), self._running_numbers(Role.BROKER)),
+            lambda: ((), running()),
             self.ensemble,
             names={self._hosts[name].number: name for name in brokers},
             identities=self._identities,
