@@ -141,11 +141,10 @@ class SimulatedHost:
         return self.ticked_ns + max(1, begun, awaited) * self.tick_ns
 
     def takes_tick(self, at_ns: int) -> bool:
-        """Return whether this tick counts; it is not awaited any more then."""
-        if self.tick_ns:
-            if at_ns != self.tick_at_ns:
-                return False
-            self.tick_at_ns = NEVER_NS
+        """Return whether this tick of its own counts; it is not awaited any more then."""
+        if at_ns != self.tick_at_ns:
+            return False
+        self.tick_at_ns = NEVER_NS
         return True
 
 

@@ -223,7 +223,9 @@ class World:
         count = 0
         while heap and heap[0][0] <= until_ns:
             at_ns, _, host, incarnation, source, kind, message = heappop(heap)
-            if incarnation != host.incarnation or (kind == TICK and not host.takes_tick(at_ns)):
+            if incarnation != host.incarnation:
+                continue
+            if kind == TICK and host.tick_ns and not host.takes_tick(at_ns):
                 continue
             if host.stopped:
                 host.waiting.append((source, kind, message))
@@ -250,7 +252,7 @@ class World:
             if effects:
                 self._perform(host, at_ns, effects)
                 effects.clear()
-            if host.alarm.due_ns != host.due_ns or kind == TICK:
+            if host.tick_ns and (host.alarm.due_ns != host.due_ns or kind == TICK):
                 self._set_tick(host, at_ns, local_ns, kind)
         self.now_ns = max(self.now_ns, until_ns)
         self.event_count += count
@@ -259,7 +261,7 @@ class World:
 
     def _set_tick(self, host: SimulatedHost, at_ns: int, local_ns: int, kind: int) -> None:
         """Set the next tick after an event: the first of its rhythm at which its alarm is due."""
-        if not host.tick_ns or host.state is ProcessState.DOWN:
+        if host.state is ProcessState.DOWN:
             return
         if kind == TICK:
             host.ticked_ns = at_ns
@@ -362,8 +364,8 @@ class World:
         self._end(host)
         host.exit_reason = reason
 
-    def _wake(self, host: SimulatedHost, at_ns: int) -> None:
-        true_ns = max(self.now_ns, at_ns - host.clock.offset_ns)
+    def _wake(self, host: SimulatedHost, effect: tuple[Any, ...]) -> None:
+        true_ns = max(self.now_ns, effect[1] - host.clock.offset_ns)
         self.push(true_ns, host, host.number, TICK, None)
 
     def _note(self, host: SimulatedHost, note: tuple[Any, ...]) -> None:
@@ -393,8 +395,8 @@ _EFFECTS: Final[dict[int, Callable[[World, SimulatedHost, tuple[Any, ...]], None
     ADVANCE: lambda _, host, effect: host.disk.advance(effect[1], effect[2]),
     EXIT: lambda world, host, effect: world._exit(host, effect[1]),  # noqa: SLF001
     CLOSE: lambda world, host, effect: world.network.close(host, effect[1]),
-    NOTE: lambda world, host, effect: world._note(host, effect),  # noqa: SLF001
+    NOTE: World._note,  # noqa: SLF001
     RECOVER: lambda world, host, _: world._recover(host),  # noqa: SLF001
-    WAKE: lambda world, host, effect: world._wake(host, effect[1]),  # noqa: SLF001
+    WAKE: World._wake,  # noqa: SLF001
 }
 """The rarer effects; SEND is done in the loop itself."""
