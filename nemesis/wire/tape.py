@@ -73,7 +73,9 @@ class Tape:
             "client_id": header.client_id if request else None,
             "size_bytes": len(frame.data),
         }
-        return self._journal.frame(_stated(columns), frame.items)
+        for name in [name for name, value in columns.items() if value is None]:
+            del columns[name]
+        return self._journal.frame(columns, frame.items)
 
     def change(self, number: int, fate: FrameFate, *, forwarded_ns: int | None) -> None:
         """Write down what became of a frame that had to wait."""
@@ -86,7 +88,3 @@ def taped_apis(link: Link) -> frozenset[int]:
     Of Fetch it is the metadata log's alone: data are too many, and their history is elsewhere.
     """
     return TAPED | {FETCH} if link.asks(Role.CONTROLLER) else TAPED
-
-
-def _stated(columns: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in columns.items() if value is not None}
