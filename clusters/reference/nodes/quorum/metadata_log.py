@@ -81,6 +81,8 @@ class MetadataLog:
 
     def batches(self, start: int, end: int) -> list[MetadataBatch]:
         """The batches wholly below `end`, from the one that has `start` on."""
+        if start >= self.end:
+            return []  # as of most fetches: they wait for news
         first = max(0, bisect_right(self._bases, start) - 1)
         last = bisect_left(self._bases, end)
         if last and self._batches[last - 1].end_offset > end:
