@@ -285,6 +285,9 @@ class World:
         for effect in effects:
             code = effect[0]
             if code != SEND:
+                if code == APPEND:
+                    host.disk.append(effect[1], effect[2])
+                    continue
                 self._sequence = sequence
                 _EFFECTS[code](self, host, effect)
                 if code == EXIT:
@@ -292,11 +295,9 @@ class World:
                 sequence = self._sequence
                 continue
             message = effect[2]
-            link = links.get(effect[1])
+            link = links.get(effect[1]) or self.network.link(host, effect[1])
             if link is None:
-                link = self.network.link(host, effect[1])
-                if link is None:
-                    continue
+                continue
             kind = message.kind
             request = None
             if link.answers is None:
@@ -386,7 +387,6 @@ def _called(_now: int, _source: int, _kind: int, function: Any, _effects: Effect
 
 
 _EFFECTS: Final[dict[int, Callable[[World, SimulatedHost, tuple[Any, ...]], None]]] = {
-    APPEND: lambda _, host, effect: host.disk.append(effect[1], effect[2]),
     SYNC: lambda world, host, effect: world._sync(host, effect[1], effect[2]),  # noqa: SLF001
     TRUNCATE: lambda _, host, effect: host.disk.truncate(effect[1], effect[2]),
     WRITE: lambda _, host, effect: host.disk.write(effect[1], effect[2]),
@@ -399,4 +399,4 @@ _EFFECTS: Final[dict[int, Callable[[World, SimulatedHost, tuple[Any, ...]], None
     RECOVER: lambda world, host, _: world._recover(host),  # noqa: SLF001
     WAKE: World._wake,  # noqa: SLF001
 }
-"""The rarer effects; SEND is done in the loop itself."""
+"""The rarer effects; SEND and APPEND are done in the loop itself."""
