@@ -7,21 +7,17 @@ replay cuts the same ones.
 """
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations, product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from clusters.port import CLIENTS, OWN_ROLES, NodeName, NodeRoles
 from clusters.systems import kinds_of_node
 from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
-
-if TYPE_CHECKING:
-    # Its import takes half a second, too long for reading a scenario: it is imported where used.
-    import networkx as nx
 
 __all__ = [
     "ALL",
@@ -35,7 +31,7 @@ __all__ = [
     "Shaped",
     "cut_off",
     "flows_of",
-    "whole_network",
+    "joined_groups",
 ]
 
 
@@ -132,20 +128,6 @@ class Flows:
 Cut = Isolate | Groups | OneWay | Shaped | Flows
 
 
-def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
-    """Return the network without a cut: all nodes, and clients with the nodes that serve them."""
-    import networkx as nx  # noqa: PLC0415
-
-    graph: nx.DiGraph[NodeName] = nx.DiGraph()
-    known = tuple(nodes)
-    graph.add_edges_from(permutations(known, 2))
-    serving = [
-        node for node in known if any(one.serves_clients for one in kinds_of_node(node))
-    ]  # A second role never serves clients.
-    graph.add_edges_from(_both_ways([CLIENTS], serving))
-    return graph
-
-
 def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
     """Return the flows that a partition cuts, now; raise HarnessError if it cannot be made."""
     match cut:
@@ -171,15 +153,40 @@ def cut_off(
 
     Ties go to the group with the most nodes that decide: where these are, the cluster goes on.
     """
-    import networkx as nx  # noqa: PLC0415
+    groups = sorted(joined_groups(flows, nodes), key=lambda g: (-len(g), -_rank(g, roles)))
+    return frozenset(nodes) - groups[0]
 
-    graph = whole_network(nodes)
-    graph.remove_node(CLIENTS)
-    graph.remove_edges_from(flow for flow in flows if CLIENTS not in flow)
-    groups = sorted(
-        nx.strongly_connected_components(graph), key=lambda g: (-len(g), -_rank(g, roles))
-    )
-    return frozenset(nodes) - frozenset(groups[0])
+
+def joined_groups(flows: Collection[Flow], nodes: Sequence[NodeName]) -> list[frozenset[NodeName]]:
+    """Return the groups whose members all reach each other, be it over others.
+
+    These are the strongly connected components of what is not cut, by Tarjan (1972); one that
+    reaches another comes after it.
+    """
+    found: list[frozenset[NodeName]] = []
+    number: dict[NodeName, int] = {}
+    low: dict[NodeName, int] = {}
+    path: list[NodeName] = []
+
+    def visit(node: NodeName) -> None:
+        number[node] = low[node] = len(number)
+        path.append(node)
+        for other in nodes:
+            if other == node or (node, other) in flows:
+                continue
+            if other not in number:
+                visit(other)
+            if other in path:
+                low[node] = min(low[node], low[other])
+        if low[node] == number[node]:
+            first = path.index(node)
+            found.append(frozenset(path[first:]))
+            del path[first:]
+
+    for node in nodes:
+        if node not in number:
+            visit(node)
+    return found
 
 
 def _rank(group: Collection[NodeName], roles: NodeRoles) -> int:

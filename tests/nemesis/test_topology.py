@@ -1,9 +1,8 @@
 """Every shape of partition: who still reaches whom, and who is left alone."""
 
 import random
-from itertools import permutations
+from itertools import combinations, permutations, product
 
-import networkx as nx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from nemesis.topology import (
     Shaped,
     cut_off,
     flows_of,
-    whole_network,
+    joined_groups,
 )
 
 C1, C2, C3 = (NodeName(f"controller-{number}") for number in (1, 2, 3))
@@ -96,10 +95,24 @@ def test_a_bridge_is_the_only_node_that_reaches_both_halves(seed: int) -> None:
     brokers = (B1, B2, B3, B4, B5)
     bridges = [b for b in brokers if len(reached(b, flows, brokers)) == 4]
     assert len(bridges) == 1
-    others = whole_network(brokers)
-    others.remove_nodes_from([*bridges, CLIENTS])
-    others.remove_edges_from(flows)
-    assert sorted(map(len, nx.strongly_connected_components(others))) == [2, 2]
+    others = [b for b in brokers if b not in bridges]
+    assert sorted(map(len, joined_groups(flows, others))) == [2, 2]
+
+
+@given(st.sets(st.tuples(*[st.sampled_from(LARGE)] * 2)), st.permutations(LARGE))
+def test_nodes_are_in_one_group_if_each_reaches_the_other(
+    flows: set[tuple[NodeName, NodeName]], nodes: list[NodeName]
+) -> None:
+    reach = {flow for flow in product(nodes, nodes) if flow[0] == flow[1] or flow not in flows}
+    for via, one, other in product(nodes, repeat=3):
+        if {(one, via), (via, other)} <= reach:
+            reach.add((one, other))
+    groups = joined_groups(flows, nodes)
+    assert sorted(node for group in groups for node in group) == sorted(nodes)
+    together = {flow for group in groups for flow in product(group, group)}
+    assert together == {(a, b) for a, b in reach if (b, a) in reach}
+    for earlier, later in combinations(groups, 2):
+        assert not reach & {*product(earlier, later)}
 
 
 def test_a_ring_of_three_is_refused_with_how_many_it_takes() -> None:

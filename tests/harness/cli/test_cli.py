@@ -72,7 +72,7 @@ def test_a_scenario_is_refused_before_what_takes_seconds_is_imported(tmp_path: P
         "try:\n"
         f"    main(['run', {str(tmp_path / 'bad.yaml')!r}])\n"
         "finally:\n"
-        "    heavy = {'bokeh', 'kio.schema.errors', 'networkx', 'paramiko', 'pyspark', 'scipy'}\n"
+        "    heavy = {'bokeh', 'kio.schema.errors', 'paramiko', 'pyspark', 'scipy'}\n"
         "    print(*heavy & {*sys.modules})"
     )
     ended = subprocess.run(
