@@ -23,6 +23,8 @@ from clusters.port import (
 from history.failure import Mistakes, UsageError
 
 __all__ = [
+    "BROKERS",
+    "CONTROLLERS",
     "QUORUM_SIZES",
     "Administers",
     "BitFlips",
@@ -61,6 +63,8 @@ class Role(StrEnum):
     """A server of the ensemble that keeps the metadata of a cluster without controllers."""
 
 
+BROKERS: Final = NodeRole(name=Role.BROKER, serves_clients=True, port_count=2)
+CONTROLLERS: Final = NodeRole(name=Role.CONTROLLER, decides=True, port_count=1)
 KRAFT_ROLES: Final = (Role.CONTROLLER, Role.BROKER)
 """The roles of a cluster whose metadata its own controllers keep, in the order of their start."""
 
@@ -155,10 +159,7 @@ class KafkaSpec(BrokersSpec):
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
     controller_settings: Mapping[str, str] = field(default_factory=dict)
 
-    roles: ClassVar[tuple[NodeRole, ...]] = (
-        NodeRole(name=Role.CONTROLLER, decides=True),
-        NodeRole(name=Role.BROKER, serves_clients=True),
-    )
+    roles: ClassVar[tuple[NodeRole, ...]] = (CONTROLLERS, BROKERS)
 
     @property
     def protocol_level(self) -> str | None:

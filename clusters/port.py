@@ -61,6 +61,8 @@ class NodeRole:
     serves_clients: bool = False
     decides: bool = False
     """A cluster that is cut in two goes on where most of these are."""
+    port_count: int = 0
+    """The number of ports on which a node listens in this role, if it is a process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +171,11 @@ class ClusterSpec:
     def node_roles(self) -> NodeRoles:
         """The roles of the nodes."""
         return OWN_ROLES
+
+    def port_count(self) -> int:
+        """Return the number of ports that all nodes take together, as processes."""
+        counts = {role.name: role.port_count for role in self.roles}
+        return sum(counts[role] for node in self.nodes for role in self.node_roles.of(node))
 
     @property
     def view_ids(self) -> Mapping[NodeName, int]:

@@ -73,6 +73,21 @@ class RunDirectory:
             raise HarnessError(f"cannot make {root}: {error}") from error
         return run
 
+    def discard(self) -> None:
+        """Remove a run that was refused before anything of it began.
+
+        The `latest` links lead to the run before it then, or go as well.
+        """
+        of_scenario = self.root.parent
+        shutil.rmtree(self.root, ignore_errors=True)
+        for parent, runs in ((of_scenario, "*"), (of_scenario.parent, "*/*")):
+            if before := _runs(parent, runs):
+                link_atomically(parent / LATEST, str(before[-1].relative_to(parent)))
+            else:
+                (parent / LATEST).unlink(missing_ok=True)
+        if not any(of_scenario.iterdir()):
+            of_scenario.rmdir()
+
     def _fill(self) -> None:
         for directory in (self.raw, self.nodes, self.clients):
             directory.mkdir()
@@ -179,13 +194,15 @@ def _make_root(parent: Path, name: str) -> Path:
 
 
 def _existing(results: Path) -> str:
-    runs = sorted(path.parent for path in results.glob("*/*/manifest.json") if _is_real(path))
+    runs = _runs(results, "*/*")
     if not runs:
         return "there are no runs yet"
-    newest = sorted(runs, key=lambda run: run.name)[-_LISTED_MAX:]
-    listed = ", ".join(f"{run.parent.name}/{run.name}" for run in reversed(newest))
+    newest = reversed(runs[-_LISTED_MAX:])
+    listed = ", ".join(f"{run.parent.name}/{run.name}" for run in newest)
     return f"there are (newest first): latest, {listed}"
 
 
-def _is_real(manifest: Path) -> bool:
-    return LATEST not in manifest.parts[-3:]
+def _runs(directory: Path, pattern: str) -> list[Path]:
+    """Return the runs below a directory, the newest last."""
+    found = (path.parent for path in directory.glob(f"{pattern}/manifest.json"))
+    return sorted((run for run in found if LATEST not in run.parts[-2:]), key=lambda run: run.name)

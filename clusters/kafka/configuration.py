@@ -16,7 +16,7 @@ refuse that.
 """
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -122,24 +122,21 @@ class KafkaNode:
         return f"{self.name}.{_HOST_SUFFIX[role]}"
 
 
-def nodes_of(
-    spec: BrokersSpec, *, ports: Callable[[int], tuple[int, ...]]
-) -> tuple[KafkaNode, ...]:
-    """The nodes of Kafka's own, controllers first. `ports` gives as many free ports as asked for.
+def nodes_of(spec: BrokersSpec, *, ports: Iterator[int]) -> tuple[KafkaNode, ...]:
+    """The nodes of Kafka's own, controllers first, each with the next of the ports.
 
     Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
     """
     found = {node: _listeners_of(node, spec) for node in spec.nodes}
-    listeners = {node: own for node, own in found.items() if own}
-    given = iter(ports(sum(map(len, listeners.values()))))
     return tuple(
         KafkaNode(
             name=node,
             node_id=node_number(node)
             + (_CONTROLLER_ID_BASE if role_of(node) is Role.CONTROLLER else 0),
-            ports={listener: next(given) for listener in own},
+            ports={listener: next(ports) for listener in own},
         )
-        for node, own in listeners.items()
+        for node, own in found.items()
+        if own
     )
 
 

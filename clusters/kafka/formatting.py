@@ -15,6 +15,7 @@ import uuid
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -164,7 +165,7 @@ def first_voters(nodes: Sequence[KafkaNode]) -> tuple[VoterNode, ...]:
 def _run_tool(
     draft: Path, spec: KafkaSpec, *, unstable: str, java: Java, release: Release, warden: Warden
 ) -> Completed:
-    nodes = nodes_of(spec, ports=lambda count: tuple(range(count)))
+    nodes = nodes_of(spec, ports=count())
     voters = placeholders(first_voters(first_members(spec, nodes)))
     dynamic = spec.quorum is Quorum.DYNAMIC
     first = voters[0]

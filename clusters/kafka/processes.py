@@ -5,7 +5,7 @@ Brokers are `broker-n`, controllers of Kafka's own `controller-n`; their directo
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -57,8 +57,8 @@ class BrokerProcesses(ProcessCluster):
     """`clusters.kafka_port.BrokerCluster` with all its abilities, but for what its nodes run.
 
     `software`: what each of Kafka's own runs. `before`: the nodes of another system that are
-    started first, made with ports that it takes. The site's ports are one for each controller and
-    two for each broker.
+    started first, made with ports that are left. From the site's first port on, those of Kafka's
+    nodes come first.
     """
 
     def __init__(
@@ -69,14 +69,15 @@ class BrokerProcesses(ProcessCluster):
         software: Callable[[tuple[KafkaNode, ...]], Mapping[NodeName, Software]],
         is_answered: IsAnswered = is_answered,
         spoken: Spoken = NEWEST,
-        before: Callable[[ReservedPorts], Mapping[NodeName, ProcessNode]] = lambda _ports: {},
+        before: Callable[[Iterator[int]], Mapping[NodeName, ProcessNode]] = lambda _ports: {},
     ) -> None:
         self._spec = spec
         self._spoken = spoken
         self._setting_changes = SettingChanges()
         # A proxy that listens for a link uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
-        nodes = nodes_of(spec, ports=lambda count: ports.take(count, base=site.port_base))
+        given = iter(ports.take(spec.port_count(), base=site.port_base))
+        nodes = nodes_of(spec, ports=given)
         # Absolute, since each process starts inside its own directory.
         home = site.directory.absolute()
         places = {
@@ -89,7 +90,7 @@ class BrokerProcesses(ProcessCluster):
             spec,
             site=site,
             nodes={
-                **before(ports),
+                **before(given),
                 **{
                     name: ProcessNode(name, place=place, software=runs[name], staging=home)
                     for name, place in places.items()

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from clusters.kafka_port import KafkaSpec, Role, note_controllers
+from clusters.kafka_port import BROKERS, CONTROLLERS, KafkaSpec, Role, note_controllers
 from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from clusters.kafka_zookeeper.system import ZOOKEEPERS, KafkaZooKeeperSpec
 from clusters.port import KEY, NodeRole
 from clusters.system import Make
 from history.failure import Mistakes
@@ -28,9 +28,9 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
     controller_settings: Mapping[str, str] = field(default_factory=dict)
 
     roles: ClassVar[tuple[NodeRole, ...]] = (
-        NodeRole(name=Role.ZOOKEEPER, decides=True),
-        NodeRole(name=Role.CONTROLLER, decides=True),
-        NodeRole(name=Role.BROKER, serves_clients=True),
+        ZOOKEEPERS,
+        CONTROLLERS,
+        BROKERS,
     )
 
     @property

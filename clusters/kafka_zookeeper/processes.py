@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.hosts.place import Site
-from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.asking import is_answered
 from clusters.kafka.configuration import KafkaNode
 from clusters.kafka.metadata_watch import MetadataWatch
@@ -92,15 +91,13 @@ class BrokersOnZooKeeper(BrokerProcesses):
         site: Site,
     ) -> None:
 
-        def ensemble(ports: ReservedPorts) -> Mapping[NodeName, ProcessNode]:
-            taken = sum(len(node.ports) for node in self._listed.values())
-            base = None if site.port_base is None else site.port_base + taken
+        def ensemble(ports: Iterator[int]) -> Mapping[NodeName, ProcessNode]:
             self._ensemble = Ensemble(
                 spec.ensemble,
                 prepared=prepared,
                 host=site.host,
                 home=site.directory.absolute(),
-                take_ports=lambda count: ports.take(count, base=base),
+                ports=ports,
                 role=Role.ZOOKEEPER,
             )
             return self._ensemble.nodes

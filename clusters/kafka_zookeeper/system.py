@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from clusters import kafka_conditions
 from clusters.kafka_conditions import ControlledBy
-from clusters.kafka_port import BrokersSpec, Role, role_of
+from clusters.kafka_port import BROKERS, BrokersSpec, Role, role_of
 from clusters.kafka_targets import TARGETS
 from clusters.kafka_zookeeper.view import SERVER_ID_BASE, KafkaZooKeeperView, first_view
 from clusters.link_protocol import LinkProtocol
@@ -25,12 +25,20 @@ from clusters.stage import Stage
 from clusters.system import Make, System
 from clusters.targets import DescribedTarget, SystemState
 from clusters.zookeeper import conditions as ensemble_conditions
-from clusters.zookeeper.system import SIZES, ZooKeeperSpec, refuse_reserved
+from clusters.zookeeper.system import SERVER_PORT_COUNT, SIZES, ZooKeeperSpec, refuse_reserved
 from clusters.zookeeper.targets import TARGETS as OF_ENSEMBLES
 from history.failure import Mistakes
 
-__all__ = ["CONDITIONS", "ENSEMBLE_TARGETS", "KAFKA_ZOOKEEPER", "SYSTEM", "KafkaZooKeeperSpec"]
+__all__ = [
+    "CONDITIONS",
+    "ENSEMBLE_TARGETS",
+    "KAFKA_ZOOKEEPER",
+    "SYSTEM",
+    "ZOOKEEPERS",
+    "KafkaZooKeeperSpec",
+]
 
+ZOOKEEPERS: Final = NodeRole(name=Role.ZOOKEEPER, decides=True, port_count=SERVER_PORT_COUNT)
 _SESSION_MS_MAX: Final = "60000"
 """A play may need a broker whose session outlives all others."""
 _WORDS: Final = {
@@ -93,14 +101,19 @@ class KafkaZooKeeperSpec(BrokersSpec):
 
     may_be_old: ClassVar[bool] = True
     roles: ClassVar[tuple[NodeRole, ...]] = (
-        NodeRole(name=Role.ZOOKEEPER, decides=True),
-        NodeRole(name=Role.BROKER, serves_clients=True),
+        ZOOKEEPERS,
+        BROKERS,
     )
 
     @property
     def has_control_plane(self) -> bool:
         """True if brokers hear the controller on a listener of its own (KIP-291)."""
         return self.control_plane_listener
+
+    def port_count(self) -> int:
+        """Return the number of ports that all nodes take together."""
+        own = self.brokers if self.has_control_plane else 0
+        return BrokersSpec.port_count(self) + own
 
     @property
     def counts(self) -> Mapping[str, int]:

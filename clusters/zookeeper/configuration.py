@@ -22,7 +22,6 @@ __all__ = [
     "CONFIGURATION",
     "HOSTS",
     "MYID",
-    "PORTS_PER_SERVER",
     "EnsembleServer",
     "configuration",
     "hosts_file",
@@ -36,7 +35,6 @@ HOSTS: Final = "hosts"
 """The file by which a server finds the others."""
 MYID: Final = "myid"
 """The file of a data directory that states whose it is."""
-PORTS_PER_SERVER: Final = 3
 _FOLLOWS_S: Final = 0.5
 """A follower dials the server that it voted for five times, every 100 ms (`connectToLeader`): that
 one may learn a moment later that it leads, and listens only then.

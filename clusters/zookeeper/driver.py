@@ -57,7 +57,7 @@ class ZooKeeperCluster(WrongClocks, ProcessCluster):
             host=site.host,
             # Absolute, since each process starts inside its own directory.
             home=site.directory.absolute(),
-            take_ports=lambda count: ports.take(count, base=site.port_base),
+            ports=iter(ports.take(spec.port_count(), base=site.port_base)),
         )
         super().__init__(
             spec,

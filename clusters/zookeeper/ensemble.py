@@ -1,7 +1,7 @@
 """The servers of an ensemble as parts of a cluster of processes: its only ones, or some of them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,6 @@ from clusters.zookeeper.asking import ask_servers
 from clusters.zookeeper.configuration import (
     CONFIGURATION,
     HOSTS,
-    PORTS_PER_SERVER,
     EnsembleServer,
     configuration,
     hosts_file,
@@ -41,7 +40,7 @@ Servers = Mapping[NodeName, Address]
 class Ensemble:
     """Servers `ROLE-n` with the `myid` n. A server's directory has `zoo.cfg` and `hosts`.
 
-    `home`: the directory of all nodes. `take_ports` gives as many free ports as asked for.
+    `home`: the directory of all nodes. Each server gets the next of the ports.
     """
 
     def __init__(
@@ -51,20 +50,19 @@ class Ensemble:
         prepared: ZooKeeperPrepared,
         host: Host,
         home: Path,
-        take_ports: Callable[[int], tuple[int, ...]],
+        ports: Iterator[int],
         role: str = SERVER,
     ) -> None:
         self._spec = spec
         names = [NodeName(f"{role}-{number}") for number in range(1, spec.servers + 1)]
         places = {name: host.place(name, directory=home / name) for name in names}
-        taken = iter(take_ports(PORTS_PER_SERVER * spec.servers))
         self.servers: Final = {
             name: EnsembleServer(
                 name=name,
                 number=number,
-                client_port=next(taken),
-                quorum_port=next(taken),
-                election_port=next(taken),
+                client_port=next(ports),
+                quorum_port=next(ports),
+                election_port=next(ports),
                 address=places[name].address,
             )
             for number, name in enumerate(names, 1)

@@ -13,10 +13,20 @@ from clusters.zookeeper.targets import TARGETS
 from clusters.zookeeper.view import first_view
 from history.failure import Mistakes
 
-__all__ = ["SERVER", "SIZES", "SYSTEM", "ZOOKEEPER", "ZooKeeperSpec", "refuse_reserved"]
+__all__ = [
+    "SERVER",
+    "SERVER_PORT_COUNT",
+    "SIZES",
+    "SYSTEM",
+    "ZOOKEEPER",
+    "ZooKeeperSpec",
+    "refuse_reserved",
+]
 
 SERVER: Final = "server"
 """The role of every node."""
+SERVER_PORT_COUNT: Final = 3
+"""A server listens for clients, for followers and for elections."""
 SIZES: Final = (1, 3, 5)
 """The counts of servers that an ensemble can have."""
 _TICK_MS: Final = "200"
@@ -39,7 +49,7 @@ class ZooKeeperSpec(ClusterSpec):
     """Extra options of each server's JVM."""
 
     roles: ClassVar[tuple[NodeRole, ...]] = (
-        NodeRole(name=SERVER, serves_clients=True, decides=True),
+        NodeRole(name=SERVER, serves_clients=True, decides=True, port_count=SERVER_PORT_COUNT),
     )
 
     @property

@@ -20,7 +20,6 @@ from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.trials.generations import GENERATIONS, KRAFT, Generation
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
-from harness.trials.trial import TrialResult
 from harness.trials.zk_plan import drawn_zk_plan
 from history.failure import UsageError
 from nemesis.words import did_you_mean
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from harness.run.spark_start import SparkStart
     from harness.trials.selftest import Detection
     from harness.trials.series import Plans, TrialTally
+    from harness.trials.trial import TrialResult
 
 __all__ = ["selftest", "simulate"]
 
@@ -184,7 +184,7 @@ def _storms(system: str | None, metadata_version: str | None) -> "Plans":
     return lambda seed: drawn_plan(seed, levels=levels)
 
 
-def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialResult]:
+def _worth_storing(suspicious: "Sequence[TrialResult]", count: int) -> "list[TrialResult]":
     """Return the first `count` trials of each anomaly, by the first finding of each trial."""
     kept: dict[str, list[TrialResult]] = {}
     for one in suspicious:

@@ -15,6 +15,7 @@ from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
 from clusters.link_protocol import LinkProtocol
 from clusters.port import Cluster
+from clusters.system import Make
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
 from history.failure import Mistakes, SpecError
@@ -36,7 +37,7 @@ _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
 class There:
     """The cluster and the host on which a schedule is to be performed."""
 
-    cluster: type[Cluster]
+    make: Make
     host: HostKind = HostKind.LOCAL
     wired: bool = True
     """True if there is a proxy on the links between nodes."""
@@ -45,7 +46,7 @@ class There:
 
     def lacks(self, *abilities: type) -> str | None:
         """Name the first of these abilities that the cluster lacks; None if it has them all."""
-        missing = (one for one in abilities if not issubclass(self.cluster, one))
+        missing = (one for one in abilities if not issubclass(self._cluster, one))
         return next((f"it lacks the ability {one.__name__}" for one in missing), None)
 
     @property
@@ -56,7 +57,7 @@ class There:
     @property
     def why_no_clients(self) -> str | None:
         """The reason why no step can act on client processes; None if steps can."""
-        return "its clients are no processes" if self._in_virtual_time else None
+        return "its clients are no processes" if self.make.in_virtual_time else None
 
     @property
     def why_not_here(self) -> str | None:
@@ -67,22 +68,16 @@ class There:
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Return the reason why the wire cannot have such a rule; None if it can."""
         why = why_not_carried(action, match, self.protocols)
-        if why is not None or not self._in_virtual_time:
+        if why is not None or not self.make.in_virtual_time:
             return why
         from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
 
         return why_no_such_rule(action, match)
 
     @property
-    def _in_virtual_time(self) -> bool:
-        from clusters.reference.simulated.cluster import SimulatedCluster  # noqa: PLC0415  # large
-
-        return issubclass(self.cluster, SimulatedCluster)
-
-    @property
     def why_no_packets(self) -> str | None:
         """The reason, with the way out, why no step can act on packets; None if steps can."""
-        if not issubclass(self.cluster, DisturbsPackets):
+        if not issubclass(self._cluster, DisturbsPackets):
             return "its nodes have no packets"
         if not self.host.has_networks:
             return "its nodes share this machine's network: run it with --host netns or docker"
@@ -92,6 +87,10 @@ class There:
     def why_no_cut(self) -> str | None:
         """The reason why no flow between nodes can be cut by any means; None if one can be."""
         return None if self.wired or self.why_no_packets is None else _NO_WIRE
+
+    @property
+    def _cluster(self) -> type[Cluster]:
+        return self.make.driver.cluster
 
 
 def refuse_missing_abilities(scenario: Scenario, there: There) -> None:

@@ -16,6 +16,8 @@ from typing import Final
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.library import clock_library
 from clusters.hosts.disks.image import missing
+from clusters.hosts.place import LOOPBACK
+from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.power.library import follow_library
 from clusters.kafka_port import of_kafka
 from clusters.port import Disks
@@ -58,9 +60,8 @@ class RunPlan:
     def there(self) -> There:
         """The cluster and the host on which its faults are performed."""
         options = self.options
-        cluster = options.cluster.driver.cluster
         carried = system_of(self.scenario.cluster).protocols
-        return There(cluster=cluster, host=options.host, wired=options.wire, protocols=carried)
+        return There(make=options.cluster, host=options.host, wired=options.wire, protocols=carried)
 
     @property
     def release(self) -> str:
@@ -88,6 +89,7 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     _refuse_full_disk(options.results)
     _refuse_make(scenario, options)
     _refuse_unplaceable(options)
+    _refuse_taken_ports(scenario, options)
     # Before the cluster's class is imported, which says what can be done to it.
     plan = RunPlan(scenario=_fitted(scenario, options, say), options=options)
     refuse_missing_abilities(plan.scenario, plan.there)
@@ -165,6 +167,15 @@ def _refuse_unplaceable(options: RunOptions) -> None:
         if options.inventory is None:
             raise UsageError("--host ssh needs to know the machines: --inventory FILE")
         load_inventory(options.inventory)
+
+
+def _refuse_taken_ports(scenario: Scenario, options: RunOptions) -> None:
+    """Raise UsageError if a port that the nodes are to take is in use."""
+    if options.port_base is None or options.cluster.in_virtual_time:
+        return
+    ports = ReservedPorts(LOOPBACK)
+    ports.take(scenario.cluster.port_count(), base=options.port_base)
+    ports.close()
 
 
 def _with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:

@@ -198,10 +198,16 @@ def _make_directory(results: Path) -> None:
 
 @contextmanager
 def _failure_written(run: RunDirectory) -> Iterator[None]:
-    """A run that fails says so in its manifest and gets its page; the first error goes on."""
+    """A run that fails says so in its manifest and gets its page; the first error goes on.
+
+    One that is refused before any node has a file leaves nothing: its directory goes.
+    """
     try:
         yield
     except BaseException as error:
+        if isinstance(error, UsageError) and not any(run.nodes.iterdir()):
+            run.discard()
+            raise
         message = str(error) or type(error).__name__
         try:
             manifest = read_manifest(run.manifest_path)

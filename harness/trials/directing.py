@@ -2,7 +2,7 @@
 
 A trial's schedules are random: what can be done is done, at once and without waiting for evidence,
 and the schedule goes on; a node that has already ended cannot be killed again. A step that no
-trial can do is refused before the first one (`why_not_tried`), and never left out.
+trial can do is refused before the first one (`plan.why_not_tried`), and never left out.
 """
 
 import math
@@ -23,22 +23,16 @@ from harness.trials.kits import Judge
 from harness.virtual.evidence import SimulatedTime
 from harness.virtual.looks import SimulatedLooks
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Choose, Repeat
 from nemesis.verbs.partition import Means
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import Step
 from nemesis.wire.rules import Flow
 
-__all__ = ["interpreter_of", "why_not_tried"]
+__all__ = ["interpreter_of"]
 
 _TRIAL: Final = Policy(
     demands_evidence=False, tick_s=0.01, stop_s=5.0, request_s=1.5, restart_s=math.inf
 )
-
-
-def why_not_tried(step: Step) -> str | None:
-    """Why no trial can do this step, though its cluster can; None if trials do it, or a block."""
-    return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
 
 def interpreter_of(

@@ -20,16 +20,17 @@ from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.trials.directing import why_not_tried
 from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec
 from nemesis.play import step_word
-from nemesis.steps import Play, places
+from nemesis.steps import Choose, Play, Repeat, places
+from nemesis.verbs.registry import verb_of
+from nemesis.verbs.step import Step
 from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
-__all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of", "topics_of"]
+__all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of", "topics_of", "why_not_tried"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
         name = system_of(spec).name
         raise UsageError(f"{scenario.name}: a cluster of {name} has no nodes in virtual time")
     refuse_what_is_kafkas(scenario)
-    refuse_missing_abilities(scenario, There(cluster=make.driver.cluster))
+    refuse_missing_abilities(scenario, There(make=make))
     _refuse_what_is_not_tried(scenario)
     assert isinstance(spec, KafkaSpec | ReferenceZooKeeperSpec)
     assert isinstance(scenario.workload, ProducePollSpec)
@@ -170,6 +171,11 @@ def _refuse_what_is_not_tried(scenario: Scenario) -> None:
         if (why := why_not_tried(step)) is not None:
             found = SpecError(("play", *place), f"{step_word(step)}: {why}: leave it to a run")
             raise scenario.document.error(found)
+
+
+def why_not_tried(step: Step) -> str | None:
+    """Why no trial can do this step, though its cluster can; None if trials do it, or a block."""
+    return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
 
 def _spec_of(scenario: Scenario) -> TrialSpec:

@@ -9,10 +9,16 @@ from typing import ClassVar
 import pytest
 
 from clusters import systems
+from clusters.kafka.configuration import nodes_of
+from clusters.kafka_migrating.system import KafkaMigratingSpec
+from clusters.kafka_port import BrokersSpec, KafkaSpec, Quorum
+from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.observation import AllRecovered, Condition, Down, Observation
 from clusters.port import ClusterSpec, NodeName, NodeRole, NodeState
+from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Make, System
 from clusters.systems import ROLES, SYSTEMS, kinds_of_node, system_of
+from clusters.zookeeper.system import ZooKeeperSpec
 from harness.scenario.scenario import Scenario, load_scenario
 from history.failure import SpecError, UsageError
 from nemesis.drawn_cuts import drawn_cut
@@ -30,7 +36,7 @@ class RaftSpec(ClusterSpec):
 
     servers: int = 3
     roles: ClassVar[tuple[NodeRole, ...]] = (
-        NodeRole(name="server", serves_clients=True, decides=True),
+        NodeRole(name="server", serves_clients=True, decides=True, port_count=3),
     )
 
     @property
@@ -181,3 +187,23 @@ def test_recovered_is_what_the_systems_own_view_says() -> None:
         acknowledged_count=0,
     )
     assert AllRecovered().holds(now)
+
+
+@pytest.mark.parametrize(
+    ("spec", "servers"),
+    [
+        (KafkaSpec(controllers=3, brokers=4), 0),
+        (KafkaSpec(controllers=3, brokers=3, combined=True), 0),
+        (KafkaSpec(quorum=Quorum.DYNAMIC, spare_controllers=2, spare_brokers=1), 0),
+        (KafkaZooKeeperSpec(zookeepers=3), 3),
+        (KafkaZooKeeperSpec(control_plane_listener=True), 1),
+        (KafkaMigratingSpec(controllers=3), 1),
+        (ReferenceZooKeeperSpec(zookeepers=3, brokers=2), 3),
+    ],
+)
+def test_nodes_take_as_many_ports_as_their_spec_says(spec: BrokersSpec, servers: int) -> None:
+    ports = iter(range(spec.port_count()))
+    listening = [port for node in nodes_of(spec, ports=ports) for port in node.ports.values()]
+    assert listening == list(range(len(listening)))
+    # The others are those of its ensemble.
+    assert len(list(ports)) == ZooKeeperSpec(servers=servers).port_count() == 3 * servers

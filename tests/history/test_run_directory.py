@@ -36,6 +36,21 @@ def test_both_latest_links_follow_the_last_run(tmp_path: Path) -> None:
     assert find_run("latest", tmp_path).root == last.root
 
 
+def test_a_discarded_run_leaves_nothing_and_the_links_lead_to_the_run_before(
+    tmp_path: Path,
+) -> None:
+    recorded(tmp_path, "a").discard()
+    assert list(tmp_path.iterdir()) == []
+    first = recorded(tmp_path, "a")
+    other = recorded(tmp_path, "b", datetime(2024, 3, 4, 5, 6, 7, tzinfo=UTC))
+    recorded(tmp_path, "a").discard()
+    assert find_run("a", tmp_path).root == first.root
+    assert find_run("latest", tmp_path).root == first.root
+    first.discard()
+    assert find_run("latest", tmp_path).root == other.root
+    assert [path.name for path in tmp_path.iterdir() if path.name != "latest"] == ["b"]
+
+
 def test_a_run_is_found_by_its_path_and_by_its_name_in_the_results(tmp_path: Path) -> None:
     run = recorded(tmp_path, "a")
     recorded(tmp_path, "a")

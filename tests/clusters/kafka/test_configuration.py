@@ -3,6 +3,7 @@
 import itertools
 import socket
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -27,24 +28,20 @@ from history.failure import SpecError, UsageError
 SPEC = KafkaSpec(controllers=3, brokers=2)
 
 
-def numbered(count: int) -> tuple[int, ...]:
-    return tuple(itertools.islice(itertools.count(9001), count))
-
-
 def configured(
     spec: KafkaSpec, name: str, *, version: str = "4.3.1", route: Route = direct
 ) -> dict[str, str]:
-    nodes = nodes_of(spec, ports=numbered)
+    nodes = nodes_of(spec, ports=count(9001))
     [node] = [node for node in nodes if node.name == name]
     return properties(spec, node, nodes=nodes, data=Path("/data"), version=version, route=route)
 
 
 def by_name(name: str) -> KafkaNode:
-    return next(node for node in nodes_of(SPEC, ports=numbered) if node.name == name)
+    return next(node for node in nodes_of(SPEC, ports=count(9001)) if node.name == name)
 
 
 def test_controllers_come_first_and_every_listener_has_a_port_of_its_own() -> None:
-    nodes = nodes_of(SPEC, ports=numbered)
+    nodes = nodes_of(SPEC, ports=count(9001))
     assert [(node.name, node.node_id) for node in nodes] == [
         ("controller-1", 1001),
         ("controller-2", 1002),
@@ -150,12 +147,12 @@ def test_a_cluster_needs_both_roles(controllers: int, brokers: int) -> None:
 
 def lettered(source: NodeName, target: NodeName) -> str:
     """An address for each link, to be recognised by."""
-    names = [CLIENTS, *(node.name for node in nodes_of(SPEC, ports=numbered))]
+    names = [CLIENTS, *(node.name for node in nodes_of(SPEC, ports=count(9001)))]
     return f"127.1.{names.index(source)}.{names.index(target)}"
 
 
 def test_each_node_finds_the_others_at_the_address_of_the_link() -> None:
-    nodes = nodes_of(SPEC, ports=numbered)
+    nodes = nodes_of(SPEC, ports=count(9001))
     hosts = hosts_file(by_name("broker-1"), nodes=nodes, route=lettered)
     assert hosts.splitlines() == [
         "127.0.0.1 localhost",
@@ -179,7 +176,7 @@ COMBINED = KafkaSpec(controllers=1, brokers=2, combined=True)
 def test_a_combined_node_has_the_listeners_of_both_roles_and_one_id() -> None:
     COMBINED.check()
     assert COMBINED.nodes == ("broker-1", "broker-2")
-    nodes = nodes_of(COMBINED, ports=numbered)
+    nodes = nodes_of(COMBINED, ports=count(9001))
     assert [(one.name, one.node_id, one.roles) for one in nodes] == [
         ("broker-1", 1, (Role.CONTROLLER, Role.BROKER)),
         ("broker-2", 2, (Role.BROKER,)),
@@ -212,7 +209,7 @@ def test_a_combined_node_is_told_what_is_set_for_either_role() -> None:
 
 
 def test_a_combined_node_dials_its_own_controller_over_a_link() -> None:
-    nodes = nodes_of(COMBINED, ports=numbered)
+    nodes = nodes_of(COMBINED, ports=count(9001))
     links = links_between(nodes)
     assert {(one.source, one.target, str(one.role), one.port) for one in links} == {
         ("broker-1", "broker-1", "controller", 9001),

@@ -1,5 +1,7 @@
 """Where the replicas of a broker go that leaves, and which feature levels have to move."""
 
+from itertools import count
+
 import pytest
 
 from clusters.kafka.configuration import first_members, nodes_of, refuse_impossible
@@ -44,7 +46,7 @@ def test_features_move_to_the_levels_of_the_version_up_down_and_away() -> None:
 def test_spare_nodes_are_there_and_no_members() -> None:
     spec = KafkaSpec(brokers=2, spare_brokers=1, spare_controllers=1, quorum=Quorum.DYNAMIC)
     refuse_impossible(spec)
-    nodes = nodes_of(spec, ports=lambda count: tuple(range(count)))
+    nodes = nodes_of(spec, ports=count())
     names = ["controller-1", "controller-2", "broker-1", "broker-2", "broker-3"]
     assert [node.name for node in nodes] == names
     first = [node.name for node in first_members(spec, nodes)]

@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -79,7 +80,7 @@ def test_a_snapshot_of_another_shape_is_not_guessed_at(template: bytes, words: s
 
 def test_each_controller_is_a_first_voter_with_a_directory_of_its_own() -> None:
     spec = KafkaSpec(controllers=3, brokers=1)
-    voters = first_voters(nodes_of(spec, ports=lambda count: tuple(range(9001, 9001 + count))))
+    voters = first_voters(nodes_of(spec, ports=count(9001)))
     assert [(voter.node_id, voter.host, voter.port) for voter in voters] == [
         (1001, "controller-1.raft", 9001),
         (1002, "controller-2.raft", 9002),

@@ -1,5 +1,6 @@
 """A scenario states a cluster on ZooKeeper; what cannot be is refused in one line each."""
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def test_brokers_are_told_the_servers_and_what_is_set_wins() -> None:
         settings={"zookeeper.session.timeout.ms": "9000", "min.insync.replicas": "1"},
         broker_settings={"min.insync.replicas": "2"},
     )
-    nodes = nodes_of(spec, ports=lambda count: tuple(range(1, count + 1)))
+    nodes = nodes_of(spec, ports=count(1))
     server = EnsembleServer(
         name=NodeName("zookeeper-1"), number=1, client_port=7, quorum_port=8, election_port=9
     )
@@ -150,7 +151,7 @@ def test_brokers_are_told_the_servers_and_what_is_set_wins() -> None:
 
 def test_the_controller_may_tell_brokers_on_a_listener_of_its_own() -> None:
     spec = KafkaZooKeeperSpec(brokers=2, control_plane_listener=True)
-    nodes = nodes_of(spec, ports=lambda count: tuple(range(1, count + 1)))
+    nodes = nodes_of(spec, ports=count(1))
     told = properties(spec, nodes[1], servers=[], data=Path("/d"), version="3.9.2")
     assert told["control.plane.listener.name"] == "CONTROL_PLANE"
     assert told["inter.broker.listener.name"] == "REPL"
@@ -165,7 +166,7 @@ def test_the_controller_may_tell_brokers_on_a_listener_of_its_own() -> None:
         *(("clients", "broker-1", 1), ("clients", "broker-2", 4)),
     ]
     plain = KafkaZooKeeperSpec()
-    (node, *_) = nodes_of(plain, ports=lambda count: tuple(range(count)))
+    (node, *_) = nodes_of(plain, ports=count())
     without = properties(plain, node, servers=[], data=Path("/d"), version="3.9.2")
     assert "control.plane.listener.name" not in without
 

@@ -1,5 +1,6 @@
 """What refuses or explains itself imports little: a second of a slow core is 300 modules or so."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from bench.command import CHECKER_SECTIONS, SIMULATOR_SECTIONS
 from bench.simulator import SECTIONS as SIMULATOR_PARTS
 from harness.cli.main import cli
 
-HEAVY = {"bokeh", "confluent_kafka", "cryptography", "docker", "hypothesis", "networkx"} | {
+HEAVY = {"bokeh", "confluent_kafka", "cryptography", "docker", "hypothesis"} | {
     *("pandas", "paramiko", "pyspark", "requests", "scipy")
 }
 MISTAKEN = """\
@@ -94,12 +95,12 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("bench simulator --only nosuch", "no section nosuch", 300),
         ("bench start --zookeeper 1.0", "is not a release of ZooKeeper", 700),
         # With a cluster's class, which says what can be done to it.
-        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1050),
-        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1050),
-        # With trials, and with links that are drawn.
-        ("simulate disks", "this cluster cannot do that", 1220),
-        ("selftest --rule nosuch", "has no such rule", 1110),
-        ("run packet-storm --cluster kafka", "run it with --host netns or docker", 1270),
+        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1000),
+        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 930),
+        ("run packet-storm --cluster kafka", "run it with --host netns or docker", 930),
+        # With the plans of trials.
+        ("simulate disks", "this cluster cannot do that", 1000),
+        ("selftest --rule nosuch", "has no such rule", 620),
     ],
 )
 def test_a_refusal_imports_no_more_than_it_takes(
@@ -110,12 +111,38 @@ def test_a_refusal_imports_no_more_than_it_takes(
     assert code == 254, said
     assert says in said
     assert count < count_max
-    # Which cuts there are is said by graphs of nodes.
-    assert not (HEAVY & tops) - ({"networkx"} if "packet-storm" in line else set())
+    assert not HEAVY & tops
     # What a scenario may say is known without tables, which take a quarter of a second.
     assert count_max > 660 or not {"numpy", "pyarrow"} & tops
     # Neither results nor what a library keeps for its tests.
     assert [path.name for path in tmp_path.iterdir()] == ["mistaken.yaml"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "smoke --cluster kafka",
+        "smoke --cluster reference",
+        "combined-storm --cluster kafka",
+        "zookeeper-storm",
+        "smoke --system kafka-zookeeper",
+        "smoke --system kafka-migrating",
+        "smoke --system reference-zookeeper",
+    ],
+)
+@pytest.mark.parametrize("taken", [0, 3])
+def test_a_port_in_use_is_refused_before_anything_is_imported_or_made(
+    tmp_path: Path, line: str, taken: int
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        base = ("--port-base", str(port - taken))
+        code, said, count, tops = imported(tmp_path, "run", *line.split(), *base)
+    assert code == 254, said
+    assert f"port {port} on 127.0.0.1 cannot be used: Address already in use" in said
+    assert count < 660
+    assert not HEAVY & tops
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sections_of_benches_are_named_without_them() -> None:

@@ -32,8 +32,8 @@ from harness.interpreter.performer import Performer
 from harness.prepare.abilities import There, refuse_missing_abilities, why_not
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import load_scenario
-from harness.trials.directing import interpreter_of, why_not_tried
-from harness.trials.plan import plan_of
+from harness.trials.directing import interpreter_of
+from harness.trials.plan import plan_of, why_not_tried
 from history.failure import UsageError
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play, step_word
@@ -66,7 +66,7 @@ FORMS: tuple[tuple[str, ...], ...] = (
 """What takes another ability than the verb's example, and the blocks of a play."""
 CASES = [*(verb.example for verb in VERBS.values()), *FORMS]
 THERES = [
-    There(cluster=kind.driver.cluster, host=host, wired=wired)
+    There(make=kind, host=host, wired=wired)
     for kind in MAKES.values()
     for host in HostKind
     for wired in (True, False)
@@ -201,10 +201,10 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
         monkeypatch.setattr(f"harness.prepare.abilities.{looks_at_machine}", lambda: None)
     step, name = steps[-1], named(steps[-1])
     for kind, refused in REFUSED.items():
-        why = why_not(step, There(cluster=kind.driver.cluster))
+        why = why_not(step, There(make=kind))
         assert (why is not None) == (name in refused), (kind, why)
     assert all(why_not(step, there) != "" for there in THERES)
-    over_ssh = why_not(step, There(cluster=KAFKA.driver.cluster, host=HostKind.SSH))
+    over_ssh = why_not(step, There(make=KAFKA, host=HostKind.SSH))
     on_this_machine = {"skew", "throttle", "squeeze", "flip_bit", "await changed"}
     assert (over_ssh is not None) == (name in PACKETS | on_this_machine)
 
@@ -212,7 +212,7 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
 @each_step
 def test_a_trial_performs_it_or_refuses_it(steps: Play) -> None:
     step = steps[-1]
-    refused = why_not(step, There(cluster=SimulatedCluster)) or why_not_tried(step)
+    refused = why_not(step, There(make=SIMULATED)) or why_not_tried(step)
     simulated = REFUSED[SIMULATED]
     assert (refused is not None) == (named(step) in simulated | NOT_TRIED), refused
     if refused is None:
@@ -242,7 +242,7 @@ def test_a_kind_of_fault_that_a_mix_draws_is_refused_or_each_of_its_steps_can_be
             # One kind of cluster may do a part of it; then it does none.
             continue
         assert [why for step in steps if (why := why_not(step, there))] == []
-        if there == There(cluster=SimulatedCluster):
+        if there == There(make=SIMULATED):
             assert [why for step in steps if (why := why_not_tried(step))] == []
 
 
@@ -282,7 +282,7 @@ def test_a_step_within_a_block_is_refused_where_it_stands(tmp_path: Path) -> Non
     block = [{"repeat": 2, "steps": [{"wait": "1s"}, {"choose": [[{"flip_bit": B}]]}]}]
     scenario = load_scenario(written(tmp_path, play=[{"kill": B}, *block]), [])
     with pytest.raises(UsageError, match=r"play\[1\].steps\[1\].choose\[0\]\[0\]: flip_bit"):
-        refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
+        refuse_missing_abilities(scenario, There(make=SIMULATED))
 
 
 def test_what_a_mix_does_is_of_its_kind() -> None:
