@@ -14,9 +14,8 @@ from clusters.kafka_port import TopicSpec
 from clusters.systems import system_of
 from harness.cli.options import emit_json
 from harness.prepare.abilities import needs
-from harness.prepare.projection import projected
 from harness.progress import Progress, terminal_progress
-from harness.run.plan import RunPlan, planned
+from harness.run.plan import RunPlan, planned, projected
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from nemesis.play import step_data

@@ -8,7 +8,7 @@ groups where a fault needs these.
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -35,17 +35,21 @@ from harness.prepare.reference import (
 )
 from harness.prepare.releases import refuse_missing_releases
 from harness.scenario.expectation import Expectation, expectation_for
+from harness.scenario.mix import seeded_mix
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, UsageError
+from nemesis.targets import Scene
 from nemesis.verbs.registry import kinds_taking
+from nemesis.verbs.step import Step
 from nemesis.verbs.takes import Takes
 
-__all__ = ["RunPlan", "planned"]
+__all__ = ["RunPlan", "planned", "projected"]
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
 _OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
+_TICK_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,3 +266,29 @@ def _refuse_unfollowable(scenario: Scenario) -> None:
         follow_library()
     except HarnessError as error:
         raise UsageError(f"{scenario.name} cannot follow what nodes sync: {error}") from error
+
+
+def projected(scenario: Scenario, seed: int) -> Iterator[tuple[float, Step]]:
+    """Yield the steps with the earliest times, in seconds, at which they are due."""
+    if scenario.mix is None:
+        return
+    mix, scene = seeded_mix(scenario.mix, seed=seed, keys=scenario.keys), _scene(scenario)
+    for tick in range(1, int(scenario.time_limit_s / _TICK_S)):
+        now_s = tick * _TICK_S
+        for step in mix.due(now_s, scene=scene, impaired=frozenset()):
+            yield now_s, step
+
+
+def _scene(scenario: Scenario) -> Scene:
+    """Return the cluster when nothing has happened to it yet."""
+    spec = scenario.cluster
+    members = tuple(node for node in spec.nodes if node not in spec.spares)
+    ids = {node: shown for node, shown in spec.view_ids.items() if node in members}
+    leads = system_of(spec).led_by or spec.roles[0].name
+    return Scene(
+        nodes=members,
+        broker_ids=ids,
+        roles=spec.node_roles,
+        view=system_of(spec).first_view(tuple(ids.values()), scenario.topics),
+        active_controller=spec.node_roles.among(members, leads)[0],
+    )

@@ -1,32 +1,61 @@
-"""Nodes that start as they should not: of an old version, ill configured, or on a raw disk.
+"""Brokers and controllers of a trial that are not as they should be: misfits, garblers, laggards.
 
-With the rules on, each ends without help. A broker is started as it should be afterwards; a
-controller that lost its disk stays away for good, since it has forgotten its votes. It is always
-the same controller, so that a majority remains. On ZooKeeper a broker of the version before may
-run beside the others, and stays what it is.
+*Misfits* start as they should not: of an old version, ill configured, or on a raw disk. With the
+rules on, each ends without help. A broker is started as it should be afterwards; a controller that
+lost its disk stays away for good, since it has forgotten its votes. It is always the same
+controller, so that a majority remains. On ZooKeeper a broker of the version before may run beside
+the others, and stays what it is.
+
+*Garblers* are brokers on ZooKeeper that ask the controller for what cannot be, now and then. No
+broker of our own does. So a share of the requests is followed by a copy that the draft "Controller
+heartbeats" calls invalid: a heartbeat of a negative broker id or with a target state that does not
+exist, an IsrChange to an ISR without members, or without its leader. The broker itself takes no
+notice of the answer.
+
+*Laggards* are brokers that hear late of decisions, one after the other, and stay unfenced. A broker
+that is cut off from the controllers in both directions is soon fenced, and the others do not wait
+for it. One that is told nothing, while its heartbeats arrive, counts as present for a lease: a
+laggard shows what the others do before it knows.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from clusters.kafka_port import Role, role_of
+from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from clusters.reference.zk.messages import IsrChangeRequest, MetadataHeartbeatRequest
+from clusters.simulation.zookeeper.sessioned import SessionedNode
+from harness.interpreter.interpreter import Interpreter
 from harness.trials.plan import TrialPlan
 from nemesis.targets import NamedNodes
+from nemesis.topology import Flows
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.partition import Partition
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import Step
 
-__all__ = ["Misfits"]
+__all__ = ["Laggards", "Misfits", "garble"]
 
 _SHARE: Final = 0.3
 """The share of the starts of brokers that become those of an old version, or ill configured."""
 _OLD_S_MAX: Final = 2.0
 """The time for which a node of an old version may try."""
+_S: Final = 1_000_000_000
+_GAPS_S: Final = (0.2, 1.0)
+_LATE_S: Final = (0.3, 1.6)
+"""The span of a laggard's delay: shorter than a lease of a quick cluster."""
+_NAME: Final = "laggard"
+_GARBLED_SHARE: Final = 0.5
+_NO_STATE: Final = 7
+_BEYOND: Final = 1 << 30
+"""Added to the correlation of a copy: beyond all numbers of the broker's own."""
 
 
 class Misfits:
@@ -90,3 +119,97 @@ class Misfits:
         if cluster.state(node) is not NodeState.DOWN:
             cluster.kill_node(node)
         cluster.configure(node, own)
+
+
+class Laggards:
+    """The laggards of a trial, at most one at a time, from `begin` to `end`."""
+
+    def __init__(self, cluster: SimulatedCluster, interpreter: Interpreter, *, seed: int) -> None:
+        self._cluster = cluster
+        self._interpreter = interpreter
+        self._draw = random.Random(f"laggards/{seed}")  # noqa: S311  # to be repeated
+        self._goes_on = False
+
+    def begin(self) -> None:
+        """Begin the laggards; the first one follows after a gap."""
+        self._goes_on = True
+        self._after(_GAPS_S, self._cut)
+
+    def end(self) -> None:
+        """End the laggards; a late broker hears of everything."""
+        self._goes_on = False
+        self._interpreter.perform(HealPartition(name=_NAME), end_s=0.0)
+
+    def _cut(self) -> None:
+        nodes = self._cluster.nodes
+        late = self._draw.choice([node for node in nodes if role_of(node) is Role.BROKER])
+        flows = {(node, late) for node in nodes if role_of(node) is Role.CONTROLLER}
+        self._interpreter.perform(
+            Partition(name=_NAME, cut=Flows(flows=frozenset(flows))), end_s=0.0
+        )
+        self._after(_LATE_S, self._mend)
+
+    def _mend(self) -> None:
+        self._interpreter.perform(HealPartition(name=_NAME), end_s=0.0)
+        self._after(_GAPS_S, self._cut)
+
+    def _after(self, bounds_s: tuple[float, float], what: Callable[[], None]) -> None:
+        at_ns = self._cluster.world.now_ns + int(self._draw.uniform(*bounds_s) * _S)
+        self._cluster.world.call(at_ns, lambda: what() if self._goes_on else None)
+
+
+def garble(cluster: SimulatedCluster, *, seed: int) -> None:
+    """Have every broker that starts from now on garble a share of its requests."""
+    draw = random.Random(f"garbled/{seed}")  # noqa: S311  # to be repeated, not kept secret
+    for number in cluster.brokers:
+        host = cluster.host(cluster.node_of(number))
+        host.build = _Built(host.build, draw)
+
+
+class _Built:
+    """Makes garbling nodes."""
+
+    def __init__(self, build: Any, draw: random.Random) -> None:
+        self._build = build
+        self._draw = draw
+
+    def __call__(self) -> "_GarblingNode":
+        return _GarblingNode(self._build(), self._draw)
+
+
+class _GarblingNode:
+    """A broker with its session, some of whose requests cannot be meant."""
+
+    def __init__(self, node: SessionedNode, draw: random.Random) -> None:
+        self._node = node
+        self._draw = draw
+        self.alarm = node.alarm
+        self.inner = node.inner
+
+    def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take one event."""
+        first = len(effects)
+        self._node.handle(now, source, kind, message, effects)
+        asked = [effect for effect in effects[first:] if effect[0] == SEND]
+        for _, target, request in asked:
+            can_be_garbled = isinstance(request, MetadataHeartbeatRequest | IsrChangeRequest)
+            if can_be_garbled and self._draw.random() < _GARBLED_SHARE:
+                effects.append((SEND, target, self._garbled(request)))
+
+    def _garbled(self, request: Any) -> Any:
+        request = replace(request, correlation=request.correlation + _BEYOND)
+        one_way = self._draw.random() < 0.5  # noqa: PLR2004
+        if isinstance(request, MetadataHeartbeatRequest):
+            wrong = {"broker_id": -request.broker_id} if one_way else {"target_state": _NO_STATE}
+            return replace(request, **wrong)
+        topics = tuple(
+            (topic, tuple(_without(one, request.broker_id, whole=one_way) for one in several))
+            for topic, several in request.topics
+        )
+        return replace(request, topics=topics)
+
+
+def _without(change: Any, leader: int, *, whole: bool) -> Any:
+    """Return a change to an ISR without anybody (`whole`), or without its leader."""
+    isr = tuple(one for one in change.isr if not whole and one != leader)
+    return replace(change, isr=isr, incarnations=())

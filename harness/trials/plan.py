@@ -21,7 +21,7 @@ from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from history.failure import SpecError, UsageError
-from nemesis.late_fetches import REPLICAS_MIN
+from nemesis.late_messages import REPLICAS_MIN
 from nemesis.mix import MixSpec
 from nemesis.play import step_word
 from nemesis.steps import Choose, Play, Repeat, places

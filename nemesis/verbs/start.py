@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from clusters.abilities import Starts
 from clusters.evolution import ChangesReleases
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.release_words import parse_release
+from nemesis.release_course import parse_release
 from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes

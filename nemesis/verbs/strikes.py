@@ -2,8 +2,8 @@
 
 Single messages are held, dropped, delayed, sent twice or out of order; or nodes are struck while
 one is held or as soon as one is seen. Each is a play of `nemesis.windows`, `relays` or
-`late_fetches` around a partition, with the broker that leads it then. Strikes are what nodes of any
-cluster can suffer; power is cut where the mix cuts power, too.
+`late_messages` around a partition, with the broker that leads it then. Strikes are what nodes of
+any cluster can suffer; power is cut where the mix cuts power, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,8 +13,9 @@ from random import Random
 from typing import Final
 
 from clusters.kafka_port import ClusterView, Role
-from nemesis import late_fetches, relays
-from nemesis.late_fetches import drawn_late_fetch
+from nemesis import relays
+from nemesis.late_messages import REPLICAS_MIN as LATE_FETCH_REPLICAS_MIN
+from nemesis.late_messages import drawn_late_fetch
 from nemesis.messages import MESSAGES, drawn_message
 from nemesis.relays import drawn_relay
 from nemesis.verbs.cut_power import CutPower
@@ -178,7 +179,7 @@ EPISODES = (
             _begin_play,
             form="late_fetch",
             drawn=drawn_late_fetch,
-            replicas_min=late_fetches.REPLICAS_MIN,
+            replicas_min=LATE_FETCH_REPLICAS_MIN,
             rule="late",
         ),
         takes=Takes.PROXY,

@@ -6,7 +6,7 @@ import pytest
 
 from clusters.port import NodeName
 from clusters.stage import Stage
-from nemesis.late_words import drawn_late_word
+from nemesis.late_messages import drawn_late_word
 from nemesis.play import parse_play, refuse_contradictions, step_data
 from nemesis.steps import Play
 from nemesis.verbs.heal import HealPartition

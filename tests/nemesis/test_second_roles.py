@@ -11,13 +11,13 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, NodeRoles
 from clusters.stage import Stage
 from history.failure import HarnessError, SpecError
-from nemesis.cut_words import parse_cut
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.messages import sent_by
 from nemesis.mix import Mix, MixSpec
 from nemesis.targets import Scene, parse_target, resolve
 from nemesis.topology import cut_off, flows_of
 from nemesis.verbs.kill import Kill
+from nemesis.verbs.partition import parse_cut
 from nemesis.verbs.restart import Restart
 
 NODES = tuple(NodeName(f"broker-{number}") for number in (1, 2, 3))

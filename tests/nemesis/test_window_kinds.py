@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from clusters.port import NodeName
-from nemesis.late_fetches import drawn_late_fetch
+from nemesis.late_messages import drawn_late_fetch
 from nemesis.messages import MESSAGES
 from nemesis.mix import MixSpec
 from nemesis.relays import drawn_relay

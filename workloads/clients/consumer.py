@@ -24,6 +24,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
+from numpy.typing import NDArray
 
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
@@ -34,9 +35,8 @@ from workloads.clients.places import key_indices, places_of
 from workloads.clients.recording import RecordsPolls
 from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
-from workloads.generators.rereads import Rereads
 
-__all__ = ["GENERATIONS_MAX", "Poller", "consume", "main", "poll_outcome"]
+__all__ = ["GENERATIONS_MAX", "Poller", "Rereads", "consume", "main", "poll_outcome"]
 
 _GROUP: Final = "fencepost"
 _POLL_RECORDS_MAX: Final = 5000
@@ -49,10 +49,11 @@ _CLOSE_S_MAX: Final = 5.0
 GENERATIONS_MAX: Final = 50
 """Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5
-
-
 Connect = Callable[[dict[str, Any]], Any]
 """A function from settings to a `Consumer`, or to an object with the methods that are needed."""
+_LOOK_BACK_MAX: Final = 10_000
+"""Records of all keys together. Records that are read twice are recorded twice: this bounds the
+price."""
 
 
 class Poller:
@@ -224,3 +225,40 @@ def poll_outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv))
+
+
+class Rereads:
+    """The times at which one consumer assigns its keys anew, and the offsets: back over its reads.
+
+    A log that was cut and written again below a reader's position looks whole to a reader that only
+    goes forward. One that goes back sees that records that it was shown did not stay. Times are in
+    ns of any one clock.
+    """
+
+    def __init__(
+        self, *, mean_s: float, key_count: int, rng: np.random.Generator, now_ns: int
+    ) -> None:
+        self._mean_s = mean_s
+        self._rng = rng
+        # The next offset of each key; 0 before anything was read, which is the beginning.
+        self._next: NDArray[np.int64] = np.zeros(key_count, dtype=np.int64)
+        self._at_ns = now_ns + self._interval_ns()
+
+    def read(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+        """Take note that these records were read."""
+        np.maximum.at(self._next, keys, offsets + 1)
+
+    def is_due(self, now_ns: int) -> bool:
+        """Return whether a new assignment is due."""
+        return self._mean_s > 0 and now_ns >= self._at_ns
+
+    def offsets(self, now_ns: int) -> list[int]:
+        """Return the offset at which to start each key now; draw the next time."""
+        self._at_ns = now_ns + self._interval_ns()
+        back_max = _LOOK_BACK_MAX // len(self._next)
+        back = self._rng.integers(0, back_max, size=len(self._next), endpoint=True)
+        starts: list[int] = np.maximum(self._next - back, 0).tolist()
+        return starts
+
+    def _interval_ns(self) -> int:
+        return int(self._rng.exponential(self._mean_s) * 1e9) + 1_000_000_000

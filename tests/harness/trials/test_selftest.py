@@ -7,10 +7,9 @@ import pytest
 from checkers.catalogue import CATALOGUE
 from clusters.reference.nodes.rules import RULES
 from harness.cli.main import main
-from harness.trials.checked import attempted
 from harness.trials.examples import STORM, Example
 from harness.trials.generations import GENERATIONS, KRAFT
-from harness.trials.selftest import Detection
+from harness.trials.selftest import Detection, attempted
 from harness.trials.selftest_page import examples_in, selftest_page
 
 PAGE = Path(__file__).parents[3] / "docs/selftest.md"

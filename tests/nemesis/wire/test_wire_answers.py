@@ -9,7 +9,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from wire_doubles import LINK, example, join_request
 
 from clusters.protocol.framing import request_frame
-from nemesis.wire.answers import error_response
+from nemesis.wire.actions import error_response
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.entities import entity_of, entity_type
 from nemesis.wire.frame import Frame, TopicNames

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16
 from wire_doubles import LINK, response_frame
 
-from nemesis.wire.answers import lowered
+from nemesis.wire.actions import lowered
 from nemesis.wire.decoding.entities import entity_of, entity_type
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header

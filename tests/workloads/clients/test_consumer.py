@@ -142,7 +142,7 @@ def test_a_consumer_that_owns_nothing_commits_nothing() -> None:
 def test_a_new_assign_goes_back_over_some_records_in_a_new_session(
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("workloads.generators.rereads.Rereads.is_due", lambda *_: True)
+    monkeypatch.setattr("workloads.clients.consumer.Rereads.is_due", lambda *_: True)
     notes, consumer, _ = poll(
         config(subscribe=False, reassign_s=1),
         [[message(n, offset=n) for n in range(50)], [message(3, offset=3)]],

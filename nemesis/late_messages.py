@@ -1,14 +1,22 @@
-"""Random plays in which a word between broker and controller arrives when it holds no more.
+"""Random plays in which a message arrives when what it says holds no more.
+
+A leader judges a follower by its Fetches, and a Fetch outlives its sender in the buffers of the
+network. The follower is fenced, so that it is out of the ISR and has all records nevertheless: its
+heartbeats are held. With a third replica away, too few are in sync for any write, so that
+the end of the log stands still. Then one Fetch is held, which asks for that very end; its sender
+dies, loses its disk, and is registered and unfenced anew. What it fetches now is held as well, and
+the old Fetch arrives. A leader that knows of the new registration, and does not ask which one the
+Fetch is of, takes an empty replica for one that has everything (KIP-903).
 
 In the ZooKeeper generation the controller tells brokers what they are, and brokers tell the
 controller what they see; who is registered, both read in ZooKeeper. So a message can be overtaken
 by what it is about: a heartbeat or an IsrChange by the next incarnation of its sender, an IsrChange
 by that of the follower which it names or by the next leader, a controller's word by the next
 controller or by a restart of the broker to which it goes. And a broker may restart while the
-controller does not reach ZooKeeper, so that only the incarnation id tells it.
+controller does not reach ZooKeeper, so that only the incarnation id tells it. Each such play holds
+one message, has one of these happen, and lets the message arrive.
 
-Each play holds one such message, has one of these happen, and lets the message arrive. Like a
-window, it is a play that can be stored, replayed and run on any cluster with a wire.
+Like a window, each is a play that can be stored, replayed and run on any cluster with a wire.
 """
 
 import random
@@ -35,15 +43,82 @@ from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
 from nemesis.wire.rules import Clause, Hold, Match, Operator
 
-__all__ = ["drawn_late_word"]
+__all__ = ["REPLICAS_MIN", "drawn_late_fetch", "drawn_late_word"]
 
+REPLICAS_MIN: Final = 3
+_CATCHES_UP_S: Final = (0.05, 0.2, 0.5)
+_HEARS_S: Final = (0.0, 0.05, 0.2)
+"""The times from the follower's return to the arrival of its old Fetch: the leader hears of it
+late.
+"""
+_JOINS_S: Final = (0.05, 0.2, 0.5)
+_SILENCE: Final = "silence"
+_LATE: Final = "late"
+_CATCH_UP: Final = "catch-up"
 _WITHIN_S: Final = 6.0
 """A bound of every await: longer than a session and a time-out of a quick cluster."""
 _PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0)
 _BLIND_AFTER_S: Final = (0.5, 1.0, 1.5)
 """The controller's session has to outlive that of the broker, which is 2 s in a quick cluster."""
-_LATE: Final = "late"
 _WORDS: Final = ("UpdateMetadata", "LeaderAndIsr")
+
+
+def drawn_late_fetch(draw: random.Random, *, key: str, replicas: Sequence[int]) -> Play:
+    """Return a late Fetch of `key`, whose replicas are these broker numbers, the leader first."""
+    assert len(replicas) >= REPLICAS_MIN, replicas
+    number = draw.choice(replicas[1:])
+    leader, follower = _node(replicas[0]), _node(number)
+    others = [_node(one) for one in replicas[1:] if one != number]
+    away = draw.choice((Kill, Pause))
+    steps: list[Step] = [
+        *(away(target=one) for one in others),
+        _hold(_SILENCE, Match(api="BrokerHeartbeat"), source=follower),
+        *(_await(IsrMember(members={key: one}, inside=False)) for one in replicas[1:]),
+        Wait(for_s=draw.choice(_CATCHES_UP_S)),
+        _hold(_LATE, Match(api="Fetch", times=1), source=follower, target=leader),
+        _await(Held(name=_LATE)),
+        Kill(target=follower),
+        Lift(name=_SILENCE, discard=True),
+    ]
+    if draw.random() < 0.8:  # noqa: PLR2004
+        steps.append(Wipe(target=follower, keep_directory_id=True))
+    steps += [
+        _hold(_CATCH_UP, Match(api="Fetch"), source=follower, target=leader),
+        Start(target=follower),
+        _await(Fenced(node=follower.nodes[0], fenced=False)),
+        Wait(for_s=draw.choice(_HEARS_S)),
+        Lift(name=_LATE),
+        Wait(for_s=draw.choice(_JOINS_S)),
+    ]
+    if draw.random() < 0.5:  # noqa: PLR2004
+        # The replica that joined may lead now.
+        steps += [
+            Kill(target=leader),
+            _await(Fenced(node=leader.nodes[0], fenced=True)),
+        ]
+    return (*steps, Lift(name=_CATCH_UP), Wait(for_s=draw.choice(_JOINS_S)))
+
+
+def _hold(name: str, match: Match, *, source: NamedNodes, target: NamedNodes | None = None) -> Lay:
+    return Lay(
+        name=name,
+        action=Hold(),
+        match=match,
+        source=Parties(target=source),
+        target=Parties() if target is None else Parties(target=target),
+    )
+
+
+def _await(condition: Condition) -> Await:
+    return Await(condition=condition, within_s=_WITHIN_S)
+
+
+def _node(number: int) -> NamedNodes:
+    return NamedNodes(nodes=(_broker(number),))
+
+
+def _broker(number: int) -> NodeName:
+    return NodeName(f"broker-{number}")
 
 
 def drawn_late_word(
@@ -86,13 +161,13 @@ class _LateWord:
         ensemble: Sequence[NodeName],
     ) -> None:
         # One that is not the controller: who does not hear of that one does nothing of interest.
-        others = [one for one in replicas[1:] if _node(one) != controller]
+        others = [one for one in replicas[1:] if _broker(one) != controller]
         number = draw.choice(others or replicas[1:])
         self._draw = draw
         self._key = key
         self._to = number
-        self._leader = _node(replicas[0])
-        self._follower = _node(number)
+        self._leader = _broker(replicas[0])
+        self._follower = _broker(number)
         self._controller = controller
         self._ensemble = tuple(ensemble)
         self._broker = draw.choice(
@@ -272,7 +347,3 @@ class _LateWord:
 
 def _named(node: NodeName) -> NamedNodes:
     return NamedNodes(nodes=(node,))
-
-
-def _node(number: int) -> NodeName:
-    return NodeName(f"broker-{number}")

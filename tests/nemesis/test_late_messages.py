@@ -9,7 +9,7 @@ from clusters.reference.nodes.rules import Rules
 from clusters.stage import Stage
 from harness.trials.plan import Storm, drawn_plan
 from harness.trials.trial import run_trial
-from nemesis.late_fetches import drawn_late_fetch
+from nemesis.late_messages import drawn_late_fetch
 from nemesis.play import parse_play, refuse_contradictions, step_data
 from nemesis.steps import Play
 from nemesis.verbs.lift import Lift
