@@ -19,12 +19,20 @@ from clusters.port import NodeState
 from history.counts import ClientCounts, Counts, live_counts
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
+from workloads.clients.config import (
+    ConsumerConfig,
+    FinalReaderConfig,
+    ProducerConfig,
+    write_config,
+)
 
-__all__ = ["ClientProcesses"]
+__all__ = ["ClientProcesses", "listed"]
 
 _UP_S_MAX: Final = 30.0
 _KILL_S_MAX: Final = 10.0
 _LOOK_S: Final = 0.02
+_CONSUMER_STOP_S: Final = 9.0
+"""The time to poll the last sends, and to leave the group."""
 _TAIL_LINES: Final = 5
 
 
@@ -60,6 +68,14 @@ class ClientProcesses:
             log=self._log(name),
             env=_environment(),
         )
+
+    def spawn_configured(
+        self, program: str, config: ProducerConfig | ConsumerConfig | FinalReaderConfig
+    ) -> None:
+        """Write the configuration of a client of records, and start it."""
+        name = config.common.client
+        write_config(self.config_path(name), config)
+        self.spawn(program, name)
 
     def named(self, role: str) -> tuple[str, ...]:
         """Return the clients of a role, in the order of their starts."""
@@ -156,6 +172,32 @@ class ClientProcesses:
             left_s = max(0.0, deadline_s - time.monotonic())
             self._warden.wait(self._pids[name], timeout_s=left_s)
 
+    def finish(self, names: Sequence[str], *, deadline_s: float) -> None:
+        """Wait for these to end unasked; end them when time is up."""
+        self.wait(names, deadline_s=deadline_s)
+        self.end(names, deadline_s=deadline_s)
+
+    def end_in_turn(self, timeout_s: float) -> None:
+        """End the producers, then the consumers, so that the last sends are polled like the others.
+
+        Each finishes what is in flight; what is left after `timeout_s` is killed. Idempotent.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        producers, consumers = map(self.named, ("producer", "consumer"))
+        self.end(producers, deadline_s=deadline_s - _CONSUMER_STOP_S)
+        self.end(consumers, deadline_s=deadline_s)
+
+    def read_back(
+        self, readers: Sequence[FinalReaderConfig], *, deadline_s: float
+    ) -> frozenset[str]:
+        """Have final readers read; return the keys that they read whole. Producers have ended."""
+        for name in self.named("producer"):
+            assert self.has_ended(name), f"{name} still runs"
+        for reader in readers:
+            self.spawn_configured("final_reader", reader)
+        self.finish([reader.common.client for reader in readers], deadline_s=deadline_s)
+        return frozenset(key for reader in readers for key in listed(reader.result, "complete"))
+
     def end(self, names: Sequence[str], *, deadline_s: float) -> None:
         """Send SIGTERM, wait, then send SIGKILL."""
         for name in names:
@@ -204,6 +246,14 @@ class ClientProcesses:
         except OSError as error:
             return f"({error.strerror})"
         return " | ".join(lines[-_TAIL_LINES:]) or "(nothing)"
+
+
+def listed(result: str, name: str) -> tuple[str, ...]:
+    """Return the list of this name that a client wrote as its result; empty, if it died first."""
+    try:
+        return tuple(json.loads(Path(result).read_text())[name])
+    except (OSError, ValueError):
+        return ()
 
 
 def _followed(config: Any, earlier: int) -> Any:

@@ -5,10 +5,8 @@ back whole. Here their configurations are written, and they are started, watched
 the warden. Their operations are in their segments, never in here.
 """
 
-import json
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
@@ -19,19 +17,11 @@ from history.manifest import Promises
 from history.run_directory import RunDirectory
 from workloads.client_plan import ClientPlan
 from workloads.client_processes import ClientProcesses
-from workloads.clients.config import (
-    ConsumerConfig,
-    FinalReaderConfig,
-    ProducerConfig,
-    write_config,
-)
 from workloads.kind import Setup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["Consume", "ProducePoll", "ProducePollSpec"]
 
-_CONSUMER_STOP_S: Final = 9.0
-"""The time to poll the last sends, and to leave the group."""
 _READER_SLACK_S: Final = 2.0
 """The time for a final reader to end, after it gave up."""
 
@@ -88,38 +78,27 @@ class ProducePoll:
         Raises HarnessError with the end of a client's log if that client does not come up.
         """
         for consumer in self._plan.consumers():
-            self._spawn("consumer", consumer)
+            self._processes.spawn_configured("consumer", consumer)
         for producer in self._plan.producers():
-            self._spawn("producer", producer)
+            self._processes.spawn_configured("producer", producer)
         self._processes.await_operations()
 
     def stop(self, timeout_s: float) -> None:
-        """End the producers, then the consumers, so that the last sends are polled like the others.
+        """End the producers, then the consumers; what is left after `timeout_s` is killed.
 
-        Each finishes what is in flight; what is left after `timeout_s` is killed. Idempotent.
-        Producers need the spec's message time-out to learn the end of every send.
+        Idempotent. Producers need the spec's message time-out to learn the end of every send.
         """
-        deadline_s = time.monotonic() + timeout_s
-        producers, consumers = map(self._processes.named, ("producer", "consumer"))
-        self._processes.end(producers, deadline_s=deadline_s - _CONSUMER_STOP_S)
-        self._processes.end(consumers, deadline_s=deadline_s)
+        self._processes.end_in_turn(timeout_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
         """Read every key from its first to its last offset; return the keys of which this was done.
 
         After `stop`, once: the end of a key is only known when no producer can write to it.
         """
-        for name in self._processes.named("producer"):
-            assert self._processes.has_ended(name), f"{name} still runs"
         deadline_s = time.monotonic() + timeout_s
         deadline_ns = self._clock.now_ns() + int((timeout_s - _READER_SLACK_S) * 1e9)
-        configs = self._plan.final_readers(deadline_ns=deadline_ns)
-        for config in configs:
-            self._spawn("final_reader", config)
-        names = [config.common.client for config in configs]
-        self._processes.wait(names, deadline_s=deadline_s)
-        self._processes.end(names, deadline_s=deadline_s)
-        complete = {key for config in configs for key in _complete(Path(config.result))}
+        readers = self._plan.final_readers(deadline_ns=deadline_ns)
+        complete = self._processes.read_back(readers, deadline_s=deadline_s)
         return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
@@ -129,21 +108,6 @@ class ProducePoll:
     def failures(self) -> tuple[str, ...]:
         """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         return self._processes.failures()
-
-    def _spawn(
-        self, program: str, config: ProducerConfig | ConsumerConfig | FinalReaderConfig
-    ) -> None:
-        name = config.common.client
-        write_config(self._processes.config_path(name), config)
-        self._processes.spawn(program, name)
-
-
-def _complete(result: Path) -> tuple[str, ...]:
-    """Return the keys that a final reader says it read; none, if it died first."""
-    try:
-        return tuple(json.loads(result.read_text())["complete"])
-    except (OSError, ValueError):
-        return ()
 
 
 def build(spec: ProducePollSpec, setup: Setup) -> ProducePoll:

@@ -6,11 +6,9 @@ are whole are read back at read_committed, and a key that a transaction still ho
 read completely.
 """
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
@@ -22,8 +20,8 @@ from history.counts import Counts
 from history.manifest import Promises
 from history.run_directory import RunDirectory
 from workloads.client_plan import FINAL_READERS_MAX
-from workloads.client_processes import ClientProcesses
-from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig, write_config
+from workloads.client_processes import ClientProcesses, listed
+from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
 from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import (
@@ -43,8 +41,6 @@ from workloads.transactions_spec import ClientLibrary, TransactionsSpec
 
 __all__ = ["Transactions", "TransactionsPlan", "build"]
 
-_CONSUMER_STOP_S: Final = 9.0
-"""The time to poll the last sends."""
 _READ_S: Final = 20.0
 """The part of the time for final reads that is left to them after the wait for stable offsets."""
 _SLACK_S: Final = 2.0
@@ -117,7 +113,7 @@ class Transactions:
         """
         for consumer in self._plan.consumers():
             if isinstance(consumer, ConsumerConfig):
-                self._spawn_reader("consumer", consumer)
+                self._processes.spawn_configured("consumer", consumer)
             else:
                 name = consumer.consumer.common.client
                 write_as(JavaConsumerConfig, self._processes.config_path(name), consumer)
@@ -134,27 +130,19 @@ class Transactions:
         Clients that are left after `timeout_s` are killed. Idempotent. A producer needs up to the
         delivery and the end time-out of the spec where no broker answers it.
         """
-        deadline_s = time.monotonic() + timeout_s
-        producers, consumers = map(self._processes.named, ("producer", "consumer"))
-        self._processes.end(producers, deadline_s=deadline_s - _CONSUMER_STOP_S)
-        self._processes.end(consumers, deadline_s=deadline_s)
+        self._processes.end_in_turn(timeout_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
         """Read every key of which all transactions have ended; return those that were read whole.
 
         After `stop`, once. Waits for transactions to end, as long as their time-out allows.
         """
-        for name in self._processes.named("producer"):
-            assert self._processes.has_ended(name), f"{name} still runs"
         deadline_s = time.monotonic() + timeout_s
         settled = self._settled(deadline_s - min(_READ_S, timeout_s / 2))
         left_s = deadline_s - time.monotonic()
         deadline_ns = self._clock.now_ns() + int((left_s - _SLACK_S) * 1e9)
-        configs = self._plan.final_readers(settled, deadline_ns=deadline_ns)
-        for config in configs:
-            self._spawn_reader("final_reader", config)
-        self._finish([config.common.client for config in configs], deadline_s)
-        complete = {key for config in configs for key in _listed(config.result, "complete")}
+        readers = self._plan.final_readers(settled, deadline_ns=deadline_ns)
+        complete = self._processes.read_back(readers, deadline_s=deadline_s)
         return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
@@ -172,18 +160,8 @@ class Transactions:
         config = self._plan.watch(now_ns=now_ns, deadline_ns=now_ns + left_ns)
         write_as(OffsetsConfig, self._processes.config_path(_WATCH), config)
         self._processes.spawn("transactional_offsets", _WATCH)
-        self._finish([_WATCH], deadline_s)
-        return _listed(config.result, "settled")
-
-    def _spawn_reader(self, program: str, config: ConsumerConfig | FinalReaderConfig) -> None:
-        name = config.common.client
-        write_config(self._processes.config_path(name), config)
-        self._processes.spawn(program, name)
-
-    def _finish(self, names: Sequence[str], deadline_s: float) -> None:
-        """Wait for these to end unasked; end them when time is up."""
-        self._processes.wait(names, deadline_s=deadline_s)
-        self._processes.end(names, deadline_s=deadline_s)
+        self._processes.finish([_WATCH], deadline_s=deadline_s)
+        return listed(config.result, "settled")
 
 
 def _java_program(
@@ -197,14 +175,6 @@ def _java_program(
             str(spec.client_release), java=prepared.java, warden=warden, progress=lambda _: None
         )
     return JavaProgram(executable=str(prepared.java.executable), class_path=release.class_path)
-
-
-def _listed(result: str, name: str) -> tuple[str, ...]:
-    """Return the list of this name that a client wrote as its result; empty, if it died first."""
-    try:
-        return tuple(json.loads(Path(result).read_text())[name])
-    except (OSError, ValueError):
-        return ()
 
 
 def build(spec: TransactionsSpec, setup: Setup) -> Transactions:

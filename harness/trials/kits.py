@@ -1,4 +1,4 @@
-"""What a trial is made of, by the generation of its cluster: how it is built, and who judges it."""
+"""The parts of a trial by the generation of its cluster: how it is built, and who judges it."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -34,7 +34,7 @@ class Judge(Watcher, Protocol):
 
     @property
     def decided(self) -> Decisions:
-        """What was decided."""
+        """The decisions so far, as the oracle saw them."""
 
     def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
         """A node's disk lost something, of these partitions or of all."""

@@ -174,7 +174,10 @@ def _refuse_what_is_not_tried(scenario: Scenario) -> None:
 
 
 def why_not_tried(step: Step) -> str | None:
-    """Why no trial can do this step, though its cluster can; None if trials do it, or a block."""
+    """The reason why no trial can do this step, though its cluster can; None if trials can.
+
+    A block has none: each of its steps is asked about.
+    """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
 

@@ -14,7 +14,7 @@ from clusters.simulation.world import World
 from nemesis.wire.rules import Flow
 from nemesis.wire.rules import Link as WireLink
 
-__all__ = ["Parties", "asked_as"]
+__all__ = ["SimulatedParties", "asked_as"]
 
 _ROLES: Final = {
     MetadataFetchRequest.kind: Role.CONTROLLER,
@@ -22,7 +22,7 @@ _ROLES: Final = {
 }
 
 
-class Parties:
+class SimulatedParties:
     """The hosts of a world.
 
     Hosts from `clients_from` on are clients, from `harness_from` on the harness's own. `clients`:

@@ -21,7 +21,7 @@ from clusters.simulation.kinds import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
 from nemesis.simulated.columns import TAPED_KINDS, direction_of, frame_of, kinds_of
-from nemesis.simulated.parties import Parties
+from nemesis.simulated.parties import SimulatedParties
 from nemesis.simulated.refusals import refusal, why_no_such_rule
 from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
@@ -93,7 +93,7 @@ class SimulatedWire:
         self._overhears = overhears
         self._world = world
         self._network = world.network
-        self._parties = Parties(
+        self._parties = SimulatedParties(
             world, clients_from=clients_from, harness_from=harness_from, clients=clients
         )
         self._tape = None if journal is None else Tape(journal)
@@ -202,7 +202,7 @@ class SimulatedWire:
         if fetches is not None:
             taped = fetches.tells(message.replica_epoch, map(_KEY, message.partitions))
             if not (taped or self._stalled or link.connection in self._ruled):
-                return False  # As nearly all are: nothing more is made of them.
+                return False  # Nearly all are such: nothing more is made of them.
         party = self._parties.link(link)
         if party is None:
             self._overhear(link, message, request)
