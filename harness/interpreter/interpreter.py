@@ -32,13 +32,12 @@ from clusters.observation import (
 from clusters.port import Cluster, NodeName, NodeState
 from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.file_watch import FileWatch
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, missing_in, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
 from harness.interpreter.window_book import WindowBook
-from harness.timing import RealTime, Time
+from harness.timing import FileWatch, RealTime, Time
 from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.mix import Mix

@@ -5,6 +5,7 @@ Where the trial is recorded, they write down what they were told, as the metadat
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
@@ -25,16 +26,53 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesRequest,
 )
 from clusters.simulation.world import WAKE
-from harness.trials.write_book import WriteBook
-from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING
+from history.journal import EventJournal
+from history.operation import Outcome
+from workloads.generators.topic_lives import MetadataF
+from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING, told
 
-__all__ = ["Administrator", "MetadataAsker"]
+__all__ = ["Administrator", "MetadataAsker", "WriteBook"]
 
 _MS: Final = 1_000_000
 _READ_NS: Final = 150 * _MS
 _TIMEOUT_NS: Final = 4_000 * _MS
 _WRITE_NS: Final = 700 * _MS
 _TOPIC: Final = 2
+
+
+class WriteBook:
+    """The rows of `metadata_writes`, one a change, from its call to its answer, in world ns."""
+
+    def __init__(self, raw: Path, *, process: int, node_of: Callable[[int], str]) -> None:
+        """Open the journal in `raw`, the run's raw directory; `process`: the administrator's."""
+        self.journal = EventJournal(raw, "metadata_writes", writer="administrator")
+        self._process = process
+        self._node_of = node_of
+        self._open: dict[int, int] = {}
+        """The numbers of those that have no answer yet, by correlation."""
+        self.created: list[str] = []
+        """The topics that were asked for, in order."""
+
+    def called(self, now: int, broker: int, change: Any) -> None:
+        """Record a change that is asked for; of some kinds the table has no rows."""
+        columns = _written(change)
+        if columns is not None:
+            if columns["f"] is MetadataF.CREATE:
+                self.created.append(str(columns["topic"]))
+            asked = {"process": self._process, "node": self._node_of(broker), "call_ns": now}
+            self._open[change.correlation] = self.journal.begin(asked | columns)
+
+    def returned(self, now: int, answer: Any) -> None:
+        """Record an answer: an error may have come after the change was done."""
+        number = self._open.pop(answer.correlation, None)
+        if number is None:
+            return
+        error, topic_id = told(answer)
+        ended: dict[str, object] = {
+            "outcome": Outcome.INFO if error else Outcome.OK,
+            "return_ns": now,
+        }
+        self.journal.end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
 
 
 class MetadataAsker:
@@ -152,3 +190,18 @@ class Administrator:
             return AlterReassignmentsRequest(number, ((topic_name, partition, tuple(order)),))
         value = str(COUNTER_BASE + number)
         return AlterConfigsRequest(number, ((_TOPIC, "t", COUNTER_SETTING, value),))
+
+
+def _written(change: Any) -> dict[str, object] | None:
+    match change:
+        case CreateTopicsRequest():
+            return {"f": MetadataF.CREATE, "topic": change.topics[0].name}
+        case DeleteTopicsRequest():
+            return {"f": MetadataF.DELETE, "topic": change.topics[0][0]}
+        case AlterConfigsRequest():
+            _, topic, _, value = change.changes[0]
+            assert value is not None, "an administrator sets it, and never takes it away"
+            config_value = int(value) - COUNTER_BASE
+            return {"f": MetadataF.ALTER, "topic": topic, "config_value": config_value}
+        case _:
+            return None

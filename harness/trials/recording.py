@@ -22,8 +22,8 @@ from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
 from harness.manifest import note
+from harness.trials.askers import WriteBook
 from harness.trials.plan import TrialPlan
-from harness.trials.write_book import WriteBook
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,

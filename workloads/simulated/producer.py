@@ -24,10 +24,9 @@ from clusters.reference.nodes.messages.data import (
 from clusters.simulation.world import WAKE
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
-from workloads.simulated.lanes import Lane, ProducerPlan
 from workloads.simulated.payload import Payload
 from workloads.simulated.routes import Correlations, Routes
-from workloads.simulated.sends import BatchEnd, Sends
+from workloads.simulated.sends import BatchEnd, Lane, ProducerPlan, Sends
 
 __all__ = ["ProducerPlan", "SimulatedProducer"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.interpreter.file_watch import FileWatch
+from harness.timing import FileWatch
 
 
 class StoppedTime:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.replay import replayed
+from harness.cli.running import replayed
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from history.failure import UsageError
