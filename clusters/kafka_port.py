@@ -65,8 +65,6 @@ class Role(StrEnum):
 
 BROKERS: Final = NodeRole(name=Role.BROKER, serves_clients=True, port_count=2)
 CONTROLLERS: Final = NodeRole(name=Role.CONTROLLER, decides=True, port_count=1)
-KRAFT_ROLES: Final = (Role.CONTROLLER, Role.BROKER)
-"""The roles of a cluster whose metadata its own controllers keep, in the order of their start."""
 
 
 def role_of(node: NodeName) -> Role:

@@ -16,7 +16,7 @@ from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.launch import HEAP
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import fetch_release
-from clusters.kafka_port import KRAFT_ROLES, KafkaSpec, Quorum, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec
 from clusters.provision.cache import Progress
 from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from clusters.provision.java import find_java
@@ -82,7 +82,7 @@ def class_archives(
         release=prepared.release,
         java=prepared.java,
         heap=HEAP,
-        nodes={role: (f"{role}-1",) for role in KRAFT_ROLES},
+        nodes={role.name: (f"{role.name}-1",) for role in KafkaSpec.roles},
         run=lambda draft: _train(draft, replace(prepared, class_archives={}), warden=warden),
     )
     found = archives_of(training, run=partial(run_command, warden=warden), progress=progress)
