@@ -217,6 +217,10 @@ def _run_one(
         from harness.run.plan import planned
 
         plan = planned(scenario, options, progress.say)
+        from clusters.provision.java import find_java
+
+        # Every run takes one, for its checks at least; what follows takes seconds to import.
+        find_java()
         from harness.cli.verdicts import say_verdict
         from harness.run.run import run_planned
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from clusters.provision.java import find_java
+from clusters.provision.java import Java, find_java
 from clusters.reference.nodes.rules import ProtocolRule
 from clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
 from harness.cli.options import emit_json
@@ -56,10 +56,11 @@ def simulate(
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
     plans = _plans(scenario, system, metadata_version)
     rules = rules_without(off, rules_of(plans(first).cluster))
+    java = find_java()
     from harness.trials.series import TrialSeries, TrialTally, enough
 
     with terminal_progress() as progress:
-        session = _spark(spark_master, progress).session()
+        session = _spark(java, spark_master, progress).session()
         series = TrialSeries(session=session, plans=plans, rules=rules, first=first, count=seeds)
         tally = TrialTally()
         for tally in series.run(until=enough(until)):
@@ -100,13 +101,14 @@ def selftest(
 
     if not is_local(spark_master):
         raise UsageError("selftest records runs on this machine: pass a local --spark-master")
+    java = find_java()
     from harness.trials.selftest import clean_series, detect
     from harness.trials.selftest_page import selftest_page
     from harness.trials.series import TrialTally
 
     found: list[Detection] = []
     with terminal_progress() as progress:
-        session = _spark(spark_master, progress).session()
+        session = _spark(java, spark_master, progress).session()
         for rule in subjects:
             root = results.absolute() / "selftest"
             found.append(
@@ -152,10 +154,10 @@ def _names(generation: Generation) -> frozenset[str]:
     return frozenset(rule.name for rule in generation.tried)
 
 
-def _spark(master: str, progress: Progress) -> "SparkStart":
+def _spark(java: Java, master: str, progress: Progress) -> "SparkStart":
     from harness.run.spark_start import SparkStart
 
-    return SparkStart(find_java(), master=master, say=progress.say)
+    return SparkStart(java, master=master, say=progress.say)
 
 
 def _plans(scenario: str, system: str | None, metadata_version: str | None) -> "Plans":

