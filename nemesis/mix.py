@@ -189,7 +189,7 @@ class Mix:
 
     def _look_at_disks(self, moment: MixMoment, impaired: frozenset[NodeName]) -> None:
         if self._disks.lost:
-            # Where nothing is looked at, whatever is awaited is there at once.
+            # Without looks, whatever is awaited is there at once.
             self._look_count += NEXT_LOOK
             if moment.look is not None:
                 self._look_count = moment.look().look_count

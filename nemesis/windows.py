@@ -178,7 +178,7 @@ class _Window:
         if message in _OF_QUORUM:
             self._open_quorum(message)
         else:
-            # What is sent all the time takes no departure.
+            # A message that is sent all the time takes no departure.
             often = "stay" in _WAYS_TO[message]
             self._open(message, ("stay",) if often else _WAYS_TO[message])
         self._steps.append(Wait(for_s=self._draw.choice((0.5, 2.0, 4.0))))

@@ -88,8 +88,7 @@ class TransactionsSpec:
     then.
     """
     reassign_s: Annotated[float, Field(ge=0)] = 10.0
-    """As in produce-poll: mean time until a consumer goes back over records it has read; 0: never.
-    """
+    """The mean time until a consumer goes back over records it has read; 0: never."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the producers, in the words of their client."""
 

@@ -181,7 +181,7 @@ def _refuse_impossible(subject: Subject) -> None:
     except UsageError:
         raise
     except HarnessError:
-        pass  # What fails today is a result of its runs.
+        pass  # A failure of today is a result of its runs.
 
 
 def _command(words: list[str], flags: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ class RuleRow:
     checks: tuple[str, ...]
     """By which switch, the check that was seen to find it out first."""
     why: str
-    """Why it has no switch, or no check."""
+    """The reason why it has no switch, or no check."""
 
 
 def rows() -> list[RuleRow]:

@@ -336,7 +336,7 @@ class ProxyConnection:
         now_ns = self._loop.now_ns()
         if count:
             if self.session.receive(side, buffer[:count], now_ns):
-                return  # As before: nothing is to be brought up to date, which costs as much again.
+                return  # Nothing has to be brought up to date, which costs as much again.
         elif end.read_ended:
             self.session.end(side, now_ns)
         self._loop.touch(self.session)

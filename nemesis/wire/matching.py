@@ -56,7 +56,7 @@ class Matcher:
         self._client_id = match.client_id
         self._where = match.where
         self._metadata: bool | None = None
-        """Whether only Fetches of the metadata log fit, or only others; None: any."""
+        """True: only Fetches of the metadata log fit; False: only others; None: any."""
         if self._api_key == FETCH:
             # The link says it, so that no frame is decoded for it.
             self._where = tuple(one for one in match.where if one.field != "metadata")

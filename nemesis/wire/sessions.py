@@ -290,7 +290,7 @@ class Session:
             said = said_by(header, data)
             taped = fetches.tells(*said)
             if not (taped or (book.in_use and book.wants(self.link, pipe.direction, header))):
-                self._send(pipe, data)  # As nearly all are: nothing more is made of them.
+                self._send(pipe, data)  # Nearly all are such: nothing more is made of them.
                 return
         frame = Frame(
             connection=self.number,

@@ -30,7 +30,7 @@ _METADATA: Final = MetadataRequest[5]
 """The first but one that creates no topic because somebody asks for it."""
 _CONFIGS: Final = DescribeConfigsRequest[1]
 _TOPIC: Final = 2
-logging.getLogger("kafka").setLevel(logging.CRITICAL)  # What ends a read is in the history.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)  # The history has what ends a read.
 _LOST: Final = error_name(ErrorCode.network_exception)
 _LATE: Final = error_name(ErrorCode.request_timed_out)
 

@@ -21,7 +21,7 @@ _CLOSE_S_MAX: Final = 5.0
 _STUCK_S: Final = 2.0
 """The time after its time-out at which a call is taken for one that never ends."""
 _TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT  # noqa: SLF001  # the constant's name
-# As the documentation of KafkaProducer sorts them: these leave `close` alone, a TimeoutException
+# The documentation of KafkaProducer sorts them so: these leave `close` alone, a TimeoutException
 # the same call again, and every other KafkaException an abort. Once the client is in its error
 # state, the abort fails, too.
 _FATAL: Final = frozenset(

@@ -69,7 +69,7 @@ class OffsetsWatch:
             waiting = [key for key in self._config.keys if key not in settled]
             seen = self._look(waiting, due=over)
             settled += [key for key, (stable, end) in seen.items() if stable >= end]
-            # When it is over, an answer for each key is what counts, whatever it is.
+            # Once it is over, any answer for each key is enough.
             if len(settled) == len(self._places) or (over and len(seen) == len(waiting)):
                 break
             if self._clock.now_ns() >= self._config.deadline_ns:
