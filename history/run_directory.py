@@ -73,6 +73,12 @@ class RunDirectory:
             raise HarnessError(f"cannot make {root}: {error}") from error
         return run
 
+    @property
+    def is_blank(self) -> bool:
+        """True if nothing was recorded in it yet, and no node or client has a file."""
+        begun = (self.raw, self.nodes, self.clients)
+        return all(one.is_dir() and not any(one.iterdir()) for one in begun)
+
     def discard(self) -> None:
         """Remove a run that was refused before anything of it began.
 

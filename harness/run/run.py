@@ -200,12 +200,12 @@ def _make_directory(results: Path) -> None:
 def _failure_written(run: RunDirectory) -> Iterator[None]:
     """A run that fails says so in its manifest and gets its page; the first error goes on.
 
-    One that is refused before any node has a file leaves nothing: its directory goes.
+    One that is refused before anything has written into its directory leaves none.
     """
     try:
         yield
     except BaseException as error:
-        if isinstance(error, UsageError) and not any(run.nodes.iterdir()):
+        if isinstance(error, UsageError) and run.is_blank:
             run.discard()
             raise
         message = str(error) or type(error).__name__

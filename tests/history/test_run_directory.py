@@ -39,7 +39,9 @@ def test_both_latest_links_follow_the_last_run(tmp_path: Path) -> None:
 def test_a_discarded_run_leaves_nothing_and_the_links_lead_to_the_run_before(
     tmp_path: Path,
 ) -> None:
-    recorded(tmp_path, "a").discard()
+    run = recorded(tmp_path, "a")
+    assert run.is_blank
+    run.discard()
     assert list(tmp_path.iterdir()) == []
     first = recorded(tmp_path, "a")
     other = recorded(tmp_path, "b", datetime(2024, 3, 4, 5, 6, 7, tzinfo=UTC))
@@ -49,6 +51,16 @@ def test_a_discarded_run_leaves_nothing_and_the_links_lead_to_the_run_before(
     first.discard()
     assert find_run("latest", tmp_path).root == other.root
     assert [path.name for path in tmp_path.iterdir() if path.name != "latest"] == ["b"]
+
+
+@pytest.mark.parametrize("part", ["raw", "nodes", "clients"])
+def test_a_run_in_which_something_was_written_is_not_blank(tmp_path: Path, part: str) -> None:
+    run = recorded(tmp_path, "a")
+    (run.root / part / "file").touch()
+    assert not run.is_blank
+    (run.root / part / "file").unlink()
+    (run.root / part).rmdir()  # as `raw` once it is sealed
+    assert not run.is_blank
 
 
 def test_a_run_is_found_by_its_path_and_by_its_name_in_the_results(tmp_path: Path) -> None:
