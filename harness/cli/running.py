@@ -41,6 +41,7 @@ _SLACK_S = 60.0
 if TYPE_CHECKING:
     from harness.cli.run_series import RunSeries
     from harness.run.outcome import RunOutcome
+    from harness.run.plan import RunPlan
 
 
 def run(
@@ -217,10 +218,7 @@ def _run_one(
         from harness.run.plan import planned
 
         plan = planned(scenario, options, progress.say)
-        from clusters.provision.java import find_java
-
-        # Every run takes one, for its checks at least; what follows takes seconds to import.
-        find_java()
+        _refuse_at_once(plan)
         from harness.cli.verdicts import say_verdict
         from harness.run.run import run_planned
 
@@ -234,6 +232,19 @@ def _run_one(
         return error
     say_verdict(outcome, aside=aside)
     return outcome
+
+
+def _refuse_at_once(plan: "RunPlan") -> None:
+    """Raise UsageError or HarnessError for want of what every run takes.
+
+    The run asks again; but what it imports takes seconds.
+    """
+    from clusters.provision.java import find_java
+    from harness.run.lock import alone
+
+    find_java()
+    with alone(plan.scenario, plan.options):
+        pass
 
 
 def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:

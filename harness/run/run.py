@@ -3,27 +3,18 @@
 Whatever happens, the run directory says how far it came: the manifest is written before the first
 node starts and after each stage, logs lie where the nodes write them, and a failed run gets its
 page too. Nothing outlives the call: the warden that owns every process ends with it.
-
-Two clusters on the same cores starve each other's heartbeats, and both verdicts suffer. So a second
-run on the machine is refused with the first one's place, unless `--alongside` lets it go on.
 """
 
-import json
-import os
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 
-from filelock import FileLock, Timeout
-
 from checkers.verdict import Verdict
-from clusters.provision.cache import cache_dir
 from clusters.provision.java import Java
 from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
@@ -32,6 +23,7 @@ from harness.prepare.reference import rules_of, rules_without
 from harness.prepare.releases import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
+from harness.run.lock import alone
 from harness.run.outcome import RunOutcome
 from harness.run.plan import RunPlan, planned
 from harness.run.record import record
@@ -50,7 +42,7 @@ from history.failure import HarnessError, SpecError, UsageError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["InterruptedRunError", "only_run", "record_scenario", "run_planned", "run_scenario"]
+__all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -69,9 +61,8 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
 def run_planned(plan: RunPlan, progress: Progress) -> RunOutcome:
     """Run the plan; raise HarnessError without a verdict, with the reason in the run directory."""
     options = plan.options
-    _make_directory(options.results)
     scenario = with_release_of_image(plan.scenario, options, progress.say)
-    with _interruptible(), _alone(scenario, options):
+    with _interruptible(), alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)
         progress.say(f"recording to {run.root}")
@@ -172,14 +163,6 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     return run
 
 
-def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
-    """Keep other runs from taking the machine's time from processes; virtual time needs no lock."""
-    if options.cluster.in_virtual_time:
-        return nullcontext()
-    where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
-    return only_run(cache_dir(), what=where, alongside=options.alongside)
-
-
 def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verdict) -> RunOutcome:
     expectation = expectation_for(scenario.expect, release=stage.release, level=stage.level)
     return RunOutcome(
@@ -187,13 +170,6 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
         verdict=verdict,
         as_expected=None if expectation is None else is_met(expectation, verdict),
     )
-
-
-def _make_directory(results: Path) -> None:
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HarnessError(f"{results}: cannot write results there: {error.strerror}") from None
 
 
 @contextmanager
@@ -248,35 +224,3 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def only_run(directory: Path, *, what: str, alongside: bool) -> Iterator[None]:
-    """Hold the machine's run lock in `directory`; raise UsageError if another run holds it."""
-    if alongside:
-        yield
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    holder = directory / "run.json"
-    lock = FileLock(directory / "run.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UsageError(
-            f"another run is under way: {_holder(holder)}; wait for it, or pass --alongside "
-            "(they will compete for the machine)"
-        ) from None
-    try:
-        holder.write_text(json.dumps({"pid": os.getpid(), "run": what}))
-        yield
-    finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
-
-
-def _holder(path: Path) -> str:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return "it has not said which yet"
-    return f"{found['run']} (pid {found['pid']})"

@@ -221,6 +221,7 @@ def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
         first.wait(timeout=120)
     assert ended.returncode == 254
     assert "another run is under way: smoke on " in ended.stderr
+    assert not (tmp_path / "second").exists()
     assert "--alongside" in ended.stderr
 
 

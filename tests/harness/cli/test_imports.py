@@ -11,6 +11,7 @@ from bench.checkers import SECTIONS
 from bench.command import CHECKER_SECTIONS, SIMULATOR_SECTIONS
 from bench.simulator import SECTIONS as SIMULATOR_PARTS
 from harness.cli.main import cli
+from harness.run.lock import only_run
 
 HEAVY = {"bokeh", "confluent_kafka", "cryptography", "docker", "hypothesis"} | {
     *("pandas", "paramiko", "pyspark", "requests", "scipy")
@@ -158,6 +159,17 @@ def test_without_a_java_it_is_refused_before_anything_is_made(tmp_path: Path, li
     assert count < 1000
     assert not HEAVY & tops
     assert [one.name for one in tmp_path.iterdir() if one.name != "__pycache__"] == [without.name]
+
+
+def test_a_second_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    line = ("run", "smoke", "--cluster", "reference")
+    with only_run(cache, what="the first", alongside=False):
+        code, said, count, tops = imported(tmp_path, *line, FENCEPOST_CACHE=str(cache))
+    assert (code, "another run is under way: the first (pid " in said) == (254, True), said
+    assert count < 1000
+    assert not HEAVY & tops
+    assert list(tmp_path.iterdir()) == [cache]
 
 
 def test_sections_of_benches_are_named_without_them() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.run import only_run
+from harness.run.lock import only_run
 from history.failure import UsageError
 
 

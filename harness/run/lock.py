@@ -1,0 +1,60 @@
+"""The machine's run lock: one run of processes at a time.
+
+Two clusters on the same cores starve each other's heartbeats, and both verdicts suffer. So a second
+run on the machine is refused with the first one's place, unless `--alongside` lets it go on.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from clusters.provision.cache import cache_dir
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from history.failure import UsageError
+
+__all__ = ["alone", "only_run"]
+
+
+def alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
+    """Keep other runs from taking the machine's time from processes; virtual time needs no lock."""
+    if options.cluster.in_virtual_time:
+        return nullcontext()
+    where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
+    return only_run(cache_dir(), what=where, alongside=options.alongside)
+
+
+@contextmanager
+def only_run(directory: Path, *, what: str, alongside: bool) -> Iterator[None]:
+    """Hold the machine's run lock in `directory`; raise UsageError if another run holds it."""
+    if alongside:
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    holder = directory / "run.json"
+    lock = FileLock(directory / "run.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UsageError(
+            f"another run is under way: {_holder(holder)}; wait for it, or pass --alongside "
+            "(they will compete for the machine)"
+        ) from None
+    try:
+        holder.write_text(json.dumps({"pid": os.getpid(), "run": what}))
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _holder(path: Path) -> str:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return "it has not said which yet"
+    return f"{found['run']} (pid {found['pid']})"
