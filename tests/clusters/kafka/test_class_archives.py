@@ -12,9 +12,11 @@ from clusters.kafka import preparation as module
 from clusters.kafka.launch import server_command
 from clusters.kafka.preparation import class_archives
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KRAFT_ROLES, KafkaSpec, Role
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.provision.class_archives import _read
 from history.failure import HarnessError
+
+ROLES = (Role.CONTROLLER, Role.BROKER)
 
 pytestmark = pytest.mark.kafka
 
@@ -36,7 +38,7 @@ def start(
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("role", KRAFT_ROLES)
+@pytest.mark.parametrize("role", ROLES)
 def test_the_archive_of_a_role_is_what_its_servers_start_from(
     prepared: Prepare, role: Role
 ) -> None:
@@ -68,11 +70,11 @@ def test_a_damaged_archive_is_never_used(
     ready = prepared(KafkaSpec(release="3.4.1"))
     home = tmp_path / "archives"
     shutil.copytree(ready.class_archives[Role.BROKER].parent, home)
-    assert set(_read(home, dict.fromkeys(KRAFT_ROLES, ())) or ()) == set(KRAFT_ROLES)
+    assert set(_read(home, dict.fromkeys(ROLES, ())) or ()) == set(ROLES)
     broker = home / "broker.jsa"
     broker.chmod(0o644)
     damage(broker)
-    assert _read(home, dict.fromkeys(KRAFT_ROLES, ())) is None
+    assert _read(home, dict.fromkeys(ROLES, ())) is None
 
 
 def test_a_training_that_fails_only_costs_speed(

@@ -12,9 +12,11 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import format_directory, new_id
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KRAFT_ROLES, KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec
 from clusters.port import NodeName
 from history.failure import HarnessError
+
+ROLES = (Role.CONTROLLER, Role.BROKER)
 
 pytestmark = pytest.mark.kafka
 
@@ -65,7 +67,7 @@ def meta_of(data: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("release", ["3.4.1", "4.3.1"])
-@pytest.mark.parametrize("role", KRAFT_ROLES)
+@pytest.mark.parametrize("role", ROLES)
 def test_a_directory_is_formatted_as_by_kafkas_own_tool(
     tmp_path: Path, warden: Warden, prepared: Prepare, release: str, role: Role
 ) -> None:
