@@ -39,6 +39,11 @@ def test_every_test_stands_in_the_folder_of_a_package() -> None:
     assert folders - set(_packages()) == {"contracts"}
 
 
+def test_a_program_begins_once_all_of_its_module_is_defined() -> None:
+    """A definition below `if __name__ == "__main__"` is there for importers alone."""
+    assert [path for path in _modules() if _begins_early(path.read_text(encoding="utf-8"))] == []
+
+
 def test_no_two_modules_of_tests_have_one_name() -> None:
     """Folders of tests are no packages: each module is imported by its name alone."""
     names = Counter(path.name for path in TESTS.rglob("*.py") if path.name != "conftest.py")
@@ -48,6 +53,13 @@ def test_no_two_modules_of_tests_have_one_name() -> None:
 def _modules() -> Iterator[Path]:
     for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def _begins_early(text: str) -> bool:
+    return any(
+        isinstance(one, ast.If) and ast.unparse(one.test).startswith("__name__ ==")
+        for one in ast.parse(text).body[:-1]
+    )
 
 
 def _packages() -> list[str]:

@@ -223,10 +223,6 @@ def poll_outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome
     return Outcome.INFO if returned and outcome is Outcome.FAIL else outcome
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))
-
-
 class Rereads:
     """The times at which one consumer assigns its keys anew, and the offsets: back over its reads.
 
@@ -262,3 +258,7 @@ class Rereads:
 
     def _interval_ns(self) -> int:
         return int(self._rng.exponential(self._mean_s) * 1e9) + 1_000_000_000
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -230,10 +230,6 @@ class _Turns:
         return self._brokers[self._order.pop()]
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))
-
-
 class ReplicaChange(StrEnum):
     """The effect of a move on the set of replicas."""
 
@@ -344,3 +340,7 @@ class Moves:
 
     def _one_of(self, choices: Sequence[T]) -> T:
         return choices[int(self._draw.integers(len(choices)))]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
