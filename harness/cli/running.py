@@ -41,7 +41,6 @@ _SLACK_S = 60.0
 if TYPE_CHECKING:
     from harness.cli.run_series import RunSeries
     from harness.run.outcome import RunOutcome
-    from harness.run.plan import RunPlan
 
 
 def run(
@@ -218,7 +217,7 @@ def _run_one(
         from harness.run.plan import planned
 
         plan = planned(scenario, options, progress.say)
-        _refuse_at_once(plan)
+        _refuse_at_once(scenario, options)
         from harness.cli.verdicts import say_verdict
         from harness.run.run import run_planned
 
@@ -234,7 +233,7 @@ def _run_one(
     return outcome
 
 
-def _refuse_at_once(plan: "RunPlan") -> None:
+def _refuse_at_once(scenario: Scenario, options: RunOptions) -> None:
     """Raise UsageError or HarnessError for want of what every run takes.
 
     The run asks again; but what it imports takes seconds.
@@ -243,7 +242,7 @@ def _refuse_at_once(plan: "RunPlan") -> None:
     from harness.run.lock import alone
 
     find_java()
-    with alone(plan.scenario, plan.options):
+    with alone(scenario, options):
         pass
 
 
