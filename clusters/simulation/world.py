@@ -319,10 +319,8 @@ class World:
             link.last_ns = when_ns
             receiver = link.receiver
             sequence += 1
-            heappush(
-                heap,
-                (when_ns, sequence, receiver, receiver.incarnation, link.signed, kind, message),
-            )
+            event = (when_ns, sequence, receiver, receiver.incarnation, link.signed, kind, message)
+            heappush(heap, event)
         self._sequence = sequence
 
     def _look_at(self, link: Channel, message: Any, request: Any) -> bool:
@@ -353,8 +351,7 @@ class World:
     def _sync(self, host: SimulatedHost, names: tuple[Any, ...], token: Any) -> None:
         took_ns = _SYNC_NS + int(self._disks.random() * _SYNC_SPREAD_NS)
         host.synced_ns = max(host.synced_ns, self.now_ns + took_ns)
-        mark = host.disk.mark(names)
-        self.push(host.synced_ns, host, host.number, SYNCED, (token, mark))
+        self.push(host.synced_ns, host, host.number, SYNCED, (token, host.disk.mark(names)))
 
     def _recover(self, host: SimulatedHost) -> None:
         """The logs change by nothing but the node's own doing, which waits."""
