@@ -34,8 +34,7 @@ def stated(directory: Path, cluster: str) -> Scenario:
 
 
 def properties_of(spec: ReferenceZooKeeperSpec, *rules_off: str) -> dict[str, str]:
-    ports = iter(range(9000, 9100))
-    node = nodes_of(spec, ports=lambda count: tuple(next(ports) for _ in range(count)))[0]
+    node = nodes_of(spec, ports=iter(range(9000, 9100)))[0]
     return properties(
         spec,
         node,

@@ -1,5 +1,6 @@
 """What refuses or explains itself imports little: a second of a slow core is 300 modules or so."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -141,7 +142,10 @@ def test_a_port_in_use_is_refused_before_anything_is_imported_or_made(
         base = ("--port-base", str(port - taken))
         code, said, count, tops = imported(tmp_path, "run", *line.split(), *base)
     assert code == 254, said
-    assert f"port {port} on 127.0.0.1 cannot be used: Address already in use" in said
+    refused = re.search(r"port (\d+) on 127.0.0.1 cannot be used: Address already in use", said)
+    # One before it may be another's by now: the range is not the test's own.
+    assert refused is not None, said
+    assert int(refused[1]) in range(port - taken, port + 1)
     assert count < 660
     assert not HEAVY & tops
     assert list(tmp_path.iterdir()) == []
