@@ -59,7 +59,7 @@ def lost_metadata_writes(tables: Tables, seen: MetadataView) -> Judged:
 
 
 def _judged(writes: list[_Row], seen: MetadataView) -> Iterator[tuple[_Row, Proof | None]]:
-    until_ns = seen.decided_until_ns
+    until_ns = seen.known_until_ns
     if seen.log.begins_with_snapshot:
         return
     appended = _appended_ms(seen)

@@ -89,7 +89,7 @@ def nonlinearizable_isrs(tables: Tables, seen: MetadataView) -> Judged:
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
-    reads, until_ns = _reads(tables, seen), seen.decided_until_ns
+    reads, until_ns = _reads(tables, seen), seen.known_until_ns
     for place, history in seen.partitions.items():
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
         granted = list(granted_changes(history, asked, seen, until_ns=until_ns))
@@ -120,7 +120,7 @@ def _proofs(
     yield from _never_was(history, reads, seen)
     told = [
         *_appended(history, seen.facts),
-        *_asked(history, requests, repeated, until_ns=seen.decided_until_ns),
+        *_asked(history, requests, repeated, until_ns=seen.known_until_ns),
         *_described(history, reads),
     ]
     found = contradiction(
@@ -299,7 +299,7 @@ def _not_in_the_log(
     """Find acknowledged changes that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
     places = history.by_epoch()
-    until_ns = seen.decided_until_ns
+    until_ns = seen.known_until_ns
     for rpc in requests:
         epoch, answered_ns = made(rpc), rpc.answered_ns
         if epoch is None or answered_ns is None or answered_ns >= until_ns or counts[epoch] > 1:
@@ -334,7 +334,7 @@ def _never_was(
     history: PartitionHistory, reads: Sequence[_Row], seen: MetadataView
 ) -> Iterator[Proof]:
     """Find describes of what no version ever was."""
-    until_ns, shown = seen.decided_until_ns, _Shown(history)
+    until_ns, shown = seen.known_until_ns, _Shown(history)
     in_sum = history.versions[0].cause is Cause.SNAPSHOT
     for row in reads:
         late = row["return_ns"] >= until_ns

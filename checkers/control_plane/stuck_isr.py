@@ -60,7 +60,7 @@ def stuck_isrs(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt or seen.facts.healed_ns is None:
         yield from doubtful(NAME, seen.log.doubt or "the run does not say when it was healed")
         return
-    log_end_ns = seen.decided_until_ns
+    log_end_ns = seen.known_until_ns
     course = _Course(
         seen=seen,
         healed_ns=max([0, *filter(None, tables["faults"]["end_ns"].to_pylist())]),

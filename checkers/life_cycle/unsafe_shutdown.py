@@ -38,7 +38,7 @@ def unsafe_shutdowns(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    leads, log_end_ns = _leads(seen), seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+    leads, log_end_ns = _leads(seen), seen.known_until_ns
     told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
     for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
         if _may_go(rpc, log_end_ns) and _was_unfenced(rpc, seen):
@@ -67,12 +67,11 @@ def _was_unfenced(rpc: Rpc, seen: MetadataView) -> bool:
 def _leads(seen: MetadataView) -> dict[int, list[_Lead]]:
     """Return the leaderships of each broker id, each until something of its partition changes."""
     facts = seen.facts
-    log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
     found: dict[int, list[_Lead]] = {}
     for history in seen.histories():
         ends_ns = [facts.earliest_ns(version.timestamp_ms) for version in history.versions[1:]]
         last_ns = OPEN_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)
-        ends_ns.append(min(last_ns, log_end_ns))
+        ends_ns.append(min(last_ns, seen.known_until_ns))
         for version, end_ns in zip(history.versions, ends_ns, strict=True):
             begin_ns = facts.latest_ns(version.timestamp_ms)
             if begin_ns < end_ns:

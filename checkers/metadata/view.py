@@ -55,7 +55,7 @@ class MetadataView:
         return log_of_record(self.metadata_log, self.facts)
 
     @property
-    def decided_until_ns(self) -> int:
+    def known_until_ns(self) -> int:
         """The moment until which the log of record surely has everything that was decided."""
         return self.facts.earliest_ns(self.log.end_timestamp_ms)
 

@@ -68,7 +68,7 @@ def course_of(history: PartitionHistory, tables: Tables, seen: MetadataView) -> 
         *appended_ends(sends, groups),
         *fetched_ends(tables["wire"], history, seen.brokers, facts),
     ]
-    known_until_ns = seen.decided_until_ns
+    known_until_ns = seen.known_until_ns
     return Course(
         history=history,
         facts=facts,

@@ -79,7 +79,7 @@ def _judged(
     # The leader itself is enough where one is.
     if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
         return
-    log_end_ns = seen.decided_until_ns
+    log_end_ns = seen.known_until_ns
     sends = acknowledged_sends(history.key, records)
     for group in commitments(sends, history.versions, seen.facts):
         version = group.versions[0]

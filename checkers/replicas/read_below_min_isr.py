@@ -128,7 +128,7 @@ def _judged(
 def _known(key: str, records: pa.Table, seen: MetadataView) -> FirstReads:
     """Return the first reads that returned while the metadata log goes on."""
     reads = first_reads(key, records)
-    return reads.take(reads.return_ns <= seen.decided_until_ns)
+    return reads.take(reads.return_ns <= seen.known_until_ns)
 
 
 def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found:

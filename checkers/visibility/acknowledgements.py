@@ -79,7 +79,7 @@ class Acknowledgements:
 
     def __init__(self, seen: MetadataView, heartbeats: Iterable[Rpc]) -> None:
         self._terms = terms_of(seen.log, seen.facts)
-        self._log_end_ns = seen.decided_until_ns
+        self._log_end_ns = seen.known_until_ns
         self._spans = {one.broker_id: _spans(one, seen) for one in seen.brokers.values()}
         beats = tuple(heartbeats)
         self._acknowledged = _acknowledged(beats)

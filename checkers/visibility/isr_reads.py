@@ -149,7 +149,7 @@ def found_backward(
 
 def isr_reads(describes: pa.Table, seen: MetadataView) -> Iterator[IsrReads]:
     """Yield the reads in DESCRIBES of every partition that ever changed, by creation."""
-    rows_of = _rows_of(describes, before_ns=seen.decided_until_ns)
+    rows_of = _rows_of(describes, before_ns=seen.known_until_ns)
     for place, history in seen.partitions.items():
         if len(history.versions) > 1 and place in rows_of:
             yield _matched(_Versions(history, seen.facts), rows_of[place])

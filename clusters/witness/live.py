@@ -4,7 +4,7 @@ Quick ones are for conditions that are asked many times a second. A running brok
 truncates and deletes meanwhile. Each look is of one moment or of none: what vanishes under it is
 looked for again, a few times.
 
-What a power cut takes is told by replica, and in bytes. Both looks are at a disk that no process
+The losses of a power cut are stated by replica, in bytes. Both looks are at a disk that no process
 writes to: the first while every thread of the node is stopped, the second once the disk is mounted
 again.
 """

@@ -253,7 +253,7 @@ def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
     out: nothing in the play takes the node down, and if it dies again, the end of the run heals it
     again. The play of a trial is its drawn faults as they happened, at their very nanoseconds: done
     again then, it makes the same world, or, with a step left out, the same one up to there. Raise
-    UsageError if the run did not come as far as its play.
+    UsageError if the run ended before its play began.
     """
     if not run.play_path.is_file() or not run.scenario_path.is_file():
         raise UsageError(f"{run.root}: it performed no play, so there is nothing to repeat")

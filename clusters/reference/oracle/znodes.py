@@ -109,11 +109,6 @@ class ZnodeDecisions(Decisions):
                 break
         return found
 
-    def is_registered(self, broker_id: int) -> bool:
-        """Return whether a broker has a registration now."""
-        broker = self.brokers.get(broker_id)
-        return broker is not None and not broker.fenced
-
     def _registered(
         self, now: int, zxid: int, session: int, broker_id: int, data: bytes | None
     ) -> Iterator[Problem]:

@@ -25,7 +25,6 @@ __all__ = [
     "ISR_CHANGE_PREFIX",
     "PERMANENT",
     "PRODUCER_IDS",
-    "REASSIGNMENT",
     "TOPICS",
     "BrokerInfo",
     "PartitionStateInfo",
@@ -57,7 +56,6 @@ BROKER_SEQUENCE: Final = "/brokers/seqid"
 HOSTS: Final = "/brokers/hosts"
 TOPICS: Final = "/brokers/topics"
 DELETE_TOPICS: Final = "/admin/delete_topics"
-REASSIGNMENT: Final = "/admin/reassign_partitions"
 ISR_CHANGES: Final = "/isr_change_notification"
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGES}/isr_change_"
 """Sequential znodes below it tell the controller which states their leaders have written."""

@@ -169,7 +169,7 @@ class Propose:
     epoch: int
     start: int
     previous_zxid: int
-    """The zxid of the entry before `start`; 0: there is none."""
+    """The zxid of the entry before `start`; 0: `start` is the first."""
     entries: tuple[LogEntry, ...]
     committed: int
     """The number of entries that a majority has."""

@@ -1,8 +1,8 @@
 """Removals from ZooKeeper: topics whose deletion a znode demands, and garbage.
 
-A topic is deleted by its brokers, and is gone once every replica is; until then brokers hide it,
-nobody leads it, and no topic of its name is created. A replica on a broker that is away is waited
-for.
+A topic is deleted by its brokers, and is gone once every replica is. Until then brokers hide it, it
+has no leader, and no topic of its name is created. The controller waits for replicas on brokers
+that are away.
 
 Garbage are hosts whose id is registered by another host (H05), and notifications that are read. A
 notification of changed settings is garbage once it has been there for a whole interval: brokers

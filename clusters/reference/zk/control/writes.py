@@ -308,7 +308,7 @@ def _assigned(
 def _folded(
     context: Context, records: list[MetadataRecord]
 ) -> tuple[str, TopicInfo | None, TopicInfo | None]:
-    """Return a topic's name and its znode's content before and after; None: there is none."""
+    """Return a topic's name and its znode's content before and after; None: no such znode."""
     name, before, after = "", None, None
     for one in records:
         if isinstance(one, TopicRecord):
