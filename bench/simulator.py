@@ -32,7 +32,7 @@ from harness.trials.plan import Storm, TrialPlan, drawn_plan
 from harness.trials.trial import run_trial
 from history.failure import HarnessError
 from history.manifest import read_manifest
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["SECTIONS", "SectionFigures", "SimulatorFigures", "simulator_bench"]

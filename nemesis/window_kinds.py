@@ -9,7 +9,7 @@ from typing import Final
 
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from nemesis.messages import sent_by
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from nemesis.wire.rules import Direction
 
 __all__ = ["CHANGES_CONTROLLER", "asked_messages", "asked_strikes", "asked_windows"]

@@ -8,7 +8,8 @@ from harness.scenario.validation import MappingReader, build, known_words, mappi
 from harness.seeds import stream
 from history.failure import Mistakes, SpecError
 from nemesis.messages import MESSAGES
-from nemesis.mix import Mix, MixSpec
+from nemesis.mix import Mix
+from nemesis.mix_spec import MixSpec
 from nemesis.targets import parse_target
 from nemesis.verbs.registry import EPISODES, STRIKES
 

@@ -35,7 +35,7 @@ from harness.scenario.validation import MappingReader, build, mapping
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play
 from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
 from nemesis.verbs.members import RemoveNodes

@@ -22,7 +22,7 @@ from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from history.failure import SpecError, UsageError
 from nemesis.late_messages import REPLICAS_MIN
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from nemesis.play import step_word
 from nemesis.steps import Choose, Play, Repeat, places
 from nemesis.verbs.registry import verb_of

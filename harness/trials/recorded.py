@@ -17,7 +17,7 @@ from harness.trials.recording import TrialRecording, timed_data
 from harness.trials.trial import TrialResult, run_trial
 from harness.virtual.evidence import few_collections
 from history.run_directory import RunDirectory
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from nemesis.words import duration_text
 
 __all__ = ["record_trial", "scenario_of"]

@@ -17,7 +17,7 @@ from clusters.reference.shell.property_values import RULES_ON
 from clusters.reference_zookeeper.system import SYSTEM, ReferenceZooKeeperSpec
 from harness.scenario.trial_spec import Storm
 from harness.trials.plan import TrialPlan, topics_of
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["drawn_zk_plan"]

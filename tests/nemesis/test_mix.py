@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
 from clusters.observation import Observation
 from clusters.port import NodeName
-from nemesis.mix import Mix, MixSpec
+from nemesis.mix import Mix
+from nemesis.mix_spec import MixSpec
 from nemesis.play import step_data, step_word
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import Flows, cut_off

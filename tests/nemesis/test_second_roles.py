@@ -13,7 +13,8 @@ from clusters.stage import Stage
 from history.failure import HarnessError, SpecError
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.messages import sent_by
-from nemesis.mix import Mix, MixSpec
+from nemesis.mix import Mix
+from nemesis.mix_spec import MixSpec
 from nemesis.targets import Scene, parse_target, resolve
 from nemesis.topology import cut_off, flows_of
 from nemesis.verbs.kill import Kill

@@ -8,7 +8,7 @@ import pytest
 from clusters.port import NodeName
 from nemesis.late_messages import drawn_late_fetch
 from nemesis.messages import MESSAGES
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from nemesis.relays import drawn_relay
 from nemesis.targets import ByRole
 from nemesis.verbs.move_leader import MoveLeader

@@ -22,7 +22,8 @@ from harness.interpreter.window_book import WindowBook
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import RowJournal, journal_lines
-from nemesis.mix import Mix, MixSpec
+from nemesis.mix import Mix
+from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play
 from nemesis.targets import NamedNodes
 from nemesis.verbs.kill import Kill

@@ -35,7 +35,8 @@ from harness.scenario.scenario import load_scenario
 from harness.trials.directing import interpreter_of
 from harness.trials.plan import plan_of, why_not_tried
 from history.failure import UsageError
-from nemesis.mix import Mix, MixSpec
+from nemesis.mix import Mix
+from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play, step_word
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Play, dealt, kinds_of_play, places

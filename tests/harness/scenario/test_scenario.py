@@ -7,7 +7,7 @@ from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sections import Requirement
 from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 from workloads.metadata_spec import MetadataSpec
 
 GOOD = """\

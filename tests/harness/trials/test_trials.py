@@ -14,7 +14,7 @@ from harness.scenario.trial_spec import Storm
 from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.series import repeated_trial
 from harness.trials.trial import run_trial
-from nemesis.mix import MixSpec
+from nemesis.mix_spec import MixSpec
 
 pytestmark = pytest.mark.slow
 
