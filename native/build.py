@@ -45,6 +45,8 @@ _COMPILED: Final = (
     "harness/trials/trial.py",
     "harness/virtual/*.py",
     "nemesis/chaos.py",
+    "nemesis/disks.py",
+    "nemesis/mix.py",
     "clusters/kafka_conditions.py",
     "clusters/observation.py",
     "nemesis/simulated/parties.py",
@@ -71,11 +73,6 @@ _PLAIN: Final = (
     # Its methods are made anew for every switch.
     "clusters/reference/nodes/rules.py",
     "clusters/reference/zk/rules.py",
-    # Dataclasses that others inherit, and those that do.
-    "clusters/reference/nodes/configuration.py",
-    "clusters/reference/zk/configuration.py",
-    "clusters/reference/oracle/decided.py",
-    "clusters/reference/oracle/znodes.py",
 )
 _OPTIMIZATION: Final = "1"
 """The C compiler's. 0 would lose all but a tenth of the gain, and be no quicker to build."""
@@ -148,12 +145,16 @@ def _build(root: Path, entry: Path) -> None:
         shutil.copytree(
             root / package, entry / package, ignore=shutil.ignore_patterns("__pycache__")
         )
+    texts = {_dotted(name): (entry / name).read_text() for name in modules}
     for name in modules:
-        path = entry / name
-        path.write_text(rewritten(path.read_text()))
+        (entry / name).write_text(rewritten(texts[_dotted(name)], texts))
     _compile(entry, modules)
     shutil.rmtree(entry / "build")
     _keep(entry, {*modules})
+
+
+def _dotted(name: str) -> str:
+    return name.removesuffix(".py").replace("/", ".")
 
 
 def _compile(directory: Path, modules: list[str]) -> None:

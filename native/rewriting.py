@@ -5,10 +5,13 @@ not native at all. So a compiled build writes out what the decorator would have 
 comparison, hash, and what pickle asks for. `clusters.compiled.adopt` adds the rest as the module is
 imported. It refuses options that it does not know, rather than to leave something out.
 
+A dataclass may inherit one of the same options: its constructor takes the fields of both.
+
 Only a copy of the sources is rewritten.
 """
 
 import ast
+import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -32,16 +35,72 @@ class _Field:
     is_compared: bool
     lines: slice
 
+    def names(self) -> set[str]:
+        """Return the names that its type and its value are made of."""
+        trees = [ast.parse(one) for one in (self.type, self.written)]
+        return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
-def rewritten(text: str) -> str:
-    """Return a module with its dataclasses written out; raise ValueError for one that cannot be."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inherited:
+    fields: Sequence[_Field]
+    imports: Sequence[str]
+    """The lines that import the names which these fields are made of."""
+
+
+def rewritten(text: str, others: Mapping[str, str]) -> str:
+    """Return a module with its dataclasses written out; raise ValueError for one that cannot be.
+
+    `others` are the texts of modules by dotted name: those that dataclasses are inherited from.
+    """
     lines = text.split("\n")
-    for part in reversed(ast.parse(text).body):
+    module = ast.parse(text)
+    needed: list[str] = []
+    for part in reversed(module.body):
         if isinstance(part, ast.ClassDef) and any(map(_is_dataclass, part.decorator_list)):
-            _rewrite(lines, part)
+            inherited = _inherited(part, module, others)
+            _rewrite(lines, part, inherited.fields)
+            needed += inherited.imports
         elif isinstance(part, ast.ImportFrom) and part.module == "dataclasses":
-            lines.insert(part.lineno - 1, _HELPERS)
+            lines[part.lineno - 1 : part.lineno - 1] = [_HELPERS, *needed]
     return "\n".join(lines)
+
+
+def _inherited(kind: ast.ClassDef, module: ast.Module, others: Mapping[str, str]) -> _Inherited:
+    """Return what a dataclass takes over from the one that it inherits."""
+    bases = [one for one in kind.bases if not ast.unparse(one).startswith("Generic[")]
+    if not bases:
+        return _Inherited(fields=(), imports=())
+    name = ast.unparse(bases[0])
+    where = _imported_from(name, module)
+    home = module if where is None else ast.parse(others.get(where, ""))
+    found = [one for one in home.body if isinstance(one, ast.ClassDef) and one.name == name]
+    if len(bases) > 1 or kind.keywords or not found or not _is_alike(kind, found[0]):
+        raise ValueError(f"line {kind.lineno}: dataclass {kind.name} inherits {name}")
+    above = _inherited(found[0], home, others)
+    own = tuple(_fields(found[0]))
+    names = {one for field in own for one in field.names() if not hasattr(builtins, one)}
+    imports = (f"from {where} import {', '.join(sorted(names))}",) if where and names else ()
+    return _Inherited(fields=(*above.fields, *own), imports=(*above.imports, *imports))
+
+
+def _is_alike(kind: ast.ClassDef, base: ast.ClassDef) -> bool:
+    """Return whether one constructor can do the work of both."""
+    decorators = [ast.unparse(one) for one in base.decorator_list]
+    same = decorators == [ast.unparse(one) for one in kind.decorator_list]
+    return same and "__post_init__" not in _methods(base)
+
+
+def _methods(kind: ast.ClassDef) -> set[str]:
+    return {part.name for part in kind.body if isinstance(part, ast.FunctionDef)}
+
+
+def _imported_from(name: str, module: ast.Module) -> str | None:
+    """Return the module that a name is imported from; None: it is not."""
+    for part in module.body:
+        if isinstance(part, ast.ImportFrom) and name in {one.name for one in part.names}:
+            return part.module
+    return None
 
 
 def _is_dataclass(decorator: ast.expr) -> bool:
@@ -49,13 +108,14 @@ def _is_dataclass(decorator: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id == "dataclass"
 
 
-def _rewrite(lines: list[str], kind: ast.ClassDef) -> None:
+def _rewrite(lines: list[str], kind: ast.ClassDef, inherited: Sequence[_Field]) -> None:
     [decorator] = kind.decorator_list
     options = _options(decorator)
-    if kind.keywords or not all(ast.unparse(one).startswith("Generic[") for one in kind.bases):
-        raise ValueError(f"line {kind.lineno}: dataclass {kind.name} inherits")
-    fields = list(_fields(kind))
-    own = {part.name for part in kind.body if isinstance(part, ast.FunctionDef)}
+    declared = list(_fields(kind))
+    if again := {one.name for one in inherited} & {one.name for one in declared}:
+        raise ValueError(f"line {kind.lineno}: {kind.name} declares anew: {sorted(again)}")
+    fields = [*inherited, *declared]
+    own = _methods(kind)
     if clash := own & {"__init__", "__eq__", "__hash__", "__reduce__"}:
         raise ValueError(f"line {kind.lineno}: {kind.name} has methods of its own: {sorted(clash)}")
     added = [*_constructor(fields, options, is_followed="__post_init__" in own), *_pickled(fields)]
@@ -64,7 +124,7 @@ def _rewrite(lines: list[str], kind: ast.ClassDef) -> None:
         added += _hash(fields) if options.get("frozen") else ()
     end = _lines(kind).stop
     lines[end:end] = [*added, *_adoption(kind.name, fields, options)]
-    for field in reversed(fields):
+    for field in reversed(declared):
         lines[field.lines] = [f"    {field.name}: {field.type}"]
     del lines[_lines(decorator)]
 
@@ -151,7 +211,7 @@ def _values(fields: Sequence[_Field]) -> str:
 def _comparison(name: str, fields: Sequence[_Field]) -> Iterator[str]:
     equal = [f"self.{one.name} == other.{one.name}" for one in fields if one.is_compared]
     yield "    def __eq__(self, other: object) -> bool:"
-    yield f"        if not isinstance(other, {name}):"
+    yield f"        if not isinstance(other, {name}) or type(self) is not type(other):"
     yield "            return NotImplemented"
     yield f"        return bool({' and '.join(equal) or True})"
 

@@ -72,11 +72,11 @@ class ZkInsides(Insides):
     def speaks(self, node: int) -> bool:
         """Return whether a broker that runs has a protocol with heartbeats."""
         broker = self._broker(node)
-        return broker is None or broker.situation.configuration.inter_broker_protocol > 1
+        return broker is None or broker.situation.zk_configuration.inter_broker_protocol > 1
 
     def timeouts_ns(self, node: int) -> tuple[int, int]:
         """Return the controller-side and the broker-side time-out of a broker that runs."""
-        own = self._broker(node).situation.configuration
+        own = self._broker(node).situation.zk_configuration
         return own.controller_side_timeout_ns, own.broker_side_timeout_ns
 
     def _broker(self, node: int) -> Any:

@@ -174,7 +174,7 @@ class ZnodeDecisions(Decisions):
         self.partitions[key] = new
         if not isr:
             yield "empty-isr", f"{key} has no isr at version {version}"
-        elif leader not in (_NO_LEADER, *isr):
+        elif leader != _NO_LEADER and leader not in isr:
             yield "two-leaders", f"{key} has leader {leader} and isr {isr} at version {version}"
         if old is None:
             return

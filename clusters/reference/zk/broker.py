@@ -337,7 +337,7 @@ class ZkBrokerNode:
 
 def _unfit(situation: ZkSituation, meta: MetaProperties | None) -> str:
     """Return why a broker may not start with this configuration on this disk; empty if it may."""
-    configuration = situation.configuration
+    configuration = situation.zk_configuration
     if meta is not None and meta.cluster_id != configuration.cluster_id:
         expected = configuration.cluster_id
         return f"meta.properties: expected cluster {expected!r}, found {meta.cluster_id!r}"

@@ -100,7 +100,7 @@ class BrokerIds:
 
     @property
     def _host(self) -> str:
-        return self._situation.configuration.host_name
+        return self._situation.zk_configuration.host_name
 
     def _content(self) -> bytes:
         return encoded_host(self._situation.node_id)
@@ -125,7 +125,7 @@ class BrokerIds:
             self._look_for_missing(effects)
 
     def _look_for_missing(self, effects: Effects) -> None:
-        if self._situation.configuration.adopts_missing_ids:
+        if self._situation.zk_configuration.adopts_missing_ids:
             self._topic_ids.clear()
             self._ask(GetChildren(TOPICS), self._topics_listed, effects)
         else:
@@ -171,7 +171,7 @@ class BrokerIds:
     def _numbered(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
         stat = answer.response.outcomes[0].stat if answer.response.error == ZkError.OK else None
         if stat is not None:
-            above = self._situation.configuration.reserved_broker_id_max
+            above = self._situation.zk_configuration.reserved_broker_id_max
             self._try(now, _Step.NEW, above + stat.version, effects)
 
     def _written(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:

@@ -194,7 +194,7 @@ class ZkLifeCycle:
     def _silent_from_ns(self) -> int:
         # Rule broker_ends_silence.
         if self._speaks and self._situation.rules.broker_ends_silence:
-            return self._contact_ns + self._situation.configuration.broker_side_timeout_ns
+            return self._contact_ns + self._situation.zk_configuration.broker_side_timeout_ns
         return _FOR_EVER
 
     def _serve(self) -> None:
@@ -277,5 +277,5 @@ class _ControlledShutdown:
 
     def _pause(self, now: int) -> None:
         self._asked_id = -1
-        self._not_before_ns = now + self._situation.configuration.controlled_shutdown_retry_ns
+        self._not_before_ns = now + self._situation.zk_configuration.controlled_shutdown_retry_ns
         self._situation.alarm.by(self._not_before_ns)

@@ -109,7 +109,7 @@ class ZkRegistration:
             self._situation.alarm.by(self._given_up_ns)
 
     def _open(self, effects: Effects) -> None:
-        timeout_ms = self._situation.configuration.session_timeout_ns // MS
+        timeout_ms = self._situation.zk_configuration.session_timeout_ns // MS
         effects.append((SEND, ZOOKEEPER, OpenSession(-1, timeout_ms)))
 
     def _session_changed(self, now: int, event: SessionEvent, effects: Effects) -> None:
@@ -143,7 +143,7 @@ class ZkRegistration:
     def _attempt(self, _now: int, broker_id: int, effects: Effects) -> None:
         """Register under this id, if nothing is registered under it."""
         self._candidate = broker_id
-        configuration = self._situation.configuration
+        configuration = self._situation.zk_configuration
         version = _READY if self._situation.speaks_heartbeats else _LEGACY
         info = BrokerInfo(
             broker_id,

@@ -24,13 +24,14 @@ _UNREAD: Final = 1 << 30
 class ZkSituation(Situation):
     """The situation of a broker. `node_id` is -1 until the broker's id is found (H01)."""
 
-    __slots__ = ("asking", "assigned", "configured", "controller_epoch")
+    __slots__ = ("asking", "assigned", "configured", "controller_epoch", "zk_configuration")
 
-    configuration: ZkConfiguration
     rules: ZkRules
 
     def __init__(self, configuration: ZkConfiguration, rules: ZkRules) -> None:
         super().__init__(configuration, rules)
+        self.zk_configuration = configuration
+        """The configuration again, with what this generation adds."""
         self.asking = Asking()
         self.controller_epoch = -1
         """The highest controller epoch that this broker has heard of; -1: none."""
@@ -51,7 +52,7 @@ class ZkSituation(Situation):
     def speaks_heartbeats(self) -> bool:
         """Return whether it sends heartbeats and IsrChange, and fences itself (Z11)."""
         # Rule new_behaviour_gated.
-        protocol = self.configuration.inter_broker_protocol
+        protocol = self.zk_configuration.inter_broker_protocol
         return protocol >= InterBrokerProtocol.HEARTBEATS or not self.rules.new_behaviour_gated
 
 

@@ -85,7 +85,7 @@ class ActiveController:
             situation,
             asking,
             context,
-            BrokerStates(situation.configuration, situation.rules),
+            BrokerStates(situation.zk_configuration, situation.rules),
             Channels(context, self, local=local, correlation=correlation),
             JobQueue(context, asking, self),
         )

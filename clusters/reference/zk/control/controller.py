@@ -102,7 +102,7 @@ class Controller:
 
     def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one of CONTROLLED."""
-        known = self._situation.configuration.inter_broker_protocol_max
+        known = self._situation.zk_configuration.inter_broker_protocol_max
         if kind in _OF_DRAFT and known < InterBrokerProtocol.HEARTBEATS:
             refuse(source, message, Error.UNSUPPORTED_VERSION, effects)
         elif self._active is None or not self._active.is_loaded:

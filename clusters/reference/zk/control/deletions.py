@@ -199,7 +199,7 @@ class Garbage:
     def tick(self, now: int, effects: Effects) -> None:
         """Scan when it is time."""
         parts = self._parts
-        interval_ns = parts.situation.configuration.garbage_scan_interval_ns
+        interval_ns = parts.situation.zk_configuration.garbage_scan_interval_ns
         if not interval_ns:
             return
         if now >= self._due_ns:
