@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages import client, control, data, quorum
-from nemesis.simulated.columns import APIS
+from nemesis.simulated.frames import API_NAMES
 from nemesis.wire.rules import Action, Answer, LowerVersion, Match
 
 __all__ = ["refusal", "why_no_such_rule"]
@@ -101,4 +101,4 @@ _REFUSALS: Final[Mapping[int, _Refuse]] = {
         asked.correlation, "", -1, (), (), error=error
     ),
 }
-_NAMES: Final = frozenset(APIS[kind][0] for kind in _REFUSALS)
+_NAMES: Final = frozenset(API_NAMES[kind] for kind in _REFUSALS)

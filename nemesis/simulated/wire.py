@@ -20,7 +20,7 @@ from clusters.simulation.host import Channel
 from clusters.simulation.kinds import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
-from nemesis.simulated.columns import TAPED_KINDS, direction_of, frame_of, kinds_of
+from nemesis.simulated.frames import TAPED_KINDS, direction_of, frame_of, kinds_of
 from nemesis.simulated.parties import SimulatedParties
 from nemesis.simulated.refusals import refusal, why_no_such_rule
 from nemesis.wire.fetches import Fetches

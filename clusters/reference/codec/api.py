@@ -37,8 +37,13 @@ class Door(Enum):
 class KnownTopics(Protocol):
     """The topics of a metadata image, by id and by name."""
 
-    topics: dict[str, int]
-    names: dict[int, str]
+    @property
+    def topics(self) -> Mapping[str, int]:
+        """The ids by name."""
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The names by id."""
 
 
 class Labels:
@@ -95,10 +100,18 @@ class Api:
     """(entity, correlation, labels) to a request. Raises Unreadable."""
     answer: Callable[[Any, Asked], Values]
     """(response, what it answers) to values."""
-    ask: Callable[[Any, Labels], tuple[int, Values]] | None = None
-    """(request, labels) to the version in which it is asked, and values."""
+    ask: Callable[[Any, Labels], Values] | None = None
+    """(request, labels) to values."""
     answered: Callable[[Any, Any, int, Labels], Any] | None = None
     """(entity, request, node that was asked, labels) to a response. Raises Unreadable."""
+    asked_in: int | None = None
+    """The version in which it is asked where a request states none; None: the highest."""
+
+    def version_of(self, request: Any) -> int:
+        """Return the version in which a request is asked."""
+        own = self.versions[1] if self.asked_in is None else self.asked_in
+        stated: int = getattr(request, "version", own)
+        return stated
 
 
 def ns_of(duration: timedelta) -> int:

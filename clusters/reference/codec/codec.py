@@ -177,7 +177,7 @@ class Codec:
             request = lower(request, highest)
         api = self._by_kind[request.kind]
         assert api.ask is not None
-        version, values = api.ask(request, Labels(self._image()))
+        version, values = api.version_of(request), api.ask(request, Labels(self._image()))
         if session is not None and request.kind == FetchRequest.kind:
             values = session.reduced(values)
         kind = request_type(api.key, version)

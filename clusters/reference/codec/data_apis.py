@@ -20,7 +20,6 @@ from clusters.reference.codec.layout import (
     by_topic,
     field,
     inside,
-    of_clients,
     read_only,
     write_only,
 )
@@ -175,89 +174,83 @@ def _fetch_answered(entity: Any, request: FetchRequest, node: int, labels: Label
 
 
 DATA_APIS: Final = (
-    of_clients(
-        between_nodes(
-            "Produce",
-            0,
-            (3, 11),
-            _CLIENTS,
-            request=ProduceRequest,
-            asks=(
-                Part((), _no_transactions, _no_transactions),
-                field("acks"),
-                field("timeout_ns", "timeout", DURATION),
-                field(
-                    "partitions",
-                    "topic_data",
-                    by_topic(
-                        _NAMED,
-                        "partition_data",
-                        field("partition", "index"),
-                        field("batch", "records", _PRODUCED),
-                    ),
+    between_nodes(
+        "Produce",
+        0,
+        (3, 11),
+        _CLIENTS,
+        request=ProduceRequest,
+        asks=(
+            Part((), _no_transactions, lambda _found, _values, _: None),
+            field("acks"),
+            field("timeout_ns", "timeout", DURATION),
+            field(
+                "partitions",
+                "topic_data",
+                by_topic(
+                    _NAMED,
+                    "partition_data",
+                    field("partition", "index"),
+                    field("batch", "records", _PRODUCED),
                 ),
             ),
-            response=ProduceResponse,
-            answers=(
-                field(
-                    "partitions",
-                    "responses",
-                    by_topic(
-                        _NAMED,
-                        "partition_responses",
-                        field("partition", "index"),
-                        _ERROR,
-                        field("base_offset"),
-                    ),
+        ),
+        response=ProduceResponse,
+        answers=(
+            field(
+                "partitions",
+                "responses",
+                by_topic(
+                    _NAMED,
+                    "partition_responses",
+                    field("partition", "index"),
+                    _ERROR,
+                    field("base_offset"),
                 ),
             ),
-        )
+        ),
     ),
     replace(_FETCH, answer=_fetch_answer, answered=_fetch_answered),
-    of_clients(
-        between_nodes(
-            "ListOffsets",
-            2,
-            (1, 7),
-            _CLIENTS,
-            request=ListOffsetsRequest,
-            asks=(
-                field("replica_id"),
-                field(
+    between_nodes(
+        "ListOffsets",
+        2,
+        (1, 7),
+        _CLIENTS,
+        request=ListOffsetsRequest,
+        asks=(
+            field("replica_id"),
+            field(
+                "partitions",
+                "topics",
+                by_topic(_NAMED, "partitions", _INDEX, _CURRENT_EPOCH, field("timestamp")),
+            ),
+        ),
+        response=ListOffsetsResponse,
+        answers=(
+            field(
+                "partitions",
+                "topics",
+                by_topic(
+                    _NAMED,
                     "partitions",
-                    "topics",
-                    by_topic(_NAMED, "partitions", _INDEX, _CURRENT_EPOCH, field("timestamp")),
+                    _INDEX,
+                    _ERROR,
+                    field("offset"),
+                    field("leader_epoch"),
+                    always(timestamp=-1),
                 ),
             ),
-            response=ListOffsetsResponse,
-            answers=(
-                field(
-                    "partitions",
-                    "topics",
-                    by_topic(
-                        _NAMED,
-                        "partitions",
-                        _INDEX,
-                        _ERROR,
-                        field("offset"),
-                        field("leader_epoch"),
-                        always(timestamp=-1),
-                    ),
-                ),
-            ),
-        )
+        ),
     ),
-    of_clients(
-        between_nodes(
-            "InitProducerId",
-            22,
-            (0, 4),
-            _CLIENTS,
-            request=InitProducerIdRequest,
-            asks=(field("transactional_id"),),
-            response=InitProducerIdResponse,
-            answers=(_ERROR, field("producer_id"), field("producer_epoch")),
-        )
+    between_nodes(
+        "InitProducerId",
+        22,
+        (0, 4),
+        _CLIENTS,
+        request=InitProducerIdRequest,
+        asks=(field("transactional_id"),),
+        response=InitProducerIdResponse,
+        answers=(_ERROR, field("producer_id"), field("producer_epoch")),
     ),
     between_nodes(
         "OffsetForLeaderEpoch",

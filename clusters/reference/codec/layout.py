@@ -7,7 +7,7 @@ made of them (`entities`); a field that some versions lack states what stands fo
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -35,7 +35,6 @@ __all__ = [
     "inside",
     "nullable",
     "number",
-    "of_clients",
     "read_only",
     "write_only",
 ]
@@ -286,14 +285,10 @@ def between_nodes(
     asking, answering = Layout(*asks, into=request), Layout(*answers, into=response)
     has_version = any(one.name == "version" for one in fields(request))
     has_voter = any(one.name == "voter_id" for one in fields(response))
-    highest = versions[1] if asked_in is None else asked_in
 
     def asked(entity: Any, correlation: int, labels: Labels) -> Any:
         version = {"version": int(entity.__version__)} if has_version else {}
         return asking.read(entity, labels, {"correlation": correlation, **version})
-
-    def ask(message: Any, labels: Labels) -> tuple[int, Values]:
-        return message.version if has_version else highest, asking.write(message, labels)
 
     def answer(message: Any, to: Asked) -> Values:
         return answering.write(message, to.labels)
@@ -310,11 +305,7 @@ def between_nodes(
         doors=doors,
         asked=asked,
         answer=answer,
-        ask=ask,
+        ask=asking.write,
         answered=answered,
+        asked_in=asked_in,
     )
-
-
-def of_clients(api: Api) -> Api:
-    """Return an API of which only the half is used that answers clients: nodes do not ask it."""
-    return replace(api, ask=None, answered=None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.columns import Parts, failed, partition_items, topic_columns
+from nemesis.wire.decoding.columns import Parts, carried, failed, partition_items, topic_columns
 from nemesis.wire.error_codes import error_name
 from nemesis.wire.rules import Direction
 
@@ -200,7 +200,7 @@ def _markers_response(response: Any) -> Parts:
 
 def _produce_request(request: Any) -> Parts:
     items = [
-        {**where, "detail": f"{len(partition.records or b'')} B of records"}
+        {**where, "detail": carried(partition.records)}
         for where, partition in partition_items(request.topic_data, field="partition_data")
     ]
     transactional_id = getattr(request, "transactional_id", None)

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from clusters.protocol.record_batches import Stop, batch_at
 from nemesis.wire.error_codes import error_name
 
 __all__ = [
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
     "Parts",
+    "carried",
     "failed",
     "partition_items",
     "topic_columns",
@@ -60,6 +62,17 @@ def partition_items(
 def failed(response: Any) -> dict[str, Any]:
     """Return the error of a response, or of an item of one."""
     return {"error": error_name(response.error_code)}
+
+
+def carried(records: bytes | None) -> str:
+    """Return in words what a field of record batches carries: by their headers alone."""
+    data = bytes(records or b"")
+    count = at = 0
+    while at < len(data) and not isinstance(found := batch_at(data, at), Stop):
+        count += found.record_count
+        at += found.size_bytes
+    rest = len(data) - at
+    return f"{count} records" if rest <= 0 else f"{count} records and {rest} B"
 
 
 def _index(partition: Any) -> int:

@@ -40,6 +40,7 @@ __all__ = [
     "decoded",
     "entity_of",
     "entity_type",
+    "extracted",
     "is_read",
     "is_version_0",
 ]
@@ -92,19 +93,24 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
     """Decode a whole frame. A response is decoded by the header of its request."""
     if header.api_key >= KEY_MIN:
         return _decoded_zookeeper(header, direction, data)
-    extract = _BY_KEY.get((header.api_key, direction))
-    if extract is None:
-        return Decoded({})
     if direction is Direction.RESPONSE and is_version_0(header, data):
         header = header._replace(api_version=0)
     if header.spoken is not None:
         return _decoded_dialect(header, direction, data)
     try:
-        entity = entity_of(header, direction, data)
-        columns, items = extract(entity)
+        return extracted(header.api_key, direction, lambda: entity_of(header, direction, data))
     except UnreadableFrame as error:
         return Decoded({"detail": f"not decoded: {error}"})
-    return Decoded(columns, tuple(items), entity)
+
+
+def extracted(api_key: int, direction: Direction, entity: Callable[[], Any]) -> Decoded:
+    """Return what an entity says, which is made if its API is read at all."""
+    extract = _BY_KEY.get((api_key, direction))
+    if extract is None:
+        return Decoded({})
+    found = entity()
+    columns, items = extract(found)
+    return Decoded(columns, tuple(items), found)
 
 
 def _decoded_zookeeper(header: Header, direction: Direction, data: bytes) -> Decoded:

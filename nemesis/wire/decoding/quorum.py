@@ -13,6 +13,7 @@ from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.decoding.columns import (
     METADATA_TOPIC,
     Parts,
+    carried,
     failed,
     partition_items,
     topic_columns,
@@ -55,8 +56,6 @@ RECORD_TYPES: Final[Mapping[int, str]] = {
 
 def record_types(response: Any) -> frozenset[str]:
     """Return the names of the types in a decoded Fetch response; none of anything else."""
-    if isinstance(known := getattr(response, "record_types", None), frozenset):
-        return known  # a simulated frame, which has no bytes, says itself what it carries
     partitions = [
         partition
         for topic in getattr(response, "responses", ())
@@ -110,7 +109,7 @@ def _leader(leader: Any) -> dict[str, Any]:
 
 
 def _fetched(partition: Any) -> str:
-    parts = [f"{len(partition.records or b'')} B of records"]
+    parts = [carried(partition.records)]
     diverging = getattr(partition, "diverging_epoch", None)
     if diverging is not None and diverging.epoch >= 0:
         parts.append(f"diverging epoch {diverging.epoch} ends at {diverging.end_offset}")

@@ -18,7 +18,7 @@ from nemesis.wire.error_codes import error_code, error_name
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 
-__all__ = ["error_frame", "meant", "parts"]
+__all__ = ["error_frame", "meant", "parts", "request_columns", "response_columns"]
 
 _MEANINGS: Final[Mapping[tuple[int, int], int]] = {
     dialect.REGISTRATION: API_KEYS["BrokerRegistration"],
@@ -46,10 +46,10 @@ def parts(header: Header, direction: Direction, frame: bytes) -> Parts:
     if direction is Direction.REQUEST:
         begin = _REQUEST_HEAD_BYTES + len((header.client_id or "").encode()) + len(_NO_TAGS)
         fields = dialect.decoded_request(*header.spoken, frame[begin:])
-        return _request_columns(fields), ()
+        return request_columns(fields), ()
     begin = _LENGTH.size + _CORRELATION.size + len(_NO_TAGS)
     fields = dialect.decoded_response(*header.spoken, frame[begin:])
-    return _response_columns(fields), ()
+    return response_columns(fields), ()
 
 
 def error_frame(header: Header, error: str) -> bytes:
@@ -61,7 +61,8 @@ def error_frame(header: Header, error: str) -> bytes:
     return _LENGTH.pack(len(content)) + content
 
 
-def _request_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+def request_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a request's fields."""
     found = {"broker_id": fields["brokerId"], "broker_epoch": fields["brokerEpoch"]}
     if "listeners" in fields:
         endpoints = (f"{one['name']}://{one['host']}:{one['port']}" for one in fields["listeners"])
@@ -81,7 +82,8 @@ def _request_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _response_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+def response_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a response's fields; raise Unreadable for an error unknown to Kafka."""
     code = _CODES.get(fields["errorCode"])
     if code is None:
         raise Unreadable(f"an error {fields['errorCode']} that Kafka does not have")

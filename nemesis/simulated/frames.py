@@ -1,0 +1,231 @@
+"""Frames of a simulated wire: messages of the reference cluster, read as the wire reads bytes.
+
+The codec says how a message is laid out in Kafka's protocol; the same values, unencoded, are an
+entity, of which `nemesis.wire.decoding` makes columns and items. So a rule and the tape see of a
+message what they would see of its frame between processes, and nothing is said of an API twice.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from clusters.node_port.storage import Batch
+from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
+from clusters.reference.codec.api import Api, Asked, Labels
+from clusters.reference.codec.broker_apis import address_of, request_fields, response_fields
+from clusters.reference.codec.codec import kraft_apis
+from clusters.reference.codec.entities import built, request_type, response_type
+from clusters.reference.codec.identifiers import id_of_text
+from clusters.reference.codec.zk_apis import ZK_APIS
+from clusters.reference.nodes.errors import ERROR_NAMES
+from clusters.reference.nodes.messages.control import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+)
+from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse, ProduceRequest
+from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
+from clusters.simulation.host import Channel
+from nemesis.simulated.parties import asked_as
+from nemesis.wire.apis import API_KEYS, FETCH, TAPED
+from nemesis.wire.decoding import reference
+from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
+from nemesis.wire.decoding.entities import Decoded, extracted
+from nemesis.wire.frame import Frame, TopicNames
+from nemesis.wire.frames import Header
+from nemesis.wire.rules import Direction
+from nemesis.wire.rules import Link as WireLink
+
+__all__ = ["API_NAMES", "TAPED_KINDS", "MessageFrame", "direction_of", "frame_of", "kinds_of"]
+
+_DIALECT: Final = {
+    BrokerRegistrationRequest.kind: "BrokerRegistration",
+    BrokerHeartbeatRequest.kind: "BrokerHeartbeat",
+}
+_APIS: Final[Mapping[int, Api]] = {one.kind: one for one in (*ZK_APIS, *kraft_apis(voters=()))}
+API_NAMES: Final[Mapping[int, str]] = {one.kind: one.name for one in _APIS.values()} | _DIALECT
+"""Kafka's name of each request, by its kind."""
+_KEYS: Final = {kind: API_KEYS[name] for kind, name in API_NAMES.items()}
+TAPED_KINDS: Final = frozenset(
+    one
+    for kind, key in _KEYS.items()
+    if key in TAPED or (key == FETCH and kind != FetchRequest.kind)
+    for one in (kind, kind + 1)
+)
+"""Of data the tape has those fetches of followers that tell something new (`Fetches`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageFrame(Frame):
+    """A frame that was never bytes; what it says is read when it is asked for."""
+
+    message: Any
+    request: Any
+    """The request that the message answers; None of a request."""
+
+    @cached_property
+    def decoded(self) -> Decoded:
+        """The columns and items that the message states."""
+        message, request, names = self.message, self.request, self.names
+        if self.header.spoken is not None:
+            return Decoded(_of_dialect(message, request))
+        if (quick := _QUICK.get(message.kind)) is not None:
+            columns, items = quick(message)
+            return Decoded(columns, tuple(items), _Later(lambda: _entity(message, request, names)))
+        return extracted(
+            self.header.api_key, self.direction, lambda: _entity(message, request, names)
+        )
+
+
+def frame_of(
+    link: Channel, party: WireLink, message: Any, request: Any, *, time_ns: int, names: TopicNames
+) -> Frame:
+    """Return the frame of a message on its way; `request`: what it answers, or None."""
+    asked = message if request is None else request
+    spoken = address_of(asked) if asked.kind in _DIALECT else None
+    header = Header(
+        api_key=_KEYS[asked.kind],
+        api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
+        correlation_id=message.correlation,
+        client_id=(link.sender if request is None else link.receiver).name,
+        answered=message.correlation >= 0,
+        spoken=spoken,
+    )
+    return MessageFrame(
+        connection=link.connection,
+        link=asked_as(party, asked.kind),
+        direction=direction_of(link),
+        header=header,
+        data=b"",
+        time_ns=time_ns,
+        names=names,
+        message=message,
+        request=request,
+    )
+
+
+def direction_of(link: Channel) -> Direction:
+    """Return the direction of the link: requests or answers go over it."""
+    return Direction.REQUEST if link.answers is None else Direction.RESPONSE
+
+
+def kinds_of(api: str | None, direction: Direction) -> Sequence[int]:
+    """List the kinds of messages of an API, or of all."""
+    more = 0 if direction is Direction.REQUEST else 1
+    return [kind + more for kind, name in API_NAMES.items() if api is None or name == api]
+
+
+def _of_dialect(message: Any, request: Any) -> Mapping[str, Any]:
+    if request is None:
+        return reference.request_columns(request_fields(message))
+    return reference.response_columns(response_fields(address_of(request), message))
+
+
+def _entity(message: Any, request: Any, names: TopicNames) -> Any:
+    """Return what the codec would encode."""
+    asked = message if request is None else request
+    api, labels = _APIS[asked.kind], Labels(_Known(names))
+    version = api.version_of(asked)
+
+    def question() -> Any:
+        values = {} if api.ask is None else api.ask(_in_bytes(asked), labels)
+        return built(request_type(api.key, version), values)
+
+    if request is None:
+        return question()
+    to = Asked(api, version, _Later(question), labels, (), 0)
+    return built(response_type(api.key, version), api.answer(_in_bytes(message), to))
+
+
+def _in_bytes(message: Any) -> Any:
+    """Return a message whose batches of records are bytes, as the codec has them."""
+    if isinstance(message, ProduceRequest):
+        partitions = tuple((key, _headed(batch)) for key, batch in message.partitions)
+        return replace(message, partitions=partitions)
+    if isinstance(message, FetchResponse):
+        fetched = (
+            replace(one, batches=tuple(map(_headed, one.batches))) for one in message.partitions
+        )
+        return replace(message, partitions=tuple(fetched))
+    return message
+
+
+def _headed(batch: Batch) -> Batch:
+    """Return a batch with the bytes of its header for a payload, where that is values."""
+    if isinstance(batch.payload, bytes):
+        return batch
+    base_offset = max(batch.base_offset, 0)  # a producer's batches have no offset yet
+    header = BatchHeader(
+        base_offset=base_offset,
+        length=0,
+        leader_epoch=batch.leader_epoch,
+        magic=2,
+        crc=0,
+        attributes=0,
+        last_offset_delta=batch.count - 1,
+        base_timestamp_ms=0,
+        max_timestamp_ms=0,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        record_count=batch.count,
+        position=0,
+    )
+    return replace(batch, base_offset=base_offset, payload=encoded_batch_header(header, b""))
+
+
+def _fetches_metadata(message: MetadataFetchRequest) -> Parts:
+    columns = {"broker_id": message.replica_id, "session_epoch": -1}
+    item = {**_LOG, "fetch_offset": message.fetch_offset, "leader_epoch": message.epoch}
+    return columns | {"detail": "session 0 epoch -1"}, [item]
+
+
+def _metadata_fetched(message: MetadataFetchResponse) -> Parts:
+    said = [f"{sum(len(batch.records) for batch in message.batches)} records"]
+    if message.diverging_epoch >= 0:
+        end = message.diverging_end_offset
+        said.append(f"diverging epoch {message.diverging_epoch} ends at {end}")
+    if message.snapshot_end_offset >= 0:
+        said.append(f"snapshot {message.snapshot_end_offset}-{message.snapshot_epoch}")
+    led = {"leader_id": message.leader_id, "leader_epoch": message.epoch}
+    item = {
+        **_LOG,
+        "error": ERROR_NAMES[message.error],
+        "high_watermark": message.high_watermark,
+        **(led if message.epoch >= 0 else {}),
+        "detail": ", ".join(said),
+    }
+    return {"error": "NONE"}, [item]
+
+
+_LOG: Final = {"topic_id": METADATA_TOPIC_ID, "topic": METADATA_TOPIC, "partition": 0}
+_QUICK: Final[Mapping[int, Callable[[Any], Parts]]] = {
+    MetadataFetchRequest.kind: _fetches_metadata,
+    MetadataFetchResponse.kind: _metadata_fetched,
+}
+"""Half of all taped frames, read without an entity: by way of it a recorded run takes a fifth
+longer. That both ways say the same is tested.
+"""
+
+
+class _Known:
+    """`KnownTopics` of those whose names a wire was told."""
+
+    topics: Mapping[str, int] = {}
+
+    def __init__(self, names: TopicNames) -> None:
+        self._names = names
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        return {id_of_text(one): name for one, name in self._names.by_id.items()}
+
+
+class _Later:
+    """An entity that is made when it is looked at: few answers look back at their requests."""
+
+    def __init__(self, made: Callable[[], Any]) -> None:
+        self._made = made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made(), name)

@@ -1,1 +1,0 @@
-"""Put this folder on the path: the tests of the codec and of the shell share its samples."""
