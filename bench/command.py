@@ -57,12 +57,40 @@ _of_make = click.option(
     type=click.Choice(["kafka", "reference"]),
     help="Brokers of Kafka or of our own, under controllers. [default: kafka]",
 )
+_runs = click.option(
+    "--runs",
+    type=click.IntRange(1, 100),
+    default=5,
+    show_default=True,
+    help="Number of repetitions.",
+)
+_pairs = click.option(
+    "--pairs",
+    type=click.IntRange(1, 50),
+    default=5,
+    show_default=True,
+    help="Number of runs of each kind, which alternate.",
+)
+_seconds = click.option(
+    "--seconds",
+    type=click.IntRange(2, 120),
+    default=10,
+    show_default=True,
+    help="Duration of one run.",
+)
+_servers = click.option(
+    "--servers",
+    type=click.Choice(["1", "3", "5"]),
+    default="3",
+    show_default=True,
+    help="Size of the ensemble of ZooKeeper.",
+)
 
 
 @bench.command()
 @_of_make
-@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True)
-@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
+@_pairs
+@_seconds
 @as_json
 def recorder(cluster: str | None, pairs: int, seconds: int, as_json: bool) -> int:
     """Recorded operations a second with real acks=all produce, and the same without recording."""
@@ -77,16 +105,22 @@ def recorder(cluster: str | None, pairs: int, seconds: int, as_json: bool) -> in
 
 @bench.command()
 @_of_make
-@click.option("--kafka", help="The release of Kafka. [default: 4.3.1; with --zookeepers 3.9.2]")
-@click.option("--controllers", type=click.Choice(["1", "3", "5"]), default="1", show_default=True)
+@click.option("--kafka", help="Release of Kafka. [default: 4.3.1; with --zookeepers 3.9.2]")
+@click.option(
+    "--controllers",
+    type=click.Choice(["1", "3", "5"]),
+    default="1",
+    show_default=True,
+    help="Number of controllers.",
+)
 @click.option(
     "--zookeepers",
     type=click.Choice(["1", "3", "5"]),
-    help="Servers of the ensemble on which Kafka is started, instead of controllers.",
+    help="Start Kafka on an ensemble of this many servers, without controllers.",
 )
 @click.option("--zookeeper", help="Start an ensemble of this release of ZooKeeper instead.")
-@click.option("--servers", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
-@click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
+@_servers
+@_runs
 @as_json
 def start(as_json: bool, runs: int, **flags: Any) -> int:
     """Seconds from the first spawn to a usable cluster of three brokers, release and Java warm."""
@@ -112,11 +146,13 @@ def start(as_json: bool, runs: int, **flags: Any) -> int:
 
 
 @bench.command()
-@click.option("--zookeeper", help="The release. [default: that of PySpark's jars]")
-@click.option("--servers", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
-@click.option("--clients", type=click.IntRange(1, 32), default=3, show_default=True)
-@click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
-@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
+@click.option("--zookeeper", help="Release of ZooKeeper. [default: that of PySpark's jars]")
+@_servers
+@click.option(
+    "--clients", type=click.IntRange(1, 32), default=3, show_default=True, help="Number of clients."
+)
+@_runs
+@_seconds
 @as_json
 def register(as_json: bool, **flags: Any) -> int:
     """Recorded operations a second of clients that read and write znodes of an ensemble."""
@@ -135,9 +171,15 @@ def register(as_json: bool, **flags: Any) -> int:
 
 
 @bench.command()
-@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True)
-@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
-@click.option("--value-bytes", type=click.IntRange(1, 900_000), default=200, show_default=True)
+@_pairs
+@_seconds
+@click.option(
+    "--value-bytes",
+    type=click.IntRange(1, 900_000),
+    default=200,
+    show_default=True,
+    help="Size of a record's value.",
+)
 @as_json
 def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
     """Throughput and latency of acks=all produce behind the proxy, and the same without it."""
@@ -154,21 +196,27 @@ def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
 @click.option(
     "--only",
     metavar="SECTION,…",
-    help=f"Of: {', '.join(CHECKER_SECTIONS)}. [default: all]",
+    help=f"Sections, of {', '.join(CHECKER_SECTIONS)}. [default: all]",
 )
 @click.option(
     "--size",
     "sizes",
     type=click.IntRange(1000, 1_000_000_000),
     multiple=True,
-    help="How many operations, records or transactions; may be given several times. "
+    help="Number of operations, records or transactions. Can be repeated. "
     "[default: each section's own]",
 )
-@click.option("--runs", type=click.IntRange(1, 50), default=3, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 50),
+    default=3,
+    show_default=True,
+    help="Number of repetitions.",
+)
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Where histories are made, and removed again. [default: the system's for such]",
+    help="Directory for the histories, which are removed again. [default: the system's for such]",
 )
 @as_json
 def checkers(
@@ -191,9 +239,11 @@ def checkers(
 
 @bench.command()
 @click.option(
-    "--only", metavar="SECTION,…", help=f"Of: {', '.join(SIMULATOR_SECTIONS)}. [default: all]"
+    "--only",
+    metavar="SECTION,…",
+    help=f"Sections, of {', '.join(SIMULATOR_SECTIONS)}. [default: all]",
 )
-@click.option("--runs", type=click.IntRange(1, 100), default=5, show_default=True)
+@_runs
 @as_json
 def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
     """Events and virtual seconds of simulated clusters a second of one core, and where it goes."""

@@ -32,20 +32,22 @@ def history() -> None:
 
 @history.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--format", "notation", type=_FORMATS, required=True, help="How FILE is written.")
-@click.option("--model", type=_MODELS, required=True, help="What object its operations are on.")
+@click.option("--format", "notation", type=_FORMATS, required=True, help="Format of FILE.")
+@click.option("--model", type=_MODELS, required=True, help="Kind of object that operations are on.")
 @click.option(
     "--isolation",
     type=click.Choice([str(one) for one in Isolation]),
-    help="What transactions were promised. Of list-append.",
+    help="Isolation level that transactions were promised (list-append).",
 )
-@click.option("--name", default="imported", show_default=True, help="To store it under.")
+@click.option(
+    "--name", default="imported", show_default=True, help="Scenario name to store the run under."
+)
 @click.option(
     "--independent",
     is_flag=True,
-    help="Values are [key value], as jepsen.independent has them.",
+    help="Read values as a key and a value, as jepsen.independent has them.",
 )
-@click.option("--idempotent", is_flag=True, help="No value may stand twice. Of kafka.")
+@click.option("--idempotent", is_flag=True, help="No value may stand in a log twice (kafka).")
 @results_option
 @as_json
 def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> int:
@@ -77,8 +79,10 @@ def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> 
 @history.command("export")
 @click.argument("run", metavar="RUN")
 @click.argument("file", metavar="[FILE]", default=_STANDARD)
-@click.option("--format", "notation", type=_FORMATS, required=True, help="How to write it.")
-@click.option("--events", is_flag=True, help="Lines of invocations and of completions. Of jsonl.")
+@click.option("--format", "notation", type=_FORMATS, required=True, help="Format to write.")
+@click.option(
+    "--events", is_flag=True, help="Write a line for each invocation and each completion (jsonl)."
+)
 @results_option
 def export_history(run: str, file: str, notation: str, events: bool, results: Path) -> int:
     """Write RUN's history to FILE ('-': standard output)."""
@@ -91,23 +95,47 @@ def export_history(run: str, file: str, notation: str, events: bool, results: Pa
 
 
 @history.command()
-@click.option("--model", type=_MODELS, required=True, help="What object its operations are on.")
+@click.option("--model", type=_MODELS, required=True, help="Kind of object that operations are on.")
 @click.option(
     "--operations",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="Of list-append transactions, of kafka sends.",
+    help="Number of operations: transactions of list-append, sends of kafka.",
 )
-@click.option("--keys", type=click.IntRange(1), default=10, show_default=True)
-@click.option("--clients", type=click.IntRange(1), default=20, show_default=True)
-@click.option("--crash-rate", type=_RATE, default=0.01, show_default=True)
-@click.option("--fail-rate", type=_RATE, default=0.01, show_default=True)
 @click.option(
-    "--plant", "planted", multiple=True, metavar="ANOMALY", help="A lie to tell. Can be repeated."
+    "--keys", type=click.IntRange(1), default=10, show_default=True, help="Number of keys."
 )
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Makes the same history again.")
-@click.option("--name", default="generated", show_default=True, help="To store it under.")
+@click.option(
+    "--clients", type=click.IntRange(1), default=20, show_default=True, help="Number of clients."
+)
+@click.option(
+    "--crash-rate",
+    type=_RATE,
+    default=0.01,
+    show_default=True,
+    help="Share of operations whose client crashes.",
+)
+@click.option(
+    "--fail-rate",
+    type=_RATE,
+    default=0.01,
+    show_default=True,
+    help="Share of operations that fail.",
+)
+@click.option(
+    "--plant",
+    "planted",
+    multiple=True,
+    metavar="ANOMALY",
+    help="Anomaly to plant. Can be repeated.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, SEED_MAX), help="Seed: the same makes the same history."
+)
+@click.option(
+    "--name", default="generated", show_default=True, help="Scenario name to store the run under."
+)
 @results_option
 @as_json
 def generate(seed: int | None, *, results: Path, as_json: bool, **flags: Any) -> int:

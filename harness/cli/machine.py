@@ -18,7 +18,7 @@ __all__ = ["clean", "doctor"]
 @click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="Look at the machines of this file, too.",
+    help="Inventory of machines to look at as well.",
 )
 @as_json
 def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:

@@ -34,13 +34,13 @@ results_option: Callable[[Command], Command] = click.option(
     default=Path("results"),
     show_default=True,
     envvar="FENCEPOST_RESULTS",
-    help="Where runs are stored.",
+    help="Directory of stored runs.",
 )
 spark_master_option: Callable[[Command], Command] = click.option(
     "--spark-master",
     default="local[*]",
     show_default=True,
-    help="Where the checkers run.",
+    help="Spark master that runs the checkers.",
 )
 
 
@@ -69,14 +69,14 @@ budget_option: Callable[[Command], Command] = click.option(
     default="1h",
     show_default=True,
     callback=_seconds,
-    help="How long one pass of checks may take; those that take longer are unknown.",
+    help="Time limit of one pass of checks; a check that takes longer is unknown.",
 )
 memory_option: Callable[[Command], Command] = click.option(
     "--memory",
     "memory_bytes",
     metavar="SIZE",
     callback=_bytes,
-    help="What the checkers' workers may take together (2G). [default: 60 % of this machine]",
+    help="Memory limit of all checker workers together (2G). [default: 60 % of this machine]",
 )
 
 

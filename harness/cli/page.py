@@ -17,7 +17,7 @@ __all__ = ["report"]
 @click.option(
     "--window",
     metavar="FROM..TO",
-    help="What of the run the sequence picture shows (10s..25s). [default: around what was held]",
+    help="Part of the run in the sequence picture (10s..25s). [default: around what was held]",
 )
 @results_option
 @as_json

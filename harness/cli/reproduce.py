@@ -19,12 +19,16 @@ __all__ = ["reproduce", "track_record"]
     "--kafka",
     help="Releases, or a build (3.4.1,4.3.1,path:DIR). [default: those that the scenario names]",
 )
-@click.option("--release", help="Releases of another system under test than Kafka (3.9.1,3.9.5).")
+@click.option("--release", help="Releases of a system under test other than Kafka (3.9.1,3.9.5).")
 @click.option("--metadata-version", help="Start the clusters at this metadata.version (3.5-IV1).")
 @click.option(
-    "--runs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="On each release."
+    "--runs",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="Number of runs on each release.",
 )
-@click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Of each release's first run.")
+@click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Seed of each release's first run.")
 @with_run_options
 def reproduce(**flags: Any) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows.

@@ -17,7 +17,9 @@ __all__ = ["replay", "run", "with_run_options"]
 _run_options = (
     results_option,
     spark_master_option,
-    click.option("--keep-data", is_flag=True, help="Keep the nodes' data also of a valid run."),
+    click.option(
+        "--keep-data", is_flag=True, help="Keep the nodes' data even if the run is valid."
+    ),
     click.option(
         "--alongside", is_flag=True, help="Run although another run is under way on this machine."
     ),
@@ -29,13 +31,13 @@ _run_options = (
     click.option(
         "--no-wire",
         is_flag=True,
-        help="Let the nodes reach each other directly: no tape, no holds, no partitions.",
+        help="Connect the nodes directly, without the proxy: no tape, no holds, no partitions.",
     ),
     click.option(
         "--cluster",
         type=click.Choice([*MAKES]),
         metavar="KIND",
-        help=f"What the nodes are: {', '.join(MAKES)}. "
+        help=f"Kind of nodes: {', '.join(MAKES)}. "
         "[default: kafka; where its release cannot be fetched: reference]",
     ),
     click.option(
@@ -43,22 +45,22 @@ _run_options = (
         type=click.Choice([str(kind) for kind in HostKind]),
         default=str(HostKind.LOCAL),
         show_default=True,
-        help="Where the nodes run.",
+        help="Kind of host that nodes run on.",
     ),
     click.option(
-        "--image", help="Of the containers of --host docker. [default: a small Debian, made here]"
+        "--image", help="Image of --host docker's containers. [default: a small Debian, made here]"
     ),
     click.option(
         "--inventory",
         type=click.Path(path_type=Path),
-        help="The machines of --host ssh: a YAML file.",
+        help="YAML file that names the machines of --host ssh.",
     ),
     click.option(
         "--without-rule",
         "without_rules",
         multiple=True,
         metavar="RULE",
-        help="A rule that our own nodes are not to keep: its bug is open then.",
+        help="Switch a rule of the reference cluster off, which opens its bug.",
     ),
     as_json,
 )
@@ -75,26 +77,30 @@ def with_run_options(command: Any) -> Any:
 @click.argument("scenario")
 @click.option(
     "--kafka",
-    help="Release of Apache Kafka (4.3.1), path:DIR of a build of yours, or image:DIR in --image.",
+    help="Release of Apache Kafka (4.3.1), path:DIR of your own build, or image:DIR in --image.",
 )
 @click.option(
     "--system",
     type=click.Choice([*SYSTEMS]),
-    help="Lay the scenario over another system, of which --kafka names the release.",
+    help="Run the scenario on another system, of which --kafka names the release.",
 )
-@click.option("--release", help="Release of another system under test than Kafka (3.9.5).")
+@click.option("--release", help="Release of a system under test other than Kafka (3.9.5).")
 @click.option("--metadata-version", help="Start the cluster at this metadata.version (3.5-IV1).")
 @click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Repeat a run's random choices.")
-@click.option("--runs", type=click.IntRange(1), default=1, help="So many runs, seed by seed.")
-@click.option("--time-limit", help="How long faults and clients go on (45s, 10m, 8h).")
+@click.option(
+    "--runs", type=click.IntRange(1), default=1, help="Number of runs, of consecutive seeds."
+)
+@click.option("--time-limit", help="Duration of faults and load (45s, 10m, 8h).")
 @click.option(
     "--nemesis", help="Faults to draw from (kill,strikes), or 'none' for no fault at all."
 )
 @click.option(
     "--window", help="Messages in the middle of which faults strike (AlterPartition,Vote)."
 )
-@click.option("--rate", type=int, help="Records a second, of all producers; 0: as many as go.")
-@click.option("--concurrency", type=int, help="So many producers and so many consumers.")
+@click.option(
+    "--rate", type=int, help="Records a second that all producers send together; 0: no limit."
+)
+@click.option("--concurrency", type=int, help="Number of producers, and of consumers.")
 @click.option("--dry-run", is_flag=True, help="Print what a run would do, and start nothing.")
 @with_run_options
 def run(**flags: Any) -> int:
@@ -107,7 +113,7 @@ def run(**flags: Any) -> int:
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--kafka", help="Another release than the run's own.")
+@click.option("--kafka", help="Release of Kafka. [default: the run's own]")
 @with_run_options
 def replay(**flags: Any) -> int:
     """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""

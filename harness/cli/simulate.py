@@ -15,23 +15,41 @@ __all__ = ["selftest", "simulate"]
 
 @click.command()
 @click.argument("scenario")
-@click.option("--seeds", type=click.IntRange(1), default=1000, show_default=True)
-@click.option("--first", type=click.IntRange(1, SEED_MAX), default=1, show_default=True)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1000, show_default=True, help="Number of seeds."
+)
+@click.option(
+    "--first", type=click.IntRange(1, SEED_MAX), default=1, show_default=True, help="First seed."
+)
 @click.option(
     "--system",
     type=click.Choice([name for name, one in SYSTEMS.items() if one.in_virtual_time]),
-    help="Of every cluster: kafka, unless a scenario says otherwise.",
+    help="System of every cluster. [default: the scenario's, or kafka]",
 )
-@click.option("--metadata-version", type=click.Choice(["1", "2", "3"]), help="Of every cluster.")
-@click.option("--without-rule", "off", multiple=True, metavar="RULE", help="Switch a rule off.")
-@click.option("--until", type=click.IntRange(1), default=1, show_default=True, help="So many hits.")
+@click.option(
+    "--metadata-version", type=click.Choice(["1", "2", "3"]), help="Level of each cluster."
+)
+@click.option(
+    "--without-rule",
+    "off",
+    multiple=True,
+    metavar="RULE",
+    help="Switch a rule of the reference cluster off.",
+)
+@click.option(
+    "--until",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Stop after this many trials with a finding.",
+)
 @click.option(
     "--store",
     "store_max",
     type=click.IntRange(0),
     default=5,
     show_default=True,
-    help="Trials to store of each anomaly, as runs.",
+    help="Number of trials of each anomaly to store as runs.",
 )
 @results_option
 @spark_master_option
@@ -51,7 +69,13 @@ def simulate(**flags: Any) -> int:
 
 
 @click.command()
-@click.option("--seeds", type=click.IntRange(1), default=2000, show_default=True, help="A rule.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=2000,
+    show_default=True,
+    help="Largest number of trials of each rule.",
+)
 @click.option(
     "--system",
     type=click.Choice([name for name, one in SYSTEMS.items() if one.in_virtual_time]),
@@ -59,18 +83,35 @@ def simulate(**flags: Any) -> int:
     show_default=True,
     help="The generation of the reference cluster.",
 )
-@click.option("--clean", type=click.IntRange(0), default=20_000, show_default=True)
-@click.option("--hits", type=click.IntRange(1), default=5, show_default=True, help="Are enough.")
+@click.option(
+    "--clean",
+    type=click.IntRange(0),
+    default=20_000,
+    show_default=True,
+    help="Number of trials with all rules on.",
+)
+@click.option(
+    "--hits",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Stop a rule after this many trials with a finding.",
+)
 @click.option(
     "--tries",
     type=click.IntRange(1),
     default=12,
     show_default=True,
-    help="Trials of a rule that the checks judge at most.",
+    help="Largest number of a rule's trials that the checks judge.",
 )
-@click.option("--rule", "chosen", multiple=True, metavar="RULE", help="Only these rules.")
 @click.option(
-    "--write", "page", type=click.Path(path_type=Path), help="Write it into the table of this page."
+    "--rule", "chosen", multiple=True, metavar="RULE", help="Try only this rule. Can be repeated."
+)
+@click.option(
+    "--write",
+    "page",
+    type=click.Path(path_type=Path),
+    help="Write the result into the table of this page.",
 )
 @results_option
 @spark_master_option
