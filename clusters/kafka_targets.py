@@ -6,7 +6,7 @@ from typing import Final
 
 from clusters.kafka_port import BrokersView, ClusterView, PartitionView, TopicSpec
 from clusters.port import NodeName
-from clusters.targets import DescribedTarget, NotNowError, SystemState
+from clusters.targets import DescribedTarget, SystemState, VacantError
 
 __all__ = ["ACTIVE_CONTROLLER", "ISR_FOLLOWER", "LEADER", "TARGETS", "first_view"]
 
@@ -18,11 +18,11 @@ def _replicas(
         shown: BrokersView | None = now.view
         partition = shown.partitions.get(key) if shown else None
         if partition is None:
-            raise NotNowError(f"{words} {key}: no broker told its metadata just now")
+            raise VacantError(f"{words} {key}: no broker told its metadata just now")
         by_id = {broker_id: node for node, broker_id in now.broker_ids.items()}
         found = [by_id[broker] for broker in wanted(partition)]
         if not found:
-            raise NotNowError(f"{words} {key}: there is none (isr {partition.isr})")
+            raise VacantError(f"{words} {key}: there is none (isr {partition.isr})")
         return draw.choice(found)
 
     return find
@@ -37,9 +37,10 @@ def _followers(partition: PartitionView) -> Sequence[int]:
 
 
 def _active(now: SystemState, _key: str, _draw: random.Random) -> NodeName:
-    if now.active_controller is None:
-        raise NotNowError("no controller says that it is active")
-    return now.active_controller
+    found = now.active_controller
+    if found is None or found in now.down:
+        raise VacantError("no controller says that it is active")
+    return found
 
 
 LEADER: Final = DescribedTarget(

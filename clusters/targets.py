@@ -11,11 +11,15 @@ from typing import Any, Protocol
 from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["DescribedTarget", "NotNowError", "SystemState"]
+__all__ = ["DescribedTarget", "NotNowError", "SystemState", "VacantError"]
 
 
 class NotNowError(HarnessError):
     """A step cannot be done at this moment, but could be at another."""
+
+
+class VacantError(NotNowError):
+    """No node fits a description now, as while a leader is elected."""
 
 
 class SystemState(Protocol):
@@ -47,7 +51,7 @@ class DescribedTarget:
     find: Callable[[SystemState, str, random.Random], NodeName]
     """Returns the node that fits now, drawn if several do; the key is "" without one.
 
-    Raises NotNowError if none does."""
+    Raises VacantError if none does."""
     of_key: bool = False
     """True if a key follows the words. A mix leaves the last of them out, and draws the key."""
 

@@ -122,7 +122,7 @@ def target_data(target: Target) -> object:
 
 
 def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:
-    """Return the nodes meant, now; raise NotNowError if the cluster has no such node."""
+    """Return the nodes meant, now; raise VacantError if the system has no such node."""
     if isinstance(target, NamedNodes):
         return target.nodes
     if isinstance(target, Choice):

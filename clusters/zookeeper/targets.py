@@ -4,7 +4,7 @@ import random
 from typing import Final
 
 from clusters.port import NodeName
-from clusters.targets import DescribedTarget, NotNowError, SystemState
+from clusters.targets import DescribedTarget, SystemState, VacantError
 from clusters.zookeeper.view import EnsembleView
 
 __all__ = ["TARGETS"]
@@ -13,7 +13,7 @@ __all__ = ["TARGETS"]
 def _leader(now: SystemState, _key: str, _draw: random.Random) -> NodeName:
     shown: EnsembleView | None = now.view
     if shown is None or shown.leader is None:
-        raise NotNowError("no server says that it leads")
+        raise VacantError("no server says that it leads")
     return _nodes(now)[shown.leader]
 
 
@@ -23,7 +23,7 @@ def _follower(now: SystemState, _key: str, draw: random.Random) -> NodeName:
     taking_part = [] if shown is None else sorted(shown.taking_part - {shown.leader})
     followers = [nodes[number] for number in taking_part if nodes[number] not in now.down]
     if not followers:
-        raise NotNowError("no server says that it follows")
+        raise VacantError("no server says that it follows")
     return draw.choice(followers)
 
 

@@ -13,12 +13,13 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from clusters.abilities import KeepsFiles, roles_in
 from clusters.evolution import Follows
-from clusters.kafka_conditions import LogEnd, Registered
-from clusters.kafka_port import LogEnds, Role
+from clusters.kafka_conditions import Registered
+from clusters.kafka_port import Role
 from clusters.observation import (
     Acknowledged,
     AllRecovered,
@@ -30,10 +31,11 @@ from clusters.observation import (
     since,
 )
 from clusters.port import Cluster, NodeName, NodeState
+from clusters.targets import VacantError
 from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
-from harness.interpreter.observer import Looks, missing_in, whole_nodes
+from harness.interpreter.observer import Looks, looked_up, missing_in, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
 from harness.interpreter.window_book import WindowBook
@@ -59,6 +61,7 @@ from nemesis.verbs.wait import Wait
 
 __all__ = ["Interpreter"]
 
+T = TypeVar("T")
 _ROUNDED_S = 5.0
 """A margin above what the checks take off a stretch of time, as clocks differ."""
 
@@ -235,8 +238,11 @@ class Interpreter:
     def on_the_wire(self, step: Step) -> bool:
         """Do to the network what the step says, and see it."""
         with suppress(*self.policy.left):
-            scene = self.observer.scene()
-            self.network.perform(step, scene=scene, draw=self.draw, now_s=self._now_s())
+            self._once_held(
+                lambda scene: self.network.perform(
+                    step, scene=scene, draw=self.draw, now_s=self._now_s()
+                )
+            )
         return True
 
     def administer(
@@ -262,11 +268,22 @@ class Interpreter:
         """Perform the step on the nodes of its target, all together or one after the other."""
         nodes: Sequence[NodeName] = ()
         with suppress(*self.policy.left):
-            nodes = resolve(step.target, self.observer.scene(), self.draw)
+            nodes = self._once_held(lambda scene: resolve(step.target, scene, self.draw))
         if deed_of(verb_of(step)).parts is not None:
             return self._in_turn(step, nodes)
         self._do(step, nodes)
         return True
+
+    def _once_held(self, do: Callable[[Scene], T]) -> T:
+        """Do it once a node has the role that is targeted; the next leader has to be elected."""
+        end_s = min(self._now_s() + self.policy.vacant_s, self._end_s)
+        while True:
+            try:
+                return do(self.observer.scene())
+            except VacantError:
+                if self._now_s() >= end_s:
+                    raise
+            self._tick()
 
     def _do(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
         deed = deed_of(verb_of(step))
@@ -311,13 +328,14 @@ class Interpreter:
         if isinstance(condition, Changed):
             return self._await_change(condition, end_s)
         is_counted = isinstance(condition, Acknowledged | Registered)
-        before = self._asked(self.observer.latest(), condition) if is_counted else None
+        asked = partial(looked_up, condition=condition, looks=self.observer, cluster=self.cluster)
+        before = asked(self.observer.latest()) if is_counted else None
         if self.policy.demands_evidence and not isinstance(condition, Acknowledged | Held | Seen):
             self.observer.next_look(timeout_s=max(0.0, end_s - self._now_s()))
 
         def reached(now: Observation) -> bool:
-            asked = self._asked(now, condition)
-            return condition.holds(asked if before is None else since(asked, before))
+            found = asked(now)
+            return condition.holds(found if before is None else since(found, before))
 
         return self._until(reached, end_s)
 
@@ -330,18 +348,6 @@ class Interpreter:
                 return False
             self._look_around()
         return True
-
-    def _asked(self, now: Observation, condition: Condition) -> Observation:
-        """Return the observation, with what is looked up for this condition alone."""
-        if isinstance(condition, Registered):
-            count = self.observer.registrations(condition.node)
-            return replace(now, registrations={condition.node: count})
-        if isinstance(condition, LogEnd):
-            assert isinstance(self.cluster, LogEnds)
-            end = self.cluster.log_end(condition.node, condition.key)
-            if end is not None:
-                return replace(now, log_ends={(condition.key, condition.node): end})
-        return now
 
     def _standing(self, step: Step) -> str:
         """Describe, in words, the cluster as it was when the bound of this step passed."""

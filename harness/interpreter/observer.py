@@ -6,19 +6,21 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol, Self
 
 from clusters.abilities import roles_in
 from clusters.evolution import members_of
-from clusters.kafka_port import Registers
-from clusters.observation import Observation, RuleCounts
-from clusters.port import NodeName, NodeState, Observable, SystemView
+from clusters.kafka_conditions import LogEnd, Registered
+from clusters.kafka_port import LogEnds, Registers
+from clusters.observation import Condition, Observation, RuleCounts
+from clusters.port import Cluster, NodeName, NodeState, Observable, SystemView
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Looks", "Observer", "granted_count", "missing_in", "whole_nodes"]
+__all__ = ["Looks", "Observer", "granted_count", "looked_up", "missing_in", "whole_nodes"]
 
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5
@@ -133,7 +135,7 @@ class Observer:
                 view = self._cluster.view()
             except HarnessError:
                 view = None  # no node answers: an observation, too
-            if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
+            if self._look_count % _QUORUM_EVERY == 0 or self._is_leaderless():
                 self._controller = self._cluster.leader_now()
             with self._looked:
                 self._latest = (view, self._controller)
@@ -141,11 +143,30 @@ class Observer:
                 self._looked.notify_all()
             self._stop.wait(_INTERVAL_S)
 
+    def _is_leaderless(self) -> bool:
+        known = self._controller
+        return known is None or self._cluster.state(known) is NodeState.DOWN
+
 
 def granted_count(rules: Mapping[str, RuleCounts], broker: NodeName) -> int:
     """Return the number of registrations granted to this broker, as the wire counts them."""
     rule = rules.get(watch_name(broker))
     return 0 if rule is None else rule.matched_count
+
+
+def looked_up(
+    now: Observation, condition: Condition, *, looks: Looks, cluster: Cluster
+) -> Observation:
+    """Return the observation, with what is looked up for this condition alone."""
+    if isinstance(condition, Registered):
+        count = looks.registrations(condition.node)
+        return replace(now, registrations={condition.node: count})
+    if isinstance(condition, LogEnd):
+        assert isinstance(cluster, LogEnds)
+        end = cluster.log_end(condition.node, condition.key)
+        if end is not None:
+            return replace(now, log_ends={(condition.key, condition.node): end})
+    return now
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:

@@ -25,6 +25,8 @@ class Policy:
     """The time after which a node that was asked to stop is killed."""
     request_s: float = math.inf
     """The time after which a request of an operator is given up."""
+    vacant_s: float = 30.0
+    """The bound for a node to take the role that a target describes, as by an election."""
     restart_s: float = 60.0
     """The bound for a restarted node to be whole again: several times the usual duration."""
 

@@ -31,7 +31,12 @@ from nemesis.wire.rules import Flow
 __all__ = ["interpreter_of"]
 
 _TRIAL: Final = Policy(
-    demands_evidence=False, tick_s=0.01, stop_s=5.0, request_s=1.5, restart_s=math.inf
+    demands_evidence=False,
+    tick_s=0.01,
+    stop_s=5.0,
+    request_s=1.5,
+    vacant_s=0.0,
+    restart_s=math.inf,
 )
 
 

@@ -55,10 +55,16 @@ def network_of(
 class Bench:
     """A cluster in memory and everything that drives it."""
 
-    def __init__(self, directory: Path, *, acknowledged: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        acknowledged: Callable[[], int] = lambda: 0,
+        cluster: FakeCluster | None = None,
+    ) -> None:
         self.run = RunDirectory(directory)
         self.run.raw.mkdir()
-        self.cluster = FakeCluster()
+        self.cluster = cluster or FakeCluster()
         self.journal = FaultJournal(self.run.raw, Clock.start())
         self.wire = FakeWire()
         played = PerformedPlay(self.run.play_path)

@@ -35,8 +35,12 @@ B1 = NamedNodes(nodes=(NODES[1],))
 
 
 @contextmanager
-def bench(directory: Path, acknowledged: Callable[[], int] = lambda: 0) -> Iterator[Bench]:
-    built = Bench(directory, acknowledged=acknowledged)
+def bench(
+    directory: Path,
+    acknowledged: Callable[[], int] = lambda: 0,
+    cluster: FakeCluster | None = None,
+) -> Iterator[Bench]:
+    built = Bench(directory, acknowledged=acknowledged, cluster=cluster)
     with built.observer:
         yield built
 
@@ -116,6 +120,40 @@ def test_a_restart_whose_node_does_not_come_back_ends_the_play(tmp_path: Path) -
         assert b.cluster.calls == ["stop broker-1", "start broker-1"]
         (shortfall,) = b.interpreter.shortfalls
     assert "its bound passed; broker-1 takes no part" in shortfall
+
+
+class ElectingCluster(FakeCluster):
+    """Of its controllers the first leads; once it is down, it is named for a while yet."""
+
+    def __init__(self, *, elects: bool) -> None:
+        super().__init__()
+        self._elects = elects
+        self._asked = 0
+
+    def leader_now(self) -> NodeName | None:
+        if self.states[NODES[0]] is NodeState.RUNNING:
+            return NODES[0]
+        self._asked += 1
+        return NODES[1] if self._elects and self._asked > 3 else NODES[0]
+
+
+TWO_KILLS = play({"kill": "active controller"}, {"kill": "active controller"})
+
+
+def test_a_play_goes_on_with_the_next_active_controller_once_there_is_one(tmp_path: Path) -> None:
+    with bench(tmp_path, cluster=ElectingCluster(elects=True)) as b:
+        b.interpreter.perform_play(TWO_KILLS, time_limit_s=20)
+        assert b.interpreter.shortfalls == []
+        assert b.cluster.calls == [f"kill {NODES[0]}", f"kill {NODES[1]}"]
+
+
+def test_a_play_ends_where_no_active_controller_follows_in_time(tmp_path: Path) -> None:
+    with bench(tmp_path, cluster=ElectingCluster(elects=False)) as b:
+        b.interpreter.policy = Policy(vacant_s=0.3)
+        b.interpreter.perform_play(TWO_KILLS, time_limit_s=20)
+        assert b.cluster.calls == [f"kill {NODES[0]}"]
+        (shortfall,) = b.interpreter.shortfalls
+    assert "no controller says that it is active" in shortfall
 
 
 def test_who_was_removed_is_neither_missed_nor_started_nor_drawn(tmp_path: Path) -> None:
