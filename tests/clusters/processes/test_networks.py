@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -27,6 +28,7 @@ ADDRESSES = {ONE: "10.0.0.1", TWO: "10.0.0.2"}
 NUMBERS = {CLIENTS: 0, ONE: 1, TWO: 2, THREE: 3}
 WHY_NOT = why_no_namespaces()
 needs_namespaces = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+needs_nft = pytest.mark.skipif(which("nft") is None, reason="there is no nft (install nftables)")
 
 
 def test_a_one_way_cut_forbids_one_end_to_tell_and_the_other_to_hear() -> None:
@@ -113,6 +115,7 @@ def stage(tmp_path: Path, warden: Warden) -> Iterator[Stage]:
 
 
 @needs_namespaces
+@needs_nft
 def test_only_what_one_sends_to_the_other_is_lost_until_it_passes_again(stage: Stage) -> None:
     assert stage.networks.refusal() is None
     with stage.server(ONE) as server, stage.client(TWO) as two:
@@ -133,6 +136,7 @@ def test_only_what_one_sends_to_the_other_is_lost_until_it_passes_again(stage: S
 
 
 @needs_namespaces
+@needs_nft
 def test_a_connection_is_cut_whoever_dials_it_and_on_the_way_over_a_proxy(stage: Stage) -> None:
     link = stage.host.link_address(1, 2)
     own = {node: stage.places[node].address for node in (ONE, TWO)}
