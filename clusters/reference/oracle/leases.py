@@ -30,7 +30,9 @@ _SLACK_NS: Final = 200_000_000
 _AMBIGUOUS: Final = -2
 """The value in the place of an epoch that is ambiguous."""
 _COMMITS_MIN: Final = 4
-"""The number of decisions after a lease's end from which its controller counts as late."""
+"""The number of decisions after a lease's end from which its controller counts as late, beside one
+for each broker: of those that fell silent at once, the others may be fenced first.
+"""
 
 
 _Proposed = tuple[tuple[int, int], tuple[AlterPartitionItem, ...]]
@@ -182,7 +184,7 @@ class Leases:
                 self._late.pop(broker_id, None)
                 continue
             self._late[broker_id] = self._late.get(broker_id, 0) + 1
-            if self._late[broker_id] == _COMMITS_MIN:
+            if self._late[broker_id] == _COMMITS_MIN + len(self.decided.brokers):
                 yield (
                     "fencing-too-late",
                     (

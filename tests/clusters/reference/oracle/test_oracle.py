@@ -435,6 +435,16 @@ def test_a_silent_broker_is_fenced_while_others_are_decided_about() -> None:
     assert story.found == ["fencing-too-late"]
 
 
+def test_brokers_that_fell_silent_at_once_are_fenced_one_after_the_other() -> None:
+    story = Story()
+    story.begin(1, 2, 3, 4)
+    story.now += 2 * LEASE
+    story.commit(TopicRecord("asked-for-before", 1))
+    for broker in (1, 2, 3, 4):
+        story.commit(story.fence(broker))
+    assert "fencing-too-late" not in story.found
+
+
 def test_what_a_new_controller_commits_before_it_is_active_fences_nobody() -> None:
     for active, expected in ((False, []), (True, ["fencing-too-late"])):
         story = Story()
