@@ -22,7 +22,7 @@ def _replicas(
         by_id = {broker_id: node for node, broker_id in now.broker_ids.items()}
         found = [by_id[broker] for broker in wanted(partition)]
         if not found:
-            raise VacantError(f"{words} {key}: there is none (isr {partition.isr})")
+            raise VacantError(f"{words} {key}: no broker fits now (isr {partition.isr})")
         return draw.choice(found)
 
     return find

@@ -56,9 +56,9 @@ def test_a_share_of_a_role_has_its_size_and_is_drawn_from_the_seed(text: str, co
 
 
 def test_a_role_that_nobody_has_just_now_is_said_with_what_was_seen() -> None:
-    with pytest.raises(HarnessError, match=r"leader of t-0: there is none \(isr \(2,\)\)"):
+    with pytest.raises(HarnessError, match=r"leader of t-0: no broker fits now \(isr \(2,\)\)"):
         hit("leader of t-0", on=scene(leader=None, isr=(2,)))
-    with pytest.raises(HarnessError, match="isr follower of t-0: there is none"):
+    with pytest.raises(HarnessError, match="isr follower of t-0: no broker fits now"):
         hit("isr follower of t-0", on=scene(isr=(2,)))
 
 

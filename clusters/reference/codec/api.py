@@ -1,8 +1,9 @@
 """An API of Kafka's protocol as this cluster speaks it: its versions, and its four conversions.
 
-A node asks (`ask`, `answered`) only what nodes ask each other; what clients ask too comes in by
-`asked` and goes out by `answer`. Clients name topics where the core has ids: `Labels` are the names
-of one request, with an id of its own for a name that the node does not know, which is no topic's.
+Requests come in by `asked` and are answered by `answer`. `ask` and `answered` are for what nodes
+ask each other, and for frames of a simulated wire. Clients name topics where the core has ids:
+`Labels` are the names of one request, with an id of its own for a name that the node does not know,
+which is no topic's.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a simulated wire reads of a message is what a proxy reads of the same message's bytes."""
+"""A simulated wire reads of a message what a proxy reads of the same message's bytes."""
 
 import struct
 from dataclasses import replace
@@ -148,10 +148,39 @@ def test_a_fetch_of_metadata_says_the_same_though_it_is_read_by_a_shorter_way(
     _agree(codec, Door.CONTROLLER, request, response)
 
 
-def test_a_frame_has_the_columns_of_its_message_and_those_of_each_item() -> None:
-    (row,) = _of_message(ZK_EXCHANGES["LeaderAndIsr"][0], None).rows
-    controller = {"controller_epoch": 4, "broker_epoch": 9}
-    assert row == controller | LED | {"detail": "replicas [1, 2], new, recovering"}
+CONTROLLER = {"controller_epoch": 4, "broker_epoch": 9}
+ACTIVE = {"fenced": False, "shutting_down": False, "detail": "ACTIVE"}
+INACTIVE = {"fenced": True, "shutting_down": False, "detail": "INACTIVE"}
+OF_T = {"topic": "t", "partition": 0}
+CHANGED = {"leader_epoch": 3, "isr": [2, 1], "isr_epochs": [9, 8]}
+NONE, STALE = {"error": "NONE"}, {"error": "STALE_BROKER_EPOCH"}
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "answered"),
+    [
+        (
+            "LeaderAndIsr",
+            CONTROLLER | LED | {"detail": "replicas [1, 2], new, recovering"},
+            {"topic_id": text_of(7), "partition": 0} | STALE,
+        ),
+        ("UpdateMetadata", CONTROLLER | LED | {"detail": "live brokers [1]"}, NONE),
+        ("StopReplica", CONTROLLER | OF_T | {"leader_epoch": 3, "delete": True}, OF_T | STALE),
+        ("ControlledShutdown", {"broker_id": 2, "broker_epoch": 9}, OF_T | NONE),
+        ("MetadataHeartbeat", {"broker_id": 2, "broker_epoch": 9} | ACTIVE, INACTIVE | NONE),
+        (
+            "IsrChange",
+            {"broker_id": 2, "broker_epoch": 9} | OF_T | CHANGED,
+            NONE | {"detail": "granted"},
+        ),
+    ],
+)
+def test_a_frame_has_the_columns_of_its_message_and_those_of_its_item(
+    name: str, asked: dict[str, Any], answered: dict[str, Any]
+) -> None:
+    request, response = ZK_EXCHANGES[name]
+    assert _of_message(request, None).rows == (asked,)
+    assert _of_message(response, request).rows == (answered,)
 
 
 def test_a_fetch_of_metadata_says_which_records_it_carries() -> None:
