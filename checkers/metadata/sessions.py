@@ -62,7 +62,11 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contacts:
-    """The heartbeats of a registration to one controller, in the order in which they came."""
+    """The heartbeats of a registration to one controller.
+
+    They stand in the order in which they reached it: one that was held comes after those that
+    overtook it. One that never did stands where it was sent.
+    """
 
     heartbeats: tuple[Rpc, ...]
 
@@ -163,7 +167,14 @@ def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
         if rpc.of("broker_id") is not None and rpc.of("broker_epoch") is not None:
             place = (rpc.of("broker_id"), rpc.of("broker_epoch"), rpc.target)
             found.setdefault(place, []).append(rpc)
-    return {place: Contacts(heartbeats=tuple(several)) for place, several in found.items()}
+    return {
+        place: Contacts(heartbeats=tuple(sorted(several, key=_came_ns)))
+        for place, several in found.items()
+    }
+
+
+def _came_ns(heartbeat: Rpc) -> int:
+    return heartbeat.asked_ns if heartbeat.reached_ns is None else heartbeat.reached_ns
 
 
 def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:

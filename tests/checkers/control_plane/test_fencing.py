@@ -1,6 +1,6 @@
 """C8: brokers are fenced when their sessions have ended, and not before."""
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 from hypothesis import given
@@ -134,6 +134,14 @@ def test_a_silent_broker_stays_unfenced() -> None:
     assert not late("", frames.replace("14000", "13001"), end_ms=21_000)
 
 
+def test_a_heartbeat_that_others_overtook_makes_no_silence() -> None:
+    held = "at 12000 passed 26000 broker-1 heartbeat epoch 1 -> ok at 26002\n"
+    times = range(11_000, 30_000, 500)
+    others = [f"at {ms} broker-1 heartbeat epoch 1 -> ok at {ms + 2}" for ms in times]
+    assert not late("", held + "\n".join(others))
+    assert late("", held + others[0])
+
+
 def test_a_controller_that_may_not_have_lived_is_not_accused() -> None:
     frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
     assert late("", frames)
@@ -208,16 +216,27 @@ def test_a_setting_that_was_not_made_is_the_release_s_own() -> None:
         assert bool(proofs(judged)) == bad
 
 
-TIMES = st.lists(st.integers(301, 25_000), min_size=1, max_size=8, unique=True)
+GAPS = st.one_of(st.integers(1, 1_500), st.integers(1, 9_000))
+HELD = st.one_of(st.just(0), st.integers(8_000, 16_000))
+TAKEN = st.lists(st.tuples(GAPS, HELD), min_size=1, max_size=20)
+"""How long after the one before each heartbeat reaches the controller, and for how long it was
+under way, in ms."""
 
 
-@given(TIMES, st.integers(300, 26_000))
+@given(TAKEN, st.integers(300, 26_000))
 def test_what_is_early_and_what_is_late_agree_with_a_slow_look_at_every_millisecond(
-    heartbeats: list[int], fenced_ms: int
+    heartbeats: list[tuple[int, int]], fenced_ms: int
 ) -> None:
-    """Heartbeats are taken and answered at once, so the bounds differ by the clocks' alone."""
-    at = sorted(heartbeats)
-    frames = "\n".join(f"at {ms} broker-1 heartbeat epoch 1 -> ok at {ms}" for ms in at)
+    """Heartbeats are answered as soon as they are taken, so the bounds differ by the clocks' alone.
+
+    One that is under way for long is overtaken by others.
+    """
+    at = [300 + ms for ms in accumulate(gap for gap, _ in heartbeats)]
+    ways = zip(at, (held for _, held in heartbeats), strict=True)
+    sent = sorted((max(taken - held, 300), taken) for taken, held in ways)
+    frames = "\n".join(
+        f"at {ms} passed {taken} broker-1 heartbeat epoch 1 -> ok at {taken}" for ms, taken in sent
+    )
     beats = "\n".join(f"{10 + n} noop at {ms}" for n, ms in enumerate(range(400, fenced_ms, 400)))
     log = f"{BEGIN}\n{beats}\n{999} fence 1 at {fenced_ms}\n1000 noop at {fenced_ms}"
     given_tables = tables(log, frames, node_settings=settings())
