@@ -17,7 +17,7 @@ from checkers.verdict import Verdict
 from history.manifest import Manifest
 from history.schema import F, Outcome
 
-__all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run"]
+__all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run", "to_be_served"]
 
 _BEGUN: Final = "_begun_count"
 _EFFECT: Final = "_effect_count"
@@ -25,6 +25,8 @@ _SENDS: Final = "_acknowledged_sends_count"
 _WRITES: Final = "_writes_count"
 """Of objects, the acknowledged ones."""
 _READS: Final = "_reads_count"
+_OFTEN: Final = 3
+"""A kind that was drawn less often may have been over each time before any client was served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,23 @@ def kinds_of_run(
         )
         for kind in dict.fromkeys((*manifest.asked_faults, *begun))
     )
+
+
+def to_be_served(
+    manifest: Manifest, kinds: Iterable[FaultKind]
+) -> Mapping[str, tuple[FaultKind, ...]]:
+    """Return the kinds during which clients have to be served, some during each of the entries.
+
+    The scenario names them. If it does not: each kind that took effect; of drawn ones each that
+    the scenario demands or that took effect three times, and any of all.
+    """
+    effective = tuple(one for one in kinds if one.effect_count)
+    named = manifest.served_faults
+    if named is not None or not manifest.drawn:
+        return {one.kind: (one,) for one in effective if named is None or one.kind in named}
+    demanded = manifest.required_faults
+    owed = (one for one in effective if one.effect_count >= _OFTEN or one.kind in demanded)
+    return ({"any fault": effective} if effective else {}) | {one.kind: (one,) for one in owed}
 
 
 def figures_of(kinds: Iterable[FaultKind]) -> dict[str, float]:

@@ -14,7 +14,7 @@ Faults are asked for by kind (`nemesis.verbs.registry`), and are judged by kind:
   replica is down), the scenario says during which kinds clients must be served.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry, Kind, Strength
-from checkers.grounds.fault_kinds import FaultKind, figures_of, kind_of_row, kinds_of_run
+from checkers.grounds.fault_kinds import (
+    FaultKind,
+    figures_of,
+    kind_of_row,
+    kinds_of_run,
+    to_be_served,
+)
 from checkers.grounds.history_summary import HistorySummary
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.rows import OPEN_NS
@@ -84,7 +90,7 @@ def run_grounds(
         case_count=summary.row_count,
         figures=dict(_figures(summary, fault_count=len(faults))),
     )
-    found = tuple(_evidence(summary, _to_be_served(manifest, kinds)))
+    found = tuple(_evidence(summary, to_be_served(manifest, kinds)))
     lacking = "; ".join(words for words, count in found if not count)
     return (statistics, effects, replace(_result("evidence", lacking), case_count=len(found)))
 
@@ -113,26 +119,18 @@ def _unseen(faults: pa.Table) -> str:
     )
 
 
-def _to_be_served(manifest: Manifest, kinds: Iterable[FaultKind]) -> tuple[FaultKind, ...]:
-    """Return the kinds during which clients have to be served."""
-    effective = (one for one in kinds if one.effect_count)
-    named = manifest.served_faults
-    return tuple(one for one in effective if named is None or one.kind in named)
-
-
 def _evidence(
-    summary: HistorySummary, kinds: Iterable[FaultKind]
-) -> Iterator[tuple[str, int | None]]:
+    summary: HistorySummary, owed: Mapping[str, Sequence[FaultKind]]
+) -> Iterator[tuple[str, int]]:
     """Yield each need of a verdict: the words for its absence, and how much of it there is."""
     yield "no send was acknowledged", _count(summary, F.SEND)
     yield "no ok poll returned a record", _count(summary, F.POLL, nonempty=True)
     yield "no final read is complete", len(summary.final_reads)
-    for one in kinds:
-        yield (
-            f"no send that was called during {one.kind} was acknowledged",
-            one.acknowledged_sends_count,
-        )
-        yield f"no ok poll that was called during {one.kind} returned a record", one.reads_count
+    for words, kinds in owed.items():
+        sends_count = sum(one.acknowledged_sends_count or 0 for one in kinds)
+        yield f"no send that was called during {words} was acknowledged", sends_count
+        reads_count = sum(one.reads_count or 0 for one in kinds)
+        yield f"no ok poll that was called during {words} returned a record", reads_count
 
 
 def _count(summary: HistorySummary, f: F, *, nonempty: bool = False) -> int:
@@ -257,7 +255,9 @@ CHECKS: Final = (
         rule="There are acknowledged sends, ok polls that returned something and complete final "
         "reads; and for each kind of fault that took effect, or of these each that the scenario "
         "names (`require: {served: […]}`), acknowledged sends and non-empty ok polls among the "
-        "operations called during one, from its effect to its heal being seen.",
+        "operations called during one, from its effect to its heal being seen. Of drawn faults: "
+        "during any, and during each kind that the scenario demands or that took effect three "
+        "times.",
         meaning="A cluster that does nothing breaks no promise.",
         case="something that has to be there: acknowledged sends, reads, final reads, and both "
         "during each kind of fault",

@@ -16,7 +16,7 @@ from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry, Kind, Strength
 from checkers.finding_rows import findings_table, found_row, unknown_row
-from checkers.grounds.fault_kinds import figures_of, kinds_of_run
+from checkers.grounds.fault_kinds import figures_of, kinds_of_run, to_be_served
 from checkers.grounds.grounds import fault_windows, without_effect
 from checkers.grounds.operations import FaultWindow
 from checkers.results import FileAnswers, anomalies_found, result_of
@@ -43,6 +43,8 @@ _INTERNALS: Final = (
     "https://zookeeper.apache.org/doc/current/zookeeperInternals.html#sc_consistency"
 )
 _WANTED: Final = ("create", "set", "cas", "delete", "read", "sync-read", "final-read")
+_USES: Final = {"write": "write", "read": "sync read"}
+"""What is counted while a kind of fault is there, and its words."""
 _TABLE: Final = "znode_operations"
 _SHORTEST_NS: Final = 1_000_000_000
 
@@ -82,7 +84,8 @@ EVIDENCE: Final = CatalogueEntry(
     "demands. There are ok operations of each function: create, set, cas, read, sync-read and "
     "final-read (delete is counted, and not demanded). During each kind of fault that took effect, "
     "or of these each that the scenario names (`require: {served: […]}`), a write and a sync read "
-    "were called that are ok.",
+    "were called that are ok. Of drawn faults: during any, and during each kind that the scenario "
+    "demands or that took effect three times.",
     meaning="An ensemble that does nothing breaks no promise.",
     case="something that has to be there: operations of each function, and writes and reads during "
     "each kind of fault",
@@ -237,16 +240,16 @@ def _evidence(manifest: Manifest, faults: pa.Table, tallies: Sequence[Tally]) ->
         f"{f.replace('-', '_')}_ok_count": count for f, count in ok.items()
     }
     figures |= figures_of(kinds)
-    named = manifest.served_faults
-    for one in kinds:
-        if not one.effect_count or (named is not None and one.kind not in named):
-            continue
-        for what, words in (("write", "write"), ("read", "sync read")):
+    served = Counter[tuple[str, str]]()
+    for tally in tallies:
+        served.update(tally.served)
+    effective = [one.kind for one in kinds if one.effect_count]
+    figures |= {f"{kind}_{what}s_count": served[kind, what] for kind in effective for what in _USES}
+    for during, owed in to_be_served(manifest, kinds).items():
+        for what, words in _USES.items():
             cases += 1
-            count = sum(tally.served.get((one.kind, what), 0) for tally in tallies)
-            figures[f"{one.kind}_{what}s_count"] = count
-            if not count:
-                lacking.append(f"no {words} that was called during {one.kind} is ok")
+            if not any(served[one.kind, what] for one in owed):
+                lacking.append(f"no {words} that was called during {during} is ok")
     return CheckResult(
         check=EVIDENCE.name,
         validity=Validity.UNKNOWN if lacking else Validity.VALID,

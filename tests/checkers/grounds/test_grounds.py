@@ -148,6 +148,22 @@ def test_where_no_client_can_be_served_the_scenario_says_during_which_kinds_some
     assert "during pause" in _evidence(GOOD, faults, served_faults=("pause",))
 
 
+def test_a_kind_that_was_drawn_twice_owes_evidence_only_if_it_is_demanded() -> None:
+    twice = _faults((11, 15), (20, 25), (26, 28), kinds=("kill", "pause", "pause"))
+    assert not _evidence(GOOD, twice, drawn=True)
+    assert "during pause" in _evidence(GOOD, twice, drawn=True, required_faults=("pause",))
+    three_times = _faults((20, 25), (26, 28), (28, 29), (11, 15), kinds=(*["pause"] * 3, "kill"))
+    assert "during pause" in _evidence(GOOD, three_times, drawn=True)
+
+
+def test_during_drawn_faults_somebody_was_served() -> None:
+    lacking = _evidence(GOOD, _faults((20, 25), (26, 28), kinds=("kill", "pause")), drawn=True)
+    assert "no send that was called during any fault was acknowledged" in lacking
+    assert "no ok poll that was called during any fault returned a record" in lacking
+    assert not _evidence(GOOD, _faults(), drawn=True)
+    assert not _evidence(GOOD, _faults((20, 25)), drawn=True, served_faults=())
+
+
 def test_a_kind_that_had_no_effect_owes_no_evidence() -> None:
     assert not _evidence(GOOD, _faults((11, 15), (None, None), kinds=("kill", "delay")))
 

@@ -69,6 +69,18 @@ def test_a_kind_of_fault_during_which_no_write_came_through_is_named() -> None:
     assert only_reads.validity is Validity.VALID
 
 
+def test_a_kind_that_was_drawn_once_owes_nothing_of_its_own() -> None:
+    drawn = {"asked_faults": ("kill", "pause"), "drawn": True}
+    rows = (KILL, KILL | {"index": 1, "fault": "pause", "kind": "pause"})
+    assert judged(*rows, **drawn).validity is Validity.VALID
+    demanded = judged(*rows, required_faults=("pause",), **drawn)
+    assert demanded.reason == (
+        "no write that was called during pause is ok; "
+        "no sync read that was called during pause is ok"
+    )
+    assert "during any fault" in judged(*rows, served={}, **drawn).reason
+
+
 def test_faults_of_which_none_took_effect_prove_nothing() -> None:
     result = judged(KILL | {"effect_ns": None, "end_ns": None}, asked_faults=("kill",))
     assert result.validity is Validity.UNKNOWN
