@@ -7,7 +7,6 @@ workloads.clients.<program> CONFIG.json`, and its log lies in the same folder as
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from clusters.hosts.warden import Warden
 from clusters.port import NodeState
 from history.counts import ClientCounts, Counts, live_counts
 from history.failure import HarnessError
+from history.program import command
 from history.run_directory import RunDirectory
 from workloads.clients.config import (
     ConsumerConfig,
@@ -63,7 +63,7 @@ class ClientProcesses:
         """Start a client whose configuration is written."""
         self._programs[name] = program
         self._pids[name] = self._warden.spawn(
-            [sys.executable, "-m", f"workloads.clients.{program}", str(self.config_path(name))],
+            command(f"workloads.clients.{program}", str(self.config_path(name))),
             name=name,
             log=self._log(name),
             env=_environment(),

@@ -8,6 +8,7 @@ from pathlib import Path
 from clusters.reference.shell.process_log import say
 from clusters.reference.shell.properties import read_properties
 from history.failure import HarnessError
+from history.program import without_hypothesis
 
 __all__ = ["main"]
 
@@ -31,8 +32,7 @@ def main() -> int:
 
 def _run(config: Path) -> str:
     settings = read_properties(config)
-    # kio looks for hypothesis, for tests of its own; where it is installed it is half of a start.
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    without_hypothesis()
     from clusters.reference.shell.process import run  # noqa: PLC0415
 
     return run(settings)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import click
 
 from history.failure import HarnessError, UsageError
+from history.program import without_hypothesis
 
 __all__ = ["FAILED", "WRONG_USE", "cli", "main"]
 
@@ -76,9 +77,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; without `arguments`, as a process of its own."""
     if arguments is None:
-        # kio looks for hypothesis, for tests of its own; with it a refusal takes up to 2 s more,
-        # and a directory of its is left where the command was given.
-        sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+        without_hypothesis()
     _keep_to_this_code()
     sys.exit(_exit_code(arguments))
 

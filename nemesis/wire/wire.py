@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -22,6 +21,7 @@ from clusters.port import NodeName
 from clusters.processes.networks import IsAnswered
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
+from history.program import command
 from nemesis.wire.control import flows_data, link_data, rule_data, status_of
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rules import Flow, Link, Rule
@@ -87,7 +87,7 @@ class Wire:
                 listener.bind(path)
                 listener.listen(1)
                 self._pid = warden.spawn(
-                    [sys.executable, "-m", "nemesis.wire.process", str(config_path)],
+                    command("nemesis.wire.process", str(config_path)),
                     name="the proxy",
                     log=log,
                 )
