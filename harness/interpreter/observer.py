@@ -84,12 +84,14 @@ class Observer:
         """Return the latest look, with the states of processes as they are now."""
         with self._looked:
             (view, controller), look_count = self._latest, self._look_count
+        states = {node: self._cluster.state(node) for node in self._cluster.nodes}
+        fell = controller is not None and states.get(controller) is NodeState.DOWN
         return Observation(
             view=view,
-            active_controller=controller,
+            active_controller=None if fell else controller,
             broker_ids=self._cluster.view_ids,
             outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
-            states={node: self._cluster.state(node) for node in self._cluster.nodes},
+            states=states,
             acknowledged_count=self._acknowledged(),
             rules=self._wire().rules,
             look_count=look_count,

@@ -156,6 +156,14 @@ def test_a_play_ends_where_no_active_controller_follows_in_time(tmp_path: Path) 
     assert "no controller says that it is active" in shortfall
 
 
+def test_a_dead_controller_is_not_awaited_as_the_active_one(tmp_path: Path) -> None:
+    steps = play({"kill": "active controller"}, {"await": {"active_controller": str(NODES[0])}})
+    with bench(tmp_path, cluster=ElectingCluster(elects=False)) as b:
+        b.interpreter.perform_play(steps, time_limit_s=1)
+        (shortfall,) = b.interpreter.shortfalls
+    assert "its bound passed" in shortfall
+
+
 def test_who_was_removed_is_neither_missed_nor_started_nor_drawn(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         steps = play(
