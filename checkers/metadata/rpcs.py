@@ -107,12 +107,19 @@ def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
 
 
 def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:
-    """Return the first request by which a broker registered, by (broker id, broker epoch)."""
+    """Return the request by which a broker registered, by (broker id, broker epoch).
+
+    Of several that were answered with one epoch it is the one that was answered first: a request
+    that was held is told what its repetition, sent later, has made.
+    """
+    accepted = [
+        rpc
+        for rpc in rpcs(wire, "BrokerRegistration")
+        if rpc.ok and rpc.answered("broker_epoch") is not None
+    ]
     found: dict[tuple[int, int], Rpc] = {}
-    for rpc in rpcs(wire, "BrokerRegistration"):
-        epoch = rpc.answered("broker_epoch")
-        if rpc.ok and epoch is not None:
-            found.setdefault((rpc.of("broker_id"), epoch), rpc)
+    for rpc in sorted(accepted, key=lambda one: one.answered_ns or 0):
+        found.setdefault((rpc.of("broker_id"), rpc.answered("broker_epoch")), rpc)
     return found
 
 

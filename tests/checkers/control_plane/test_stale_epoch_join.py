@@ -145,6 +145,14 @@ def test_an_incarnation_that_registers_again_has_lost_nothing() -> None:
     assert not found(DELAYED, log)
 
 
+def test_a_registration_is_answered_when_the_first_of_its_requests_is() -> None:
+    """The request that was held is told the epoch that its repetition was given."""
+    held = "at 19000 passed 30000 broker-2 register -> ok 33 at 30010\n"
+    join = "at {} broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+    assert not found(held + join.format(21000))
+    assert found(held + join.format(20009))
+
+
 def test_a_leader_that_is_elected_into_the_isr_did_not_join_by_a_request() -> None:
     elected = LOG.replace("43 change t-0 isr 2 leader 2", "43 change t-0 isr 3 leader 3")
     assert len(found(DELAYED, elected)["t-0"]) == 1

@@ -167,6 +167,15 @@ def test_a_registration_that_outlived_its_sender_takes_the_place_of_a_later_one(
     assert not went_back(log.format("a"), lost + now)
 
 
+def test_a_registration_is_by_the_request_that_was_answered_first() -> None:
+    log = "8 register 1 incarnation a\n9 register 1 incarnation b"
+    other = "at 1500 broker-1 on 1 register incarnation a -> ok 8 at 1505\n"
+    held = "at 1000 passed 30000 broker-1 on 2 register incarnation b -> ok 9 at 30005\n"
+    again = "at 20000 broker-1 on 2 register incarnation b -> ok 9 at 20005\n"
+    assert went_back(log, other + held)
+    assert not went_back(log, other + held + again)
+
+
 @given(st.lists(st.sampled_from("abcd"), max_size=8))
 def test_an_incarnation_comes_back_where_it_occurs_in_two_stretches(names: list[str]) -> None:
     log = "\n".join(f"{n} register 1 incarnation {name}" for n, name in enumerate(names, start=1))
