@@ -29,7 +29,8 @@ left out there.
 Only joins by AlterPartition or IsrChange are judged. Elections bring a leader into the ISR, too
 (uncleanly, or out of the ELR); those change the leader. A join under an unchanged leader whose
 request is not on the tape is a doubt; an empty tape judges nothing. If several requests may have
-made the change, all of them have to be stale.
+made the change, all of them have to be stale. On ZooKeeper one that was granted need not have made
+it: it may have asked for what another one had made before.
 
 Source: KIP-903; KAFKA-14139, KAFKA-14617.
 """
@@ -46,6 +47,7 @@ from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
+    VersionProposals,
     isr_changes,
     proposals,
     requests_by_partition,
@@ -133,7 +135,7 @@ def stale_joins(
             if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
                 continue
             made, by_change = proposals(version, mine), isr_changes(version, asked, seen)
-            candidates = made.sure or by_change.sure or (*made.possible, *by_change.possible)
+            candidates = _makers(made, by_change, seen)
             if not candidates:
                 doubt = doubt or (_unseen(history, version, joined) if taped else "")
                 continue
@@ -145,6 +147,19 @@ def stale_joins(
         yield JudgedJoins(
             history=history, stale=tuple(joins), judged_count=judged_count, doubt=doubt
         )
+
+
+def _makers(
+    made: VersionProposals, by_change: VersionProposals, seen: MetadataView
+) -> tuple[Rpc, ...]:
+    """Return all requests that may have made a version.
+
+    A controller on ZooKeeper grants what is so already: there an answer without an error does not
+    prove that no other request made it.
+    """
+    if made.sure and not seen.facts.on_zookeeper:
+        return made.sure
+    return (*made.sure, *by_change.sure, *made.possible, *by_change.possible)
 
 
 def _is_known(broker_id: int, version: PartitionVersion, seen: MetadataView) -> bool:

@@ -132,6 +132,23 @@ def test_an_isr_change_from_before_a_registration_lets_a_replica_in() -> None:
     assert told(change.format(21_900, 21_990, "1:1,2:3", "ok"))
 
 
+def test_on_zookeeper_what_was_granted_may_have_been_made_by_another_request() -> None:
+    def told(*lines: str) -> dict[str, list[Proof]]:
+        given = tables(metadata_log(zookeeper_1=LOG), REGISTERED + "\n".join(lines))
+        return proofs(asked(stale_epoch_joins, given, ON_ZOOKEEPER))
+
+    for what, answer in (
+        ("changes t-0 isr 1,2 under 1", "ok"),
+        ("alter t-0 expecting 1 isr 1,2", "ok 2"),
+    ):
+        held = f"at 9812 passed 22005 broker-1 {what} -> {answer} at 22010"
+        again = f"at 21900 broker-1 on 9 {what} -> "
+        assert told(held)
+        assert not told(held, f"{again}{answer} at 22002")
+        assert not told(held, f"{again}nothing")
+        assert told(held, f"{again}INVALID_UPDATE_VERSION at 22002")
+
+
 def test_without_its_answer_a_registration_counts_from_when_it_was_appended() -> None:
     join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
     for sent, stale in ((9812, True), (19950, False), (21000, False)):
