@@ -51,6 +51,7 @@ from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrRequests,
+    VersionProposals,
     Wish,
     made,
     proposals,
@@ -208,7 +209,7 @@ def _operation(
 
 
 def _called(history: PartitionHistory, requests: IsrRequests) -> frozenset[int]:
-    """Return the versions that some request made, even if its answer may not have been seen."""
+    """Return the versions that some request made whose answer was not seen."""
     if any(rpc.of("action") == "duplicated" for rpc in requests):
         return frozenset()
     return frozenset(
@@ -216,8 +217,16 @@ def _called(history: PartitionHistory, requests: IsrRequests) -> frozenset[int]:
         for place, (before, version) in enumerate(history.steps())
         if version.leader == before.leader
         and set(version.isr) - set(before.isr)
-        and proposals(version, requests).possible
+        and _is_unseen(proposals(version, requests))
     )
+
+
+def _is_unseen(made: VersionProposals) -> bool:
+    """Return whether only requests without a known answer can have made a version.
+
+    On ZooKeeper one that was granted may have made it, and is no swap if it was granted twice.
+    """
+    return bool(made.possible) and not made.sure
 
 
 def _reads(tables: Tables, seen: MetadataView) -> Mapping[tuple[str, int], list[_Row]]:

@@ -135,6 +135,22 @@ def test_on_zookeeper_a_request_that_arrives_twice_is_granted_twice() -> None:
     assert_proof(told(SHRINK, another)["t-0"][0], "was the answer to", epoch=1)
 
 
+def test_on_zookeeper_a_third_try_did_not_make_what_was_granted_twice_before() -> None:
+    """Both answers were held; the version was there, and shown, before the third try was sent."""
+    log = LOG.replace("isr 1,2 leader 1", "isr 1 leader 1").replace("10 change t-0 isr 1\n", "")
+    again = "at {0}000 broker-1 on {0} alter t-0 expecting 0 isr 1,2 -> {1}\n"
+    shown = describes("broker-2 showed t-0 leader 1 isr 1,2 leader-epoch 0 at 2500..2510")
+
+    def told(frames: str) -> dict[str, list[Proof]]:
+        given = tables(metadata_log(zookeeper_1=log), frames, describes=shown)
+        return proofs(asked(nonlinearizable_isrs, given, ON_ZOOKEEPER))
+
+    granted = [again.format(at, f"ok 1 at {at}010 passed never") for at in (1, 4)]
+    unanswered = again.format(5, "nothing")
+    assert not told("".join([*granted, unanswered]))
+    assert told(unanswered)
+
+
 def test_an_acknowledged_change_stands_in_the_log_as_it_was_acknowledged() -> None:
     other = "at 2990 broker-1 alter t-0 expecting 2 isr 1,3 -> ok 3 at 3010"
     proof = found(other)["t-0"][0]
