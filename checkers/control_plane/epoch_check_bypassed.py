@@ -12,6 +12,8 @@ compares each with the state before the change, and answers with an error if one
 So a request that was answered without an error by a version later than the one that it expects has
 to agree with the version before that one, and with the last registrations before its metadata
 offset. An answer without a new version is not judged: the offset at which it was given is unknown.
+Nor is, where ZooKeeper has the metadata, one of a later version than the next: a controller there
+grants what is so already, whatever epoch is expected, so another request made that version.
 
 An IsrChange names no partition epoch. One that alone can have made a version (its ISR, in the
 leader epoch before, at a time between when it was passed on and when it was answered) has to agree
@@ -88,12 +90,19 @@ def _judged(
 ) -> Iterator[Proof | None]:
     places = history.by_epoch()
     for request in requests:
-        place = places.get(made(request) or 0, 0)
+        place = places.get(_made_by(request, seen) or 0, 0)
         if place:
             before, version = history.versions[place - 1 : place + 1]
             for claim in (*_of_brokers(request, version, seen), *_of_partition(request, before)):
                 agrees = claim.named == claim.in_force
                 yield None if agrees else _proof(history, version, request, claim)
+
+
+def _made_by(request: Rpc, seen: MetadataView) -> int | None:
+    """Return the partition epoch that a request has made; None if another may have made it."""
+    epoch = made(request)
+    later = epoch is not None and epoch > request.of("partition_epoch") + 1
+    return None if later and seen.facts.on_zookeeper else epoch
 
 
 def _changes_judged(
@@ -212,7 +221,9 @@ CHECKS: Final = (
             "what was in force before: the partition epoch that it expects, the leader epoch, its "
             "sender as the leader, its sender's broker epoch, or the broker epoch of a member "
             "(-1 is not compared). INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, INVALID_REQUEST, "
-            "STALE_BROKER_EPOCH and INELIGIBLE_REPLICA are the answers to that.",
+            "STALE_BROKER_EPOCH and INELIGIBLE_REPLICA are the answers to that. Where ZooKeeper "
+            "has the metadata, what is so already is granted, and a later version than the next is "
+            "not judged.",
             meaning="The checks that keep what is out of date from changing an ISR do not work: a "
             "dead or deposed leader decides, or a broker without its data comes to be in sync.",
             case="an epoch, or the sender, that a successful AlterPartition names",

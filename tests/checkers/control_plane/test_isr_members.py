@@ -220,6 +220,19 @@ def test_a_request_out_of_date_was_not_refused(
     assert not proofs(asked(bypassed_epoch_checks, tables(log, good), FACTS))
 
 
+def test_on_zookeeper_a_request_for_what_is_so_already_made_no_version() -> None:
+    log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2\n12 change t-0 isr 1"
+    held = "at 950 passed 1300 broker-1 alter t-0 expecting 0 isr 1 -> ok {} at 1310"
+
+    def told(epoch: int) -> dict[str, list[Proof]]:
+        given = tables(metadata_log(zookeeper_1=log), held.format(epoch))
+        return proofs(asked(bypassed_epoch_checks, given, ON_ZOOKEEPER))
+
+    assert not told(3)
+    assert not told(1)
+    assert proofs(asked(bypassed_epoch_checks, tables(log, held.format(3)), FACTS))["t-0"]
+
+
 @pytest.mark.parametrize(
     ("change", "rule", "refusal"),
     [

@@ -236,6 +236,16 @@ def test_an_answer_skips_an_epoch_or_goes_back() -> None:
     assert not went_back(frames=alter.format(6))
 
 
+def test_on_zookeeper_what_is_so_already_is_granted_at_a_later_epoch() -> None:
+    def told(epoch: int) -> dict[str, list[Proof]]:
+        frame = f"at 900 passed 4000 broker-1 alter t-0 expecting 5 isr 1 -> ok {epoch} at 4010"
+        given = tables(metadata_log(zookeeper_1=LOG), frame)
+        return proofs(asked(epochs_that_went_back, given, ON_ZOOKEEPER))
+
+    assert not told(8)
+    assert told(4)["metadata"]
+
+
 def test_two_incarnations_send_heartbeats_where_brokers_register_in_zookeeper() -> None:
     def shared(*lines: str) -> dict[str, list[Proof]]:
         return proofs(asked(shared_identities, {"wire": wire("\n".join(lines))}, FACTS))
