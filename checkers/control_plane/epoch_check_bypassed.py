@@ -19,9 +19,11 @@ An IsrChange names no partition epoch. One that alone can have made a version (i
 leader epoch before, at a time between when it was passed on and when it was answered) has to agree
 in the same way; its sender's incarnation id stands for the broker epoch (INVALID_INCARNATION_ID),
 another sender than the leader and another leader epoch are answered NOT_LEADER_OR_FOLLOWER. What a
-legacy leader may have written itself is not judged. Its controller learns of registrations from
-ZooKeeper: one made less than `LEARNT_NS` before it was passed on, or later, may not be known to it,
-and is not held against it.
+legacy leader may have written itself is not judged.
+
+Where ZooKeeper has the metadata, the controller learns of registrations from it: one made less than
+`LEARNT_NS` before a request was passed on, or later, may not be known to the controller, and is not
+held against it.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
@@ -162,9 +164,8 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: MetadataView) -> 
         broker = seen.broker_before(broker_id, version.metadata_offset)
         if epoch is None or epoch == _UNCHECKED or broker is None:
             continue
-        if request.api == ISR_CHANGE and not _is_learnt(
-            broker, seen.brokers[broker_id], request, seen
-        ):
+        by_zookeeper = request.api == ISR_CHANGE or seen.facts.on_zookeeper
+        if by_zookeeper and not _is_learnt(broker, seen.brokers[broker_id], request, seen):
             continue
         yield _Claim(
             named=epoch,

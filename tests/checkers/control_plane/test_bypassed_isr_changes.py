@@ -1,4 +1,4 @@
-"""C13, where an IsrChange changes an ISR: by the incarnations and the leader that it names."""
+"""C13, where ZooKeeper has the metadata: by the incarnations and the leader that requests name."""
 
 from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, tables, told
 from proving import assert_proof
@@ -36,6 +36,9 @@ def test_an_incarnation_that_is_over_changes_an_isr() -> None:
 
 def test_a_registration_of_a_moment_ago_may_not_be_known_to_the_controller() -> None:
     assert found(ASKED.format(3, "ok at 9010"), registered=7500) == []
+    held = "at 4000 passed 8990 broker-1 to broker-2 alter t-0 expecting 0 isr 1 under 3 -> {}"
+    assert found(held.format("ok 1 at 9010"), registered=7500) == []
+    assert found(held.format("ok 1 at 9010"))
 
 
 def test_a_request_made_no_version_before_the_incarnation_that_it_names() -> None:
