@@ -80,11 +80,16 @@ class Contacts:
         return max(done, key=lambda rpc: rpc.reached_ns or 0, default=None)
 
     def asked(self, wish: str, *, from_ns: int, until_ns: int) -> bool:
-        """Return whether a heartbeat that asked for `wish` was under way between these times."""
+        """Return whether one that asked for `wish` may have been taken between these times.
+
+        One that reached the controller and was not answered may have been taken at any time.
+        """
         return any(
-            rpc.of(wish) and rpc.reached_ns is not None
+            rpc.of(wish)
+            and rpc.reached_ns is not None
+            and rpc.reached_ns <= until_ns
+            and (rpc.answered_ns is None or rpc.answered_ns >= from_ns)
             for rpc in self.heartbeats
-            if rpc.asked_ns <= until_ns and (rpc.answered_ns or rpc.asked_ns) >= from_ns
         )
 
     def silences(self, *, from_ns: int, until_ns: int) -> Iterator["Silence"]:

@@ -110,6 +110,16 @@ def test_a_broker_that_leaves_or_asks_for_it_is_fenced() -> None:
     assert early(fence, before)  # it asked before it was unfenced
 
 
+def test_a_wish_counts_from_when_it_reaches_the_controller() -> None:
+    accepted = "at 4000 broker-1 heartbeat epoch 1 -> ok at 4002\n"
+    for wish in ("leave", "fenced"):
+        held = f"at {{}} passed {{}} broker-1 heartbeat epoch 1 asking {wish} -> {{}}"
+        # It was sent before the broker was unfenced, and taken afterwards.
+        for answer in ("ok at 4510", "nothing"):
+            assert not early("3 fence 1 at 5003", accepted + held.format(60, 4500, answer))
+        assert early("3 fence 1 at 5003", accepted + held.format(3000, 9000, "ok at 9002"))
+
+
 def test_a_silent_broker_stays_unfenced() -> None:
     frames = """
         at 5000 broker-1 heartbeat epoch 1 -> ok at 5002

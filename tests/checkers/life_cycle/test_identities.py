@@ -104,6 +104,9 @@ def test_an_id_is_given_away_while_its_holder_lives() -> None:
     assert not duplicates(beat, at_ms=8000)
     assert not duplicates(beat.replace("ok at 5002", "nothing"))
     assert not duplicates(beat.replace("epoch 1", "epoch 1 asking leave"))
+    leaves = "\nat 5500 passed {} broker-1 heartbeat epoch 1 asking leave -> ok at {}"
+    assert not duplicates(beat + leaves.format(6500, 6502))
+    assert duplicates(beat + leaves.format(8000, 8002))  # it had not reached the controller yet
 
 
 def test_the_decision_that_gives_it_away_may_fence_its_holder_first() -> None:
