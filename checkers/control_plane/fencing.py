@@ -131,7 +131,7 @@ def _fencing(
         contacts.asked(wish, from_ns=facts.earliest_ns(since_ms), until_ns=latest_ns)
         for wish in ("fenced", "shutting_down")
     )
-    if last is None or last.reached_ns is None or asked or last.asked_ns < term.begin_ns:
+    if last is None or last.reached_ns is None or asked or last.reached_ns < term.begin_ns:
         return
     silent_ns = latest_ns - last.reached_ns
     if silent_ns >= timeout_ns:

@@ -65,7 +65,7 @@ def _judged(
         if heard is None or heard.asked("shutting_down", from_ns=0, until_ns=latest_ns):
             continue
         last = heard.last_before(facts.earliest_ns(version.timestamp_ms))
-        if last is None or last.reached_ns is None or last.asked_ns < term.begin_ns:
+        if last is None or last.reached_ns is None or last.reached_ns < term.begin_ns:
             continue
         alive = latest_ns - last.reached_ns < timeouts_ns[term.node]
         yield _proof(broker, before, version, last) if alive else None

@@ -91,7 +91,12 @@ def test_only_what_the_controller_surely_accepted_keeps_a_session() -> None:
 
 def test_a_session_is_of_one_term() -> None:
     frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
-    assert not early("3 leader 1000 epoch 2 at 5500\n4 fence 1 epoch 2 at 7800", frames)
+    log = "3 leader 1000 epoch 2 at 5500\n4 fence 1 epoch 2 at 7800"
+    assert not early(log, frames)
+    # One that was sent before the term and reached the controller in it is of the term.
+    held = "at 5000 passed {} broker-1 heartbeat epoch 1 -> ok at 5702"
+    assert not early(log, held.format(5605))
+    assert early(log, held.format(5606))
 
 
 def test_a_broker_that_leaves_or_asks_for_it_is_fenced() -> None:

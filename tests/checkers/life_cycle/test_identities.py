@@ -121,9 +121,9 @@ def test_an_id_that_is_free_is_given_away() -> None:
     assert not duplicates(beat, log=LOG.replace("    3 reg", "    3 fence 1 at 5500\n    4 reg"))
     assert not duplicates(beat, log=LOG.replace("    3 reg", "    3 stopping 1 at 600\n    4 reg"))
     assert not duplicates(beat, log=LOG.replace("incarnation b", "incarnation a"))
-    assert not duplicates(
-        beat, log=LOG.replace("    3 reg", "    3 leader 1000 epoch 2 at 6500\n    4 reg")
-    )
+    another = LOG.replace("    3 reg", "    3 leader 1000 epoch 2 at 5500\n    4 reg")
+    assert not duplicates(beat, log=another)
+    assert duplicates(beat.replace("5000", "5000 passed 5700").replace("5002", "5702"), log=another)
 
 
 def test_an_incarnation_comes_back_after_it_was_replaced() -> None:
