@@ -16,6 +16,7 @@ A request with an answer that has another error was looked at, and not refused a
 Source: KIP-380; `ReplicaManager.becomeLeaderOrFollower`, `KafkaApis.isBrokerEpochStale`.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -59,8 +60,13 @@ def _registrations(seen: MetadataView) -> Mapping[int, Sequence[BrokerVersion]]:
 def _judged(
     requests: Sequence[Rpc], registrations: Sequence[BrokerVersion], facts: Facts
 ) -> Iterator[Proof | None]:
+    """Judge the requests to a broker, in the order in which they reached it."""
     newest: Rpc | None = None
+    answered = deque(sorted(requests, key=_answered_ns))
     for rpc in requests:
+        while answered and _answered_ns(answered[0]) < (rpc.reached_ns or 0):
+            done = answered.popleft()
+            newest = done if newest is None or _epoch(done) >= _epoch(newest) else newest
         before = _before(newest, rpc, registrations, facts)
         if before is not None:
             refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
@@ -70,8 +76,11 @@ def _judged(
             is_its = rpc.of("broker_epoch") >= known.broker_epoch
             refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
             yield None if is_its or refused else _of_broker(rpc, known)
-        if newest is None or _epoch(rpc) >= _epoch(newest):
-            newest = rpc
+
+
+def _answered_ns(rpc: Rpc) -> int:
+    assert rpc.answered_ns is not None
+    return rpc.answered_ns
 
 
 def _epoch(rpc: Rpc) -> int:
@@ -82,17 +91,19 @@ def _epoch(rpc: Rpc) -> int:
 def _before(
     newest: Rpc | None, rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts
 ) -> Rpc | None:
-    """Return the request of a later controller that the same process had answered before."""
+    """Return the request of a later controller that the same process had answered before.
+
+    `newest`: of those that the broker had answered by then.
+    """
     if newest is None or not 0 <= _epoch(rpc) < _epoch(newest):
         return None
-    assert newest.answered_ns is not None
     assert rpc.reached_ns is not None
     restarted = any(
         facts.latest_ns(one.timestamp_ms) >= (newest.reached_ns or 0)
         and facts.earliest_ns(one.timestamp_ms) <= (rpc.answered_ns or rpc.reached_ns)
         for one in registrations
     )
-    return newest if newest.answered_ns < rpc.reached_ns and not restarted else None
+    return None if restarted else newest
 
 
 def _known(rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts) -> BrokerVersion | None:

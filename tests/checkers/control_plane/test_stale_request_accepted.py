@@ -43,6 +43,14 @@ def test_a_request_of_a_controller_before_the_last_one() -> None:
     assert found(restarted, NEW, OLD.format("200", "ok")) == ([], 0)
 
 
+def test_a_request_that_is_not_answered_yet_hides_none_that_is() -> None:
+    slow = "at 7100 broker-3 to broker-2 on 2 updates epoch {} for -1 -> ok at 9000"
+    for epoch in (2, 3):
+        (proof,), _ = found(LOG, NEW, slow.format(epoch), OLD.format("200", "ok"))
+        assert_proof(proof, "it has controller epoch {epoch}", epoch=1, newer=2, answered=7010)
+    assert found(LOG, slow.format(2), OLD.format("200", "ok")) == ([], 0)
+
+
 def test_a_request_for_an_incarnation_before_the_present_one() -> None:
     request = "at 4000 passed {} broker-1 to broker-2 tells epoch 1 for {} -> {} at 9000"
     (proof,), count = found(AGAIN, request.format(8000, 3, "ok"))
