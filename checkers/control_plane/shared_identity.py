@@ -7,6 +7,10 @@ answered without an error, means that the controller takes both for alive. The t
 side: the heartbeat reached the controller later than the proxy, and the registration was decided
 earlier than its answer got there. A heartbeat without an answer says nothing.
 
+A controller that is cut off from the quorum may take itself for the active one for some seconds,
+and answers a heartbeat by what it knows. So it is held against the controller that had answered the
+registration, and against one whose term surely had begun behind the registration's record.
+
 Where brokers register in ZooKeeper, a controller learns of an incarnation later than it is there,
 at the latest by a heartbeat of it (MetadataHeartbeat, whose incarnation id stands for the epoch).
 So there the first heartbeat of the newer incarnation that the same controller answered without an
@@ -25,6 +29,7 @@ from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import Term, term_of_node, terms_of
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -34,16 +39,17 @@ __all__ = ["CHECKS", "NAME", "shared_identities"]
 NAME: Final = "shared-identity"
 
 
-def shared_identities(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
-    """Find heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
+def shared_identities(tables: Tables, seen: MetadataView) -> Judged:
+    """Find heartbeats of incarnations that were replaced. Reads `wire` and `metadata_log`."""
     found: dict[str, list[Proof | None]] = {}
-    for broker_id, answer in _judged(tables["wire"]):
+    terms = () if seen.log.doubt else terms_of(seen.log, seen.facts)
+    for broker_id, answer in _judged(tables["wire"], terms):
         found.setdefault(f"broker {broker_id}", []).append(answer)
     for key in sorted(found):
         yield key, counted(NAME, key, found[key])
 
 
-def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
+def _judged(wire: pa.Table, terms: Sequence[Term]) -> Iterator[tuple[int, Proof | None]]:
     answered = _answered(wire)
     for heartbeat in rpcs(wire, "BrokerHeartbeat", METADATA_HEARTBEAT):
         if heartbeat.response is None:
@@ -52,10 +58,20 @@ def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
         # One that was held on its way reached the controller when it was let go.
         reached_ns, old = heartbeat.reached_ns or heartbeat.asked_ns, heartbeat.of("broker_epoch")
         for answered_ns, epoch, registration in answered.get(broker_id, ()):
-            same = registration.api != METADATA_HEARTBEAT or registration.target == heartbeat.target
-            if same and answered_ns < reached_ns and epoch > old:
+            if not (answered_ns < reached_ns and epoch > old):
+                continue
+            if registration.target == heartbeat.target or (
+                registration.api != METADATA_HEARTBEAT
+                and _has_replayed(terms, heartbeat.target, epoch, reached_ns)
+            ):
                 yield broker_id, _proof(heartbeat, registration) if heartbeat.ok else None
                 break
+
+
+def _has_replayed(terms: Sequence[Term], node: str, offset: int, time_ns: int) -> bool:
+    """Return whether a controller surely had begun a term behind this metadata offset by then."""
+    term = term_of_node(terms, node, time_ns)
+    return term is not None and term.begin_offset > offset
 
 
 def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
@@ -110,8 +126,9 @@ CHECKS: Final = (
             name=NAME,
             title="Two live incarnations hold one broker id",
             rule="A heartbeat that was passed on after a newer registration of its broker id had "
-            "been answered, with the broker epoch of an older one, was answered without an error; "
-            "where brokers register in ZooKeeper, after a heartbeat of a newer registration had.",
+            "been answered, with the broker epoch of an older one, was answered without an error, "
+            "by the same controller or by one whose term had begun behind that registration; where "
+            "brokers register in ZooKeeper, after a heartbeat of a newer registration had.",
             meaning="The controller takes two processes for one broker; each hides that the other "
             "is gone.",
             case="an answered heartbeat of an older broker epoch than one that had been given out",
@@ -119,5 +136,6 @@ CHECKS: Final = (
             needs=("wire",),
         ),
         kernel=shared_identities,
+        tables=("wire", "metadata_log"),
     ),
 )

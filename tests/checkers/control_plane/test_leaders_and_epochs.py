@@ -292,6 +292,26 @@ def test_two_incarnations_are_served_under_one_id() -> None:
     assert not shared(held.format(909))
 
 
+def test_a_controller_that_was_deposed_may_not_know_the_newer_incarnation() -> None:
+    frames = """
+        at 900 broker-2 to {} register -> ok 9 at 910
+        at 300 passed 2000 broker-2 heartbeat epoch 3 offset 1 -> ok at 2010
+    """
+    other = "\n8 leader 1001 epoch 2\n9 register 2 epoch 2"
+    again = other + "\n12 leader 1000 epoch 3 at {}\n13 noop epoch 3 at 3000"
+
+    def shared(more: str, registered_by: str) -> dict[str, list[Proof]]:
+        log = "0 leader 1000\n3 register 2"
+        both = metadata_log(controller_1=log, controller_2=log + more, controller_3=log + more)
+        given = {"wire": wire(frames.format(registered_by)), "metadata_log": both}
+        return proofs(asked(shared_identities, given, THREE))
+
+    assert not shared(other, "controller-2")
+    assert shared(other, "controller-1")
+    assert not shared(again.format(1950), "controller-2")  # it may not have been elected yet
+    assert shared(again.format(1800), "controller-2")
+
+
 def test_records_of_one_transaction_of_zookeepers_have_one_offset() -> None:
     def told(log: str) -> dict[str, list[Proof]]:
         given = tables(metadata_log(zookeeper_1=log))
