@@ -4,14 +4,16 @@ Where brokers send MetadataHeartbeats, the controller keeps a state of each: ina
 first heartbeat, and again once none came for the controller-side time-out. An inactive broker is
 treated as one that is absent. So of each partition:
 
-- whoever is elected has sent a heartbeat that reached the controller in office, not longer before
-  the election than the time-out. A broker that had registered before that controller was elected
-  may have been heard of by the one before: it has the time-out from the election on. Of one that
-  has registered since, heartbeats of its earlier incarnations say nothing;
+- whoever is elected has sent a heartbeat that the controller in office can have taken not longer
+  before the election than the time-out: one that was paused takes what has reached it when it goes
+  on, and answers then. A broker that had registered before that controller was elected may have
+  been heard of by the one before: it has the time-out from the election on. Of one that has
+  registered since, heartbeats of its earlier incarnations say nothing;
 - who leads does not lead on for longer than the time-out after its last heartbeat. The controller
   may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
-  as well. That it lived is known if it answered another broker afterwards, and had `_ACTS_NS` then.
-  Once a topic is to be deleted, its partitions are led as they were until they are gone.
+  as well. That it lived is known if it answered what reached it afterwards from another broker, and
+  had `_ACTS_NS` then. Once a topic is to be deleted, its partitions are led as they were until they
+  are gone.
 
 Both with `SLACK_NS`, and without the time in which ZooKeeper may have taken no write: what is
 written behind an outage may have been decided before it, one decision after the other.
@@ -102,22 +104,22 @@ class _Record:
         own = self.seen.facts.node_ids.get(term.node) == leader
         return leader != NO_LEADER and not own and leader not in self.legacy
 
-    def last_heard(
+    def heard(
         self, broker_id: int, term: Term, until_ns: int, *, incarnation: int = 0
-    ) -> Rpc | None:
-        """Return the last heartbeat that reached the controller in its term, until then.
+    ) -> Sequence[Rpc]:
+        """Return the heartbeats that reached the controller in its term, until then, as they came.
 
         Of this incarnation, or of a later one.
         """
-        reached = (
+        reached = [
             rpc
             for rpc in self.heartbeats.get(broker_id, ())
             if rpc.target == term.node
             and rpc.reached_ns is not None
             and term.begin_earliest_ns <= rpc.reached_ns <= until_ns
             and rpc.of("broker_epoch") >= incarnation
-        )
-        return max(reached, key=lambda rpc: rpc.reached_ns or 0, default=None)
+        ]
+        return sorted(reached, key=lambda rpc: rpc.reached_ns or 0)
 
     def registered_in(self, broker_id: int, offset: int, term: Term) -> int:
         """Return the incarnation id that a broker has at this offset, if it is of this term; or 0.
@@ -130,9 +132,13 @@ class _Record:
         return broker.registration_offset
 
     def answered_another(self, broker_id: int, term: Term, from_ns: int, until_ns: int) -> bool:
-        """Return whether the controller answered another broker between these times."""
+        """Return whether what reached it from another broker was answered, between these times."""
         return any(
-            from_ns <= (rpc.answered_ns or 0) <= until_ns and rpc.target == term.node
+            rpc.target == term.node
+            and rpc.reached_ns is not None
+            and rpc.answered_ns is not None
+            and from_ns <= rpc.reached_ns
+            and rpc.answered_ns <= until_ns
             for other, several in self.heartbeats.items()
             for rpc in several
             if other != broker_id
@@ -185,8 +191,9 @@ def _elected(
     facts = record.seen.facts
     latest_ns = facts.latest_ns(version.timestamp_ms)
     incarnation = record.registered_in(version.leader, version.metadata_offset, term)
-    last = record.last_heard(version.leader, term, latest_ns, incarnation=incarnation)
-    since_ns = term.begin_ns if last is None else last.reached_ns or 0
+    heard = record.heard(version.leader, term, latest_ns, incarnation=incarnation)
+    last = heard[-1] if heard else None
+    since_ns = max((_taken_ns(one, latest_ns) for one in heard), default=term.begin_ns)
     bound_ns = record.outages.after(since_ns, record.timeout_ns + SLACK_NS)
     is_unheard = last is None and incarnation > 0
     if facts.earliest_ns(version.timestamp_ms) <= bound_ns and not is_unheard:
@@ -220,11 +227,12 @@ def _stayed(
     if history.decided_until_ms is not None:
         end_ms = min(end_ms, history.decided_until_ms)
     end_ns = facts.earliest_ns(end_ms)
-    last = record.last_heard(version.leader, term, end_ns)
-    if last is None or term_at(record.terms, ends.metadata_offset if ends else OPEN_NS) is not term:
+    heard = record.heard(version.leader, term, end_ns)
+    if not heard or term_at(record.terms, ends.metadata_offset if ends else OPEN_NS) is not term:
         return None
     lasting_ns = record.timeout_ns + record.session_ns + SLACK_NS
-    bound_ns = record.outages.after(last.reached_ns or 0, lasting_ns)
+    since_ns = max(_taken_ns(one, end_ns) for one in heard)
+    bound_ns = record.outages.after(since_ns, lasting_ns)
     if not record.answered_another(version.leader, term, bound_ns, end_ns - _ACTS_NS):
         return None
     return _proof(
@@ -233,9 +241,18 @@ def _stayed(
         history,
         version,
         term,
-        last,
+        heard[-1],
         until=end_ns,
     )
+
+
+def _taken_ns(heartbeat: Rpc, until_ns: int) -> int:
+    """Return the time by which a heartbeat that had reached the controller until then was taken.
+
+    By its answer; one without an answer counts from when it reached the controller.
+    """
+    answered_ns, reached_ns = heartbeat.answered_ns, heartbeat.reached_ns or 0
+    return reached_ns if answered_ns is None else min(answered_ns, until_ns)
 
 
 def _proof(
@@ -285,7 +302,7 @@ CHECKS: Final = (
             name=NAME,
             title="A broker leads that the controller has not heard of",
             rule="A broker that is not legacy was elected the leader of a partition without a "
-            "heartbeat that had reached the controller in office within the controller-side "
+            "heartbeat that the controller in office can have taken within the controller-side "
             "time-out and 5 s; or it led on for longer than that and a session's time-out after "
             "its last one, while the controller answered others. Times in which ZooKeeper may have "
             "taken no write are not counted.",

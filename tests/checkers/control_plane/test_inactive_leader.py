@@ -98,6 +98,25 @@ def test_a_broker_is_elected_whose_last_heartbeat_is_too_old() -> None:
     assert found(old, elected=20_000, end=25_000, outage=(7000, 17_000))[0] == [proof]
 
 
+def test_a_controller_that_was_paused_takes_a_heartbeat_when_it_goes_on() -> None:
+    sessions = TIMEOUTS | {"zookeeper.session.timeout.ms": "18000"}
+    taken = SECOND.format(4000, "ok at {}")
+    late, soon = taken.format(15_010), taken.format(4010)
+    assert found(late, elected=15_000, end=16_000, settings=sessions) == ([], 4)
+    assert found(soon, elected=15_000, end=16_000, settings=sessions)[0]
+    lives = "at 38000 broker-1 to broker-3 beats epoch 1 -> ok at 38010"
+    assert found(late, lives, end=40_000, settings=sessions) == ([], 4)
+    assert found(soon, lives, end=40_000, settings=sessions)[0]
+
+
+def test_an_answer_to_what_came_earlier_does_not_tell_that_the_controller_lived() -> None:
+    """Its answer may have been under way for as long."""
+    last = SECOND.format(4000, "ok at 4010")
+    lives = "at {} broker-1 to broker-3 beats epoch 1 -> ok at 30010"
+    assert found(last, lives.format(4200), end=40_000) == ([], 4)
+    assert found(last, lives.format(15_000), end=40_000)[0]
+
+
 def test_a_leader_that_fell_silent_leads_on() -> None:
     last = SECOND.format(4000, "ok at 4010")
     lives = "at 30000 broker-1 to broker-3 beats epoch 1 -> ok at 30010"
