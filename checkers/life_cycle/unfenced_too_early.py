@@ -46,7 +46,7 @@ __all__ = ["CHECKS", "NAME", "unfenced_too_early"]
 NAME: Final = "unfenced-too-early"
 
 _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
-"""The heartbeats that were passed on, by (broker id, broker epoch), in order of arrival."""
+"""The heartbeats by (broker id, broker epoch), in the order in which they were passed on."""
 
 
 def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
@@ -68,7 +68,10 @@ def _heartbeats(wire: pa.Table) -> _Heartbeats:
         if rpc.reached_ns is not None and rpc.of("fetch_offset") is not None:
             place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
             found.setdefault(place, []).append(rpc)
-    return found
+    return {
+        place: sorted(several, key=lambda rpc: rpc.reached_ns or 0)
+        for place, several in found.items()
+    }
 
 
 def _activations(wire: pa.Table, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:

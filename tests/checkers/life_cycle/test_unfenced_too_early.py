@@ -54,6 +54,13 @@ def test_a_broker_unfenced_before_it_said_that_it_has_its_registration() -> None
     assert case_count(judged(LAGS, CAUGHT_UP.format(21000))) == 1
 
 
+def test_the_proof_names_the_last_and_the_first_as_they_were_passed_on() -> None:
+    lags = "at 20050 passed 20300 broker-2 heartbeat epoch 33 offset 31 -> ok told fenced at 20310"
+    held = "at 20400 passed 29000 broker-2 heartbeat epoch 33 offset 35 -> ok at 29001"
+    proof = only(proofs(judged(lags, LAGS, held, CAUGHT_UP.format(21000))), "broker 2")
+    assert_proof(proof, "its last heartbeat until then", applied=31, reached=20_300, first=21_000)
+
+
 def test_a_heartbeat_that_was_passed_on_in_time_explains_it() -> None:
     for frame in (CAUGHT_UP.format(20499), CAUGHT_UP.format(20600)):
         assert not proofs(judged(LAGS, frame))
