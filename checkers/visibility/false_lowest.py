@@ -20,9 +20,9 @@ Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-a
 visibility".
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Final
 
 from checkers.entry import CatalogueEntry
@@ -115,14 +115,12 @@ class _Highest:
 def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
     """Yield the pairs of rule 2: (an answer, the one that had told most before it)."""
     highest = _Highest()
-    waiting: list[tuple[int, int, Rpc]] = []
+    answered = deque(sorted(telling, key=lambda one: one.answered_ns or 0))
     for rpc in sorted(telling, key=lambda one: (one.reached_ns or 0, one.frame)):
         assert rpc.reached_ns is not None
-        assert rpc.answered_ns is not None
-        while waiting and waiting[0][0] < rpc.reached_ns:
-            _, _, earlier = heappop(waiting)
+        while (answered[0].answered_ns or 0) < rpc.reached_ns:
+            earlier = answered.popleft()
             highest.add(earlier, _last_begun(terms, earlier))
-        heappush(waiting, (rpc.answered_ns, rpc.answer_frame or 0, rpc))
         term = term_of_node(terms, rpc.target, rpc.reached_ns)
         most = None if term is None else highest.up_to(term.begin_offset)
         if most is not None:

@@ -1,5 +1,7 @@
 """V4 and V5: what brokers are told that all have acknowledged, and what they offer by it."""
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from metadata_logs import FACTS, asked, doubts, facts, metadata_log, proofs, tables
 from proving import assert_proof, only, source_of
@@ -106,6 +108,17 @@ def test_what_is_told_goes_back() -> None:
     assert not told(acknowledged.replace("at 1601", "at 2001") + ONE.format(9))
     unanswered = acknowledged.replace("ok lowest 10 at 1601", "nothing")
     assert not told(unanswered + ONE.format(9))
+
+
+def test_both_copies_of_a_duplicated_heartbeat_are_judged_by_their_one_answer() -> None:
+    last = "at 3000 broker-1 heartbeat epoch 1 offset 10 -> ok lowest 8 at 3002\n"
+    given = tables(metadata_log(controller_1=LOG), BEATS + ONE.format(9) + last)
+    wire = given["wire"]
+    copies = wire.filter(pc.equal(wire["direction"], "request"))
+    place = wire.schema.get_field_index("frame")
+    copies = copies.set_column(place, wire.schema.field(place), pc.add(copies["frame"], 5))
+    given = {**given, "wire": pa.concat_tables([wire, copies])}
+    assert len(proofs(asked(false_lowest_offsets, given, facts(1)))["broker-1"]) == 2
 
 
 def test_a_deposed_controller_may_tell_what_it_knew() -> None:
