@@ -95,15 +95,15 @@ class ControllerNode:
 
     def _settle(self, now: int, effects: Effects) -> None:
         """Replay what is committed and go on from there, as long as it leads anywhere."""
-        self._replay(effects)
+        self._replay(now, effects)
         while self._active.settle(now, effects):
-            self._replay(effects)
+            self._replay(now, effects)
 
-    def _replay(self, effects: Effects) -> None:
+    def _replay(self, now: int, effects: Effects) -> None:
         voter, replayer = self._voter, self._replayer
         if voter.high_watermark <= replayer.image.offset:
             return
-        self._active.replayed(replayer.advance(voter.log, voter.high_watermark))
+        self._active.replayed(now, replayer.advance(voter.log, voter.high_watermark))
         image = replayer.image
         if image.offset - voter.log.start >= self._configuration.metadata_snapshot_records:
             voter.snapshot(image.offset, image.epoch, image.records(), effects)

@@ -142,14 +142,14 @@ class ActiveController:
         else:
             self._queue(now, source, request, effects)
 
-    def replayed(self, applied: Iterable[tuple[int, int, MetadataRecord]]) -> None:
+    def replayed(self, now: int, applied: Iterable[tuple[int, int, MetadataRecord]]) -> None:
         """Note that committed records were applied to the image."""
         image = self._replayer.image
         for offset, _, record in applied:
             if isinstance(record, ConfigRecord):
                 self._unclean_allowed |= record.name == UNCLEAN and record.value == "true"
             else:
-                self._sessions.replayed(image, offset, record)
+                self._sessions.replayed(now, image, offset, record)
 
     def settle(self, now: int, effects: Effects) -> bool:
         """Do what has become possible; whether a batch was appended, which may be committed."""
@@ -261,6 +261,7 @@ class ActiveController:
             configuration=self._configuration,
             epoch=self._epoch,
             offset=self._voter.log.end,
+            leased=self._sessions.leases.lasting(now),
             expired=self._sessions.leases.over(now, image),
             in_use=self._sessions.in_use(),
         )

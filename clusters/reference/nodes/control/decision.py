@@ -25,6 +25,8 @@ class DecisionView:
     """The controller epoch."""
     offset: int
     """The offset at which the first record of the decision will be."""
+    leased: tuple[int, ...] = ()
+    """The brokers whose lease lasts, fenced or not."""
     expired: tuple[int, ...] = ()
     """Unfenced brokers whose lease is over: none of them is elected now."""
     in_use: tuple[int, ...] = ()

@@ -70,10 +70,10 @@ class Sessions:
         self._left_at.clear()
         self._since = image.offset
 
-    def replayed(self, image: MetadataImage, offset: int, record: MetadataRecord) -> None:
+    def replayed(self, now: int, image: MetadataImage, offset: int, record: MetadataRecord) -> None:
         """A committed record; some of them begin something that heartbeats are held against."""
         if isinstance(record, RegisterBrokerRecord):
-            self.leases.forget(record.broker_id)
+            self.leases.renew(now, record.broker_id)
             self._contests.forget(record.broker_id)
             self.visibility.forget(record.broker_id)
         elif isinstance(record, BrokerRegistrationChangeRecord):
@@ -178,8 +178,9 @@ class Sessions:
 class _Leases:
     """The leases of brokers as the active controller counts them, from when it got a heartbeat.
 
-    They are not in the log. A new active controller gives every unfenced broker a whole lease, so
-    that a broker's own count, from when it sent the heartbeat, is never the longer one.
+    A registration is the first: its answer says how long it lasts. They are not in the log. A new
+    active controller gives every broker a whole lease, so that a broker's own count, from when it
+    sent the heartbeat, is never the longer one.
     """
 
     __slots__ = ("_alarm", "_ends", "_length_ns", "none_before_ns")
@@ -198,15 +199,11 @@ class _Leases:
 
     def restart(self, now: int, image: MetadataImage) -> None:
         """Begin as a new active controller: every broker counts as heard of at this moment."""
-        self._ends = {
-            broker_id: now + self._length_ns
-            for broker_id, one in image.brokers.items()
-            if not one.fenced
-        }
+        self._ends = dict.fromkeys(image.brokers, now + self._length_ns)
         self.none_before_ns = 0
 
     def renew(self, now: int, broker_id: int) -> None:
-        """A heartbeat came."""
+        """A heartbeat came, or a registration is granted."""
         end = now + self._length_ns
         self._ends[broker_id] = end
         self.none_before_ns = min(end, self.none_before_ns)
@@ -219,10 +216,9 @@ class _Leases:
         """Note that a broker has a lease now whose heartbeat came a while ago."""
         self.none_before_ns = 0
 
-    def forget(self, broker_id: int) -> None:
-        """Forget a broker that registered anew: what was heard of it before counts no more."""
-        self._ends.pop(broker_id, None)
-        self.none_before_ns = 0
+    def lasting(self, now: int) -> tuple[int, ...]:
+        """The brokers, fenced or not, whose lease is not over."""
+        return tuple(broker_id for broker_id, end in self._ends.items() if end > now)
 
     def over(self, now: int, image: MetadataImage) -> tuple[int, ...]:
         """The unfenced brokers whose lease is over, in the order of their ids."""

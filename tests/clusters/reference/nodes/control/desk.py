@@ -125,7 +125,7 @@ class Desk:
         if self.commits:
             self.quorum.commit()
         self.controller.replayed(
-            self.replayer.advance(self.quorum.log, self.quorum.log.high_watermark)
+            self.now, self.replayer.advance(self.quorum.log, self.quorum.log.high_watermark)
         )
         self.watch()
 
@@ -197,6 +197,12 @@ class Desk:
         """These have applied everything, and say so."""
         for broker_id in ids:
             self.heartbeat(broker_id)
+
+    def outlast(self, *ids: int) -> None:
+        """The leases of all other brokers end."""
+        self.pass_time(LEASE - 1)
+        self.catch_up(*ids)
+        self.pass_time(1)
 
     def topic(self, *assignment: tuple[int, ...], name: str = "t") -> PartitionKey:
         """Create a topic; the key of its first partition."""

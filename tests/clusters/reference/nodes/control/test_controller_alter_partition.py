@@ -133,13 +133,12 @@ def _race(*off: str, epochs: bool) -> tuple[Desk, tuple[int, int]]:
     key = desk.topic((1, 2))
     desk.propose(key, 1)
     held = desk.proposal(key, 1, 2, epochs=None if epochs else ())
-    desk.pass_time(LEASE - 1)
-    desk.catch_up(1)
-    desk.pass_time(1)
+    desk.outlast(1)
     assert desk.broker(2).fenced
     desk.depose()
     desk.elect()
-    desk.register(2, incarnation_id=777)
+    desk.outlast(1)
+    assert desk.register(2, incarnation_id=777).error == Error.NONE
     desk.catch_up(1, 2)
     desk.ask(held, source=1)
     return desk, key

@@ -33,6 +33,7 @@ def test_a_level_goes_up_once_every_broker_supports_it() -> None:
     refused = desk.ask(asked)
     assert refused.error == Error.INVALID_UPDATE_VERSION
     assert "broker 2" in refused.words
+    desk.outlast(1)
     desk.register(2, incarnation_id=2, features=FEATURES)
     assert desk.ask(asked, source=-9) is None
     assert desk.image.level == 3

@@ -35,6 +35,7 @@ def test_k02_the_broker_epoch_is_the_offset_of_the_registration_and_grows() -> N
 def test_k02_without_epoch_from_offset_two_incarnations_have_one_epoch() -> None:
     desk = Desk("epoch_from_offset")
     first = desk.register(1, incarnation_id=1).broker_epoch
+    desk.pass_time(LEASE)
     assert desk.register(1, incarnation_id=2).broker_epoch == first
     assert desk.broker(1).incarnation_id == 2
 
@@ -71,6 +72,29 @@ def test_k03_an_id_that_a_live_registration_holds_is_refused_until_its_lease_is_
     desk.brokers(1)
     assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
     desk.pass_time(LEASE)
+    assert desk.register(1, incarnation_id=2).error == Error.NONE
+
+
+def test_k03_a_registration_is_live_from_its_grant_though_the_broker_is_fenced_yet() -> None:
+    desk = Desk()
+    assert desk.register(1, incarnation_id=1).error == Error.NONE
+    assert desk.broker(1).fenced
+    assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
+    desk.pass_time(LEASE - 1)
+    assert desk.heartbeat(1, BrokerState.FENCED).error == Error.NONE
+    desk.pass_time(LEASE - 1)
+    assert desk.register(1, incarnation_id=2).error == Error.REQUEST_TIMED_OUT
+    desk.pass_time(1)
+    assert desk.register(1, incarnation_id=2).error == Error.NONE
+
+
+def test_k03_the_id_of_a_broker_that_was_let_go_is_free() -> None:
+    desk = Desk()
+    desk.brokers(1, 2)
+    for _ in range(3):
+        desk.heartbeat(1, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        desk.catch_up(2)
+    assert desk.broker(1).fenced
     assert desk.register(1, incarnation_id=2).error == Error.NONE
 
 
