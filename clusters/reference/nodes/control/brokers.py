@@ -113,7 +113,7 @@ def _refusal(view: DecisionView, request: BrokerRegistrationRequest) -> Error:
 
 
 def _held(view: DecisionView, known: Registration, request: BrokerRegistrationRequest) -> bool:
-    """Return whether the lease of another incarnation lasts under this id, and it was not let go."""
+    """Return whether another incarnation that was not let go has a lease under this id."""
     alive = known.broker_id in view.leased and state_of(known) != _NOT_RUNNING
     return alive and known.incarnation_id != request.incarnation_id
 

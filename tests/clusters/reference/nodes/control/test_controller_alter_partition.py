@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from desk import LEASE, Desk
+from desk import Desk
 
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.states import BrokerState
