@@ -51,7 +51,6 @@ from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrRequests,
-    VersionProposals,
     Wish,
     made,
     proposals,
@@ -209,24 +208,15 @@ def _operation(
 
 
 def _called(history: PartitionHistory, requests: IsrRequests) -> frozenset[int]:
-    """Return the versions that some request made whose answer was not seen."""
+    """Return the versions that requests without a known answer made, and no granted one."""
     if any(rpc.of("action") == "duplicated" for rpc in requests):
         return frozenset()
     return frozenset(
         place + 1
         for place, (before, version) in enumerate(history.steps())
-        if version.leader == before.leader
-        and set(version.isr) - set(before.isr)
-        and _is_unseen(proposals(version, requests))
+        if version.leader == before.leader and set(version.isr) - set(before.isr)
+        if (made_by := proposals(version, requests)).possible and not made_by.sure
     )
-
-
-def _is_unseen(made: VersionProposals) -> bool:
-    """Return whether only requests without a known answer can have made a version.
-
-    On ZooKeeper one that was granted may have made it, and is no swap if it was granted twice.
-    """
-    return bool(made.possible) and not made.sure
 
 
 def _reads(tables: Tables, seen: MetadataView) -> Mapping[tuple[str, int], list[_Row]]:
