@@ -17,6 +17,7 @@ def command(module: str, *arguments: str) -> list[str]:
 
 def without_hypothesis() -> None:
     """Make hypothesis unknown to this process, unless it is imported already."""
+    # An import of what is None here fails as that of a package that is not installed.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
 
 

@@ -44,7 +44,7 @@ from checkers.metadata.metadata_heartbeats import (
     timeouts_ms,
 )
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc
+from checkers.metadata.rpcs import Rpc, taken
 from checkers.metadata.sessions import Term, term_at, terms_of
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
@@ -91,6 +91,7 @@ class _Record:
 
     seen: MetadataView
     heartbeats: Mapping[int, Sequence[Rpc]]
+    """Those that reached a controller, by broker id, in the order in which they did."""
     terms: Sequence[Term]
     legacy: frozenset[int]
     timeout_ns: int
@@ -111,15 +112,13 @@ class _Record:
 
         Of this incarnation, or of a later one.
         """
-        reached = [
+        return [
             rpc
             for rpc in self.heartbeats.get(broker_id, ())
             if rpc.target == term.node
-            and rpc.reached_ns is not None
-            and term.begin_earliest_ns <= rpc.reached_ns <= until_ns
+            and term.begin_earliest_ns <= (rpc.reached_ns or 0) <= until_ns
             and rpc.of("broker_epoch") >= incarnation
         ]
-        return sorted(reached, key=lambda rpc: rpc.reached_ns or 0)
 
     def registered_in(self, broker_id: int, offset: int, term: Term) -> int:
         """Return the incarnation id that a broker has at this offset, if it is of this term; or 0.
@@ -135,9 +134,8 @@ class _Record:
         """Return whether what reached it from another broker was answered, between these times."""
         return any(
             rpc.target == term.node
-            and rpc.reached_ns is not None
             and rpc.answered_ns is not None
-            and from_ns <= rpc.reached_ns
+            and from_ns <= (rpc.reached_ns or 0)
             and rpc.answered_ns <= until_ns
             for other, several in self.heartbeats.items()
             for rpc in several
@@ -151,7 +149,7 @@ def inactive_leaders(tables: Tables, seen: MetadataView) -> Judged:
     timeouts = timeouts_ms(settings, CONTROLLER_SIDE)
     record = _Record(
         seen=seen,
-        heartbeats=heartbeats_of(tables["wire"]),
+        heartbeats={one: taken(told) for one, told in heartbeats_of(tables["wire"]).items()},
         terms=() if seen.log.doubt else terms_of(seen.log, seen.facts),
         legacy=frozenset(
             one.broker_id

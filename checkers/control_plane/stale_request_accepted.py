@@ -16,14 +16,13 @@ A request with an answer that has another error was looked at, and not refused a
 Source: KIP-380; `ReplicaManager.becomeLeaderOrFollower`, `KafkaApis.isBrokerEpochStale`.
 """
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, in_turn, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -48,9 +47,8 @@ def stale_requests_accepted(tables: Tables, seen: MetadataView) -> Judged:
             by_target.setdefault(rpc.target, []).append(rpc)
     registrations = _registrations(seen)
     for node, requests in sorted(by_target.items()):
-        ordered = sorted(requests, key=lambda rpc: rpc.reached_ns or 0)
         mine = registrations.get(seen.facts.node_ids.get(node, -1), ())
-        yield node, counted(NAME, node, _judged(ordered, mine, seen.facts))
+        yield node, counted(NAME, node, _judged(requests, mine, seen.facts))
 
 
 def _registrations(seen: MetadataView) -> Mapping[int, Sequence[BrokerVersion]]:
@@ -62,10 +60,8 @@ def _judged(
 ) -> Iterator[Proof | None]:
     """Judge the requests to a broker, in the order in which they reached it."""
     newest: Rpc | None = None
-    answered = deque(sorted(requests, key=_answered_ns))
-    for rpc in requests:
-        while answered and _answered_ns(answered[0]) < (rpc.reached_ns or 0):
-            done = answered.popleft()
+    for rpc, answered in in_turn(requests):
+        for done in answered:
             newest = done if newest is None or _epoch(done) >= _epoch(newest) else newest
         before = _before(newest, rpc, registrations, facts)
         if before is not None:
@@ -76,11 +72,6 @@ def _judged(
             is_its = rpc.of("broker_epoch") >= known.broker_epoch
             refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
             yield None if is_its or refused else _of_broker(rpc, known)
-
-
-def _answered_ns(rpc: Rpc) -> int:
-    assert rpc.answered_ns is not None
-    return rpc.answered_ns
 
 
 def _epoch(rpc: Rpc) -> int:

@@ -11,7 +11,8 @@ Faults are asked for by kind (`nemesis.verbs.registry`), and are judged by kind:
   drawn may meet nothing: a delay on an idle link is counted, and spoils nothing;
 - during each kind that took effect, from an effect to its heal being seen, a send that was called
   was acknowledged, and a poll returned records. Where no client can be served by design (the only
-  replica is down), the scenario says during which kinds clients must be served.
+  replica is down), the scenario says during which kinds clients must be served. A kind that was
+  drawn once or twice, and is not demanded, may have had no time for it (`to_be_served`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -34,7 +34,7 @@ from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.metadata_heartbeats import heartbeats_of
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, rpcs, taken
 from checkers.metadata.sessions import term_at, terms_of
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -65,13 +65,10 @@ def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
 def _heartbeats(wire: pa.Table) -> _Heartbeats:
     found: dict[tuple[int, int], list[Rpc]] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
-        if rpc.reached_ns is not None and rpc.of("fetch_offset") is not None:
+        if rpc.of("fetch_offset") is not None:
             place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
             found.setdefault(place, []).append(rpc)
-    return {
-        place: sorted(several, key=lambda rpc: rpc.reached_ns or 0)
-        for place, several in found.items()
-    }
+    return {place: taken(several) for place, several in found.items()}
 
 
 def _activations(wire: pa.Table, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:

@@ -7,6 +7,7 @@ a node's place, or never passed on, were no doing of the cluster: `reached` and 
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from checkers.rows import OPEN_NS
 
-__all__ = ["Rpc", "accepted_registrations", "rpcs"]
+__all__ = ["Rpc", "accepted_registrations", "in_turn", "rpcs", "taken"]
 
 _UNREACHED: Final = ("answered", "dropped", "undeliverable")
 _BY_PROXY: Final = "answered"
@@ -89,7 +90,10 @@ class Rpc:
 
 
 def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
-    """Yield the requests of these APIs, item by item, in the order of their arrival."""
+    """Yield the requests of these APIs, item by item, in the order of their arrival at the proxy.
+
+    One that is held there is overtaken by others: `taken` has the order of their targets.
+    """
     mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
     rows = mine.select(list(_COLUMNS)).to_pylist()
     answers: dict[_Ids, list[_Row]] = {}
@@ -104,6 +108,27 @@ def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
         if row["direction"] == "request":
             candidates = _of_this(row, asked_ns[_ids(row)], answers.get(_ids(row), ()))
             yield _rpc(row, _answer(row, candidates))
+
+
+def taken(several: Iterable[Rpc]) -> list[Rpc]:
+    """Return the requests that reached their target, in the order in which they did."""
+    reached = (rpc for rpc in several if rpc.reached_ns is not None)
+    return sorted(reached, key=lambda rpc: (rpc.reached_ns, rpc.frame))
+
+
+def in_turn(several: Iterable[Rpc]) -> Iterator[tuple[Rpc, list[Rpc]]]:
+    """Yield the requests as `taken`; with each, those that were answered since the one before it.
+
+    All that were answered with it or with one before it had their answer when it was taken.
+    """
+    requests = taken(several)
+    answered = (rpc for rpc in requests if rpc.answered_ns is not None)
+    waiting = deque(sorted(answered, key=lambda rpc: rpc.answered_ns or 0))
+    for rpc in requests:
+        before = []
+        while waiting and (waiting[0].answered_ns or 0) < (rpc.reached_ns or 0):
+            before.append(waiting.popleft())
+        yield rpc, before
 
 
 def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import LEADER_CHANGE
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, rpcs, taken
 
 __all__ = [
     "Contacts",
@@ -64,19 +64,14 @@ class Term:
 class Contacts:
     """The heartbeats of a registration to one controller.
 
-    They stand in the order in which they reached it: one that was held comes after those that
-    overtook it. One that never did stands where it was sent.
+    Those that reached it, in the order in which they did (`taken`).
     """
 
     heartbeats: tuple[Rpc, ...]
 
     def last_before(self, time_ns: int) -> Rpc | None:
         """Return the last to reach the controller of those heartbeats surely accepted by then."""
-        done = [
-            rpc
-            for rpc in self.heartbeats
-            if rpc.ok and rpc.reached_ns is not None and (rpc.answered_ns or 0) < time_ns
-        ]
+        done = [rpc for rpc in self.heartbeats if rpc.ok and (rpc.answered_ns or 0) < time_ns]
         return max(done, key=lambda rpc: rpc.reached_ns or 0, default=None)
 
     def asked(self, wish: str, *, from_ns: int, until_ns: int) -> bool:
@@ -86,8 +81,7 @@ class Contacts:
         """
         return any(
             rpc.of(wish)
-            and rpc.reached_ns is not None
-            and rpc.reached_ns <= until_ns
+            and (rpc.reached_ns or 0) <= until_ns
             and (rpc.answered_ns is None or rpc.answered_ns >= from_ns)
             for rpc in self.heartbeats
         )
@@ -101,8 +95,8 @@ class Contacts:
         heard_ns: int | None = from_ns
         last: Rpc | None = None
         for rpc in self.heartbeats:
-            reached_ns, answered_ns = rpc.reached_ns, rpc.answered_ns
-            if reached_ns is None or (answered_ns is not None and answered_ns <= from_ns):
+            reached_ns, answered_ns = rpc.reached_ns or 0, rpc.answered_ns
+            if answered_ns is not None and answered_ns <= from_ns:
                 last = rpc if rpc.ok else last
                 continue
             if reached_ns >= until_ns:
@@ -172,14 +166,7 @@ def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
         if rpc.of("broker_id") is not None and rpc.of("broker_epoch") is not None:
             place = (rpc.of("broker_id"), rpc.of("broker_epoch"), rpc.target)
             found.setdefault(place, []).append(rpc)
-    return {
-        place: Contacts(heartbeats=tuple(sorted(several, key=_came_ns)))
-        for place, several in found.items()
-    }
-
-
-def _came_ns(heartbeat: Rpc) -> int:
-    return heartbeat.asked_ns if heartbeat.reached_ns is None else heartbeat.reached_ns
+    return {place: Contacts(heartbeats=tuple(taken(several))) for place, several in found.items()}
 
 
 def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:

@@ -20,14 +20,13 @@ Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-a
 visibility".
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, in_turn, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
@@ -115,11 +114,9 @@ class _Highest:
 def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
     """Yield the pairs of rule 2: (an answer, the one that had told most before it)."""
     highest = _Highest()
-    answered = deque(sorted(telling, key=lambda one: one.answered_ns or 0))
-    for rpc in sorted(telling, key=lambda one: (one.reached_ns or 0, one.frame)):
+    for rpc, answered in in_turn(telling):
         assert rpc.reached_ns is not None
-        while (answered[0].answered_ns or 0) < rpc.reached_ns:
-            earlier = answered.popleft()
+        for earlier in answered:
             highest.add(earlier, _last_begun(terms, earlier))
         term = term_of_node(terms, rpc.target, rpc.reached_ns)
         most = None if term is None else highest.up_to(term.begin_offset)

@@ -44,7 +44,7 @@ _INTERNALS: Final = (
 )
 _WANTED: Final = ("create", "set", "cas", "delete", "read", "sync-read", "final-read")
 _USES: Final = {"write": "write", "read": "sync read"}
-"""What is counted while a kind of fault is there, and its words."""
+"""The uses that are counted during each kind of fault, with their words."""
 _TABLE: Final = "znode_operations"
 _SHORTEST_NS: Final = 1_000_000_000
 
