@@ -37,6 +37,7 @@ from functools import partial
 from typing import Any, Final
 
 from checkers.control_plane.granted_changes import granted_changes
+from checkers.control_plane.shown_versions import ShownVersions, reads_of_partitions
 from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
@@ -68,7 +69,6 @@ __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
 
 NAME: Final = "nonlinearizable-isr"
 _REFUSED: Final = "INVALID_UPDATE_VERSION"
-_NO_ERROR: Final = "NONE"
 
 _Row = Mapping[str, Any]
 
@@ -89,7 +89,7 @@ def nonlinearizable_isrs(tables: Tables, seen: MetadataView) -> Judged:
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
-    reads, until_ns = _reads(tables, seen), seen.known_until_ns
+    reads, until_ns = reads_of_partitions(tables["describes"], seen), seen.known_until_ns
     for place, history in seen.partitions.items():
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
         granted = list(granted_changes(history, asked, seen, until_ns=until_ns))
@@ -219,38 +219,11 @@ def _called(history: PartitionHistory, requests: IsrRequests) -> frozenset[int]:
     )
 
 
-def _reads(tables: Tables, seen: MetadataView) -> Mapping[tuple[str, int], list[_Row]]:
-    """Return describes that showed a partition without an error, by (topic id, partition)."""
-    found: dict[tuple[str, int], list[_Row]] = {}
-    for row in tables["describes"].to_pylist():
-        place = (row["topic_id"], row["partition"])
-        if row["error"] == _NO_ERROR and row["isr"] is not None and place in seen.partitions:
-            found.setdefault(place, []).append(row)
-    return found
-
-
-class _Shown:
-    """The version that a describe may have shown."""
-
-    def __init__(self, history: PartitionHistory) -> None:
-        self._places: dict[tuple[int, frozenset[int]], list[tuple[int, int]]] = {}
-        for place, version in enumerate(history.versions):
-            state = (version.leader, frozenset(version.isr))
-            self._places.setdefault(state, []).append((place, version.leader_epoch))
-
-    def first(self, row: _Row) -> int | None:
-        """Return the first version that it may have been."""
-        for place, leader_epoch in self._places.get((row["leader"], frozenset(row["isr"])), ()):
-            if row["leader_epoch"] in (None, leader_epoch):
-                return place
-        return None
-
-
 def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_Told]:
-    shown = _Shown(history)
+    shown = ShownVersions(history)
     for row in reads:
         place = shown.first(row)
-        if place is not None:
+        if place is not None and shown.is_in_the_log(row):
             yield _Told(
                 operation=RegisterOperation(
                     kind=OperationKind.READ, version=place, call=ALWAYS, end=row["return_ns"]
@@ -333,11 +306,10 @@ def _never_was(
     history: PartitionHistory, reads: Sequence[_Row], seen: MetadataView
 ) -> Iterator[Proof]:
     """Find describes of what no version ever was."""
-    until_ns, shown = seen.known_until_ns, _Shown(history)
-    in_sum = history.versions[0].cause is Cause.SNAPSHOT
+    until_ns, shown = seen.known_until_ns, ShownVersions(history)
     for row in reads:
-        late = row["return_ns"] >= until_ns
-        if row["leader_epoch"] is None or late or in_sum or shown.first(row) is not None:
+        unsure = row["leader_epoch"] is None or not shown.is_in_the_log(row)
+        if unsure or row["return_ns"] >= until_ns or shown.first(row) is not None:
             continue
         yield Proof.of(
             "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "

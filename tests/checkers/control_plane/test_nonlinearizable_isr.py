@@ -175,6 +175,25 @@ def test_a_describe_before_its_version_was_appended_is_impossible() -> None:
     assert not found(reads=shown.format(901))
 
 
+def test_a_describe_from_before_a_snapshot_is_of_no_version_behind_it() -> None:
+    """The log begins with ISR [1] of leader epoch 0; broker 2 had been a member before that."""
+    log = """
+        snapshot 15 topic t
+        snapshot 15 partition t-0 replicas 1,2 isr 1 leader 1 partition-epoch 1
+        20 change t-0 isr 1,2
+        30 change t-0 isr 2 leader 2
+        90 noop
+    """
+    shown = "broker-2 showed t-0 leader {} isr {} {}at {}..{}"
+    early = ("leader-epoch 0 ", "")
+    for epoch in early:
+        assert not found(log=log, reads=shown.format(1, "1,2", epoch, 700, 701))
+    assert not found(log=log, reads=shown.format(1, "3", "leader-epoch 0 ", 700, 701))
+    # No version before the snapshot had the next leader epoch.
+    assert found(log=log, reads=shown.format(2, "2", "leader-epoch 1 ", 700, 701))
+    assert found(log=log, reads=shown.format(2, "1", "leader-epoch 1 ", 5000, 5001))
+
+
 def test_what_the_proxy_answered_in_the_controllers_place_is_no_answer() -> None:
     early = "at 790 broker-1 alter t-0 expecting 0 isr 1 -> ok 1 at 810 by the proxy"
     assert not found(early)
