@@ -63,6 +63,8 @@ ANOMALIES: Final = pa.schema(
 SENTENCES: Final = pa.schema([field for field in ANOMALIES if field.name not in ("rule", "facts")])
 """The schema of the anomalies stored by runs that were checked before proofs were data."""
 
+_NONE: Final = ANOMALIES.empty_table()
+
 PROOFS_MAX: Final = 10_000
 """Anomalies spelled out a key and check."""
 
@@ -190,6 +192,8 @@ def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
 
 
 def _table(check: str, key: str, *, proofs: list[Proof], never_count: int) -> pa.Table:
+    if not proofs:
+        return _NONE
     rows = [
         Anomaly(check=check, key=key, allowed=number >= never_count, proof=proof).row()
         for number, proof in enumerate(proofs)

@@ -45,8 +45,12 @@ def found_row(name: str, found: Found) -> dict[str, Any]:
         "allowed_count": found.allowed_count,
         "case_count": found.case_count,
         "unknown": found.doubt or None,
-        "anomalies": found.table.select([field.name for field in _PROOF]).to_pylist(),
+        "anomalies": _proofs(found.table) if len(found.table) else [],
     }
+
+
+def _proofs(anomalies: pa.Table) -> list[dict[str, Any]]:
+    return list(anomalies.select([field.name for field in _PROOF]).to_pylist())
 
 
 def unknown_row(name: str, reason: str, *, seconds: float) -> dict[str, Any]:

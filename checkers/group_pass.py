@@ -12,11 +12,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, facts_of
-from checkers.finding_rows import findings_table, found_row
+from checkers.finding_rows import FINDINGS, findings_table, found_row
 from checkers.metadata.view import MetadataView
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import SealedFile, byte_count, row_count, rows_in
@@ -93,14 +92,21 @@ class _Judge:
     shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)
     views: dict[SealedFile | None, MetadataView] = field(default_factory=dict)
 
-    def __call__(self, call: _Call) -> list[tuple[str, Found]]:
+    def __call__(self, call: _Call) -> pa.Table:
+        """Return FINDINGS of the call."""
         tables = {name: self._read(name, file) for name, file in call.files.items()}
         file = call.files.get("metadata_log")
         if file not in self.views:
             # Of no log, where the kernel does not ask for one.
             log = METADATA_LOG.empty_table() if file is None else tables["metadata_log"]
             self.views[file] = MetadataView(facts=self.facts, metadata_log=log)
-        return list(call.check.kernel(tables, self.views[file]))
+        name = call.check.entry.name
+        return findings_table(
+            [
+                found_row(name, found) | {"path": name, "key": key, "seconds": 0.0}
+                for key, found in call.check.kernel(tables, self.views[file])
+            ]
+        )
 
     def _read(self, name: str, file: SealedFile) -> pa.Table:
         if name in _BUCKETED:
@@ -126,15 +132,10 @@ def _buckets(question: Question) -> tuple[int, ...]:
 
 
 def _told(
-    entry: CatalogueEntry, answers: Sequence[TaskResult[_Call, list[tuple[str, Found]]]]
+    entry: CatalogueEntry, answers: Sequence[TaskResult[_Call, pa.Table]]
 ) -> tuple[CheckResult, pa.Table]:
-    findings = findings_table(
-        [
-            found_row(entry.name, found) | {"path": entry.name, "key": key, "seconds": 0.0}
-            for answer in answers
-            for key, found in answer.content or ()
-        ]
-    )
+    told = (answer.content for answer in answers if answer.content is not None)
+    findings = pa.concat_tables([FINDINGS.empty_table(), *told])
     # A check that cannot read one tape in sixteen calls has one reason and not sixteen.
     failures = tuple(dict.fromkeys(answer.failure for answer in answers if answer.failure))
     seconds = sum(answer.seconds for answer in answers)
