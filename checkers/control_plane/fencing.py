@@ -41,7 +41,6 @@ from checkers.metadata.sessions import (
     contacts_of,
     session_timeouts_ns,
     term_at,
-    terms_of,
 )
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -94,7 +93,7 @@ def _judged(check: str, tables: Tables, seen: MetadataView, answers: _Answers) -
         return
     sessions = _Sessions(
         seen=seen,
-        terms=terms_of(seen.log, seen.facts),
+        terms=seen.terms,
         contacts=contacts_of(tables["wire"]),
         timeouts_ns=timeouts_ns,
     )

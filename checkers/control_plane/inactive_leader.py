@@ -45,7 +45,7 @@ from checkers.metadata.metadata_heartbeats import (
 )
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, taken
-from checkers.metadata.sessions import Term, term_at, terms_of
+from checkers.metadata.sessions import Term, term_at
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
@@ -150,7 +150,7 @@ def inactive_leaders(tables: Tables, seen: MetadataView) -> Judged:
     record = _Record(
         seen=seen,
         heartbeats={one: taken(told) for one, told in heartbeats_of(tables["wire"]).items()},
-        terms=() if seen.log.doubt else terms_of(seen.log, seen.facts),
+        terms=() if seen.log.doubt else seen.terms,
         legacy=frozenset(
             one.broker_id
             for one in seen.log.records

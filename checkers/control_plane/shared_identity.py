@@ -29,7 +29,7 @@ from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.sessions import Term, term_of_node, terms_of
+from checkers.metadata.sessions import Term, term_of_node
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -42,7 +42,7 @@ NAME: Final = "shared-identity"
 def shared_identities(tables: Tables, seen: MetadataView) -> Judged:
     """Find heartbeats of incarnations that were replaced. Reads `wire` and `metadata_log`."""
     found: dict[str, list[Proof | None]] = {}
-    terms = () if seen.log.doubt else terms_of(seen.log, seen.facts)
+    terms = () if seen.log.doubt else seen.terms
     for broker_id, answer in _judged(tables["wire"], terms):
         found.setdefault(f"broker {broker_id}", []).append(answer)
     for key in sorted(found):

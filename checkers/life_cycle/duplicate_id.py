@@ -25,7 +25,6 @@ from checkers.metadata.sessions import (
     contacts_of,
     session_timeouts_ns,
     term_at,
-    terms_of,
 )
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -43,7 +42,7 @@ def duplicate_ids(tables: Tables, seen: MetadataView) -> Judged:
     if doubt:
         yield from doubtful(NAME, doubt)
         return
-    terms, contacts = terms_of(seen.log, seen.facts), contacts_of(tables["wire"])
+    terms, contacts = seen.terms, contacts_of(tables["wire"])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
         yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, seen.facts))

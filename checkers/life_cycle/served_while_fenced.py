@@ -48,7 +48,7 @@ from checkers.metadata.metadata_heartbeats import (
     timeouts_ms,
 )
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.sessions import session_timeouts_ns, terms_of
+from checkers.metadata.sessions import session_timeouts_ns
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
@@ -149,7 +149,7 @@ def _offices(seen: MetadataView) -> Mapping[str, Sequence[_Office]]:
     """Return the offices of each broker as the controller, in order; none but on ZooKeeper."""
     found: dict[str, list[_Office]] = {}
     if seen.facts.on_zookeeper and not seen.log.doubt:
-        terms = terms_of(seen.log, seen.facts)
+        terms = seen.terms
         ends_ns = [*(term.begin_ns for term in terms[1:]), OPEN_NS]
         for term, end_ns in zip(terms, ends_ns, strict=True):
             found.setdefault(term.node, []).append(_Office(term.begin_earliest_ns, end_ns))

@@ -35,7 +35,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.metadata_heartbeats import heartbeats_of
 from checkers.metadata.rpcs import Rpc, rpcs, taken
-from checkers.metadata.sessions import term_at, terms_of
+from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
@@ -73,7 +73,7 @@ def _heartbeats(wire: pa.Table) -> _Heartbeats:
 
 def _activations(wire: pa.Table, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:
     """Judge, by broker id, the first answers that call new incarnations active, on ZooKeeper."""
-    terms = terms_of(seen.log, seen.facts)
+    terms = seen.terms
     told: dict[tuple[str, str, int], list[Rpc]] = {}
     for rpc in rpcs(wire, "UpdateMetadata"):
         if rpc.of("item") == 0 and rpc.ok and rpc.of("broker_epoch") is not None:

@@ -22,6 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.metadata.remembered import remembered
 from history.roles import BROKER, role_of
 
 __all__ = ["FollowerFetches", "PassedFetch", "follower_fetches"]
@@ -87,6 +88,7 @@ class _Connection:
         self.heard_ns = min(known, default=None)
 
 
+@remembered
 def follower_fetches(wire: pa.Table) -> FollowerFetches:
     """Read the Fetches between brokers off the tape."""
     kept = wire.slice(0, 0) if _is_older(wire) else wire

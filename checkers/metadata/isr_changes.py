@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView
 
@@ -85,6 +86,7 @@ class IsrRequests:
 NO_REQUESTS: Final = IsrRequests((), {})
 
 
+@remembered
 def requests_by_partition(
     wire: pa.Table,
     histories: Mapping[tuple[str, int], PartitionHistory],

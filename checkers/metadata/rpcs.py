@@ -15,6 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.metadata.frames import Frame, frames_of
+from checkers.metadata.remembered import remembered
 from checkers.rows import OPEN_NS
 
 __all__ = ["Rpc", "accepted_registrations", "in_turn", "rpcs", "taken"]
@@ -22,58 +24,76 @@ __all__ = ["Rpc", "accepted_registrations", "in_turn", "rpcs", "taken"]
 _UNREACHED: Final = ("answered", "dropped", "undeliverable")
 _BY_PROXY: Final = "answered"
 
-_COLUMNS: Final = (
-    *("frame", "item", "connection", "source", "target", "direction", "time_ns", "forwarded_ns"),
-    *("action", "api", "api_version", "correlation_id", "error", "topic", "topic_id", "partition"),
-    *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
-    *("controller_epoch",),
-    *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
-    *("lowest_acknowledged_offset", "metadata_version", "detail"),
-)
-"""The columns of requests and answers that checks read."""
-
-_Row = Mapping[str, Any]
 _Ids = tuple[str, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rpc:
     """One item of a request, and the item of its response that answers it."""
 
-    frame: int
-    api: str
-    api_version: int
-    source: str
-    target: str
-    connection: int
-    asked_ns: int
-    """The time when the request had arrived at the proxy: it was sent no later."""
-    reached_ns: int | None
-    """The time when it was passed on; None: it never reached the target."""
-    request: _Row
-    """The row of `wire`."""
-    response: _Row | None
+    request: Frame
+    response: Frame | None
     """None if the proxy saw none, or made it up."""
+
+    @property
+    def frame(self) -> int:
+        """The frame of the request."""
+        return self.request.frame
+
+    @property
+    def api(self) -> str:
+        """The API of both."""
+        return self.request.api
+
+    @property
+    def api_version(self) -> int:
+        """The version that the request names."""
+        return self.request.api_version
+
+    @property
+    def source(self) -> str:
+        """The node that asked."""
+        return self.request.source
+
+    @property
+    def target(self) -> str:
+        """The node that was asked."""
+        return self.request.target
+
+    @property
+    def connection(self) -> int:
+        """The number of their connection."""
+        return self.request.connection
+
+    @property
+    def asked_ns(self) -> int:
+        """The time when the request had arrived at the proxy: it was sent no later."""
+        return self.request.time_ns
+
+    @property
+    def reached_ns(self) -> int | None:
+        """The time when it was passed on; None: it never reached the target."""
+        return None if self.request.action in _UNREACHED else self.request.forwarded_ns
 
     @property
     def answer_frame(self) -> int | None:
         """The frame of the response."""
-        return None if self.response is None else int(self.response["frame"])
+        return None if self.response is None else self.response.frame
 
     @property
     def error(self) -> str | None:
         """The answer's error; None if there is no answer."""
-        return None if self.response is None else self.response["error"]
+        return None if self.response is None else self.response.error
 
     @property
     def answered_ns(self) -> int | None:
         """The time when the response reached the proxy: sent no later, so decided earlier."""
-        return None if self.response is None else int(self.response["time_ns"])
+        return None if self.response is None else self.response.time_ns
 
     @property
     def returned_ns(self) -> int | None:
         """The time when the response was passed on to the requesting node; None: it never was."""
-        return None if self.response is None else self.response["forwarded_ns"]
+        return None if self.response is None else self.response.forwarded_ns
 
     @property
     def ok(self) -> bool:
@@ -82,32 +102,35 @@ class Rpc:
 
     def of(self, column: str) -> Any:
         """Return a column of the request."""
-        return self.request[column]
+        return getattr(self.request, column)
 
     def answered(self, column: str) -> Any:
         """Return a column of the response; None without a response."""
-        return None if self.response is None else self.response[column]
+        return None if self.response is None else getattr(self.response, column)
 
 
-def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
-    """Yield the requests of these APIs, item by item, in the order of their arrival at the proxy.
+@remembered
+def rpcs(wire: pa.Table, *apis: str) -> Sequence[Rpc]:
+    """Return the requests of these APIs, item by item, in the order of their arrival at the proxy.
 
     One that is held there is overtaken by others: `taken` has the order of their targets.
     """
-    mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
-    rows = mine.select(list(_COLUMNS)).to_pylist()
-    answers: dict[_Ids, list[_Row]] = {}
+    ordered = _in_order(wire, apis)
     asked_ns: dict[_Ids, list[int]] = {}
-    ordered = _in_order(rows)
+    answers: dict[tuple[_Ids, int | None], list[Frame]] = {}
     for row in ordered:
-        if row["direction"] == "request":
-            asked_ns.setdefault(_ids(row), []).append(row["time_ns"])
-        elif row["action"] != _BY_PROXY:
-            answers.setdefault(_ids(row), []).append(row)
-    for row in ordered:
-        if row["direction"] == "request":
-            candidates = _of_this(row, asked_ns[_ids(row)], answers.get(_ids(row), ()))
-            yield _rpc(row, _answer(row, candidates))
+        ids = _ids(row)
+        if row.direction == "request":
+            times_ns = asked_ns.setdefault(ids, [])
+            if not times_ns or times_ns[-1] != row.time_ns:
+                times_ns.append(row.time_ns)
+        elif row.action != _BY_PROXY:
+            answers.setdefault((ids, row.partition), []).append(row)
+    return tuple(
+        Rpc(row, _answer(row, asked_ns[_ids(row)], answers))
+        for row in ordered
+        if row.direction == "request"
+    )
 
 
 def taken(several: Iterable[Rpc]) -> list[Rpc]:
@@ -148,56 +171,46 @@ def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:
     return found
 
 
-def _ids(row: _Row) -> _Ids:
+def _ids(row: Frame) -> _Ids:
     """Return the fields that a request and its response have in common."""
-    return row["api"], row["connection"], row["correlation_id"]
+    return row.api, row.connection, row.correlation_id
 
 
-def _of_this(request: _Row, asked_ns: Sequence[int], candidates: Iterable[_Row]) -> Iterable[_Row]:
-    """Return these ids' answers that came after the request and before their next request.
-
-    One that the proxy duplicated is on the tape twice at one time: both have all the answers.
-    """
-    following = bisect_right(asked_ns, request["time_ns"])
-    until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
-    return [row for row in candidates if request["time_ns"] <= row["time_ns"] < until_ns]
+def _in_order(wire: pa.Table, apis: Sequence[str]) -> list[Frame]:
+    mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
+    return sorted(frames_of(mine), key=lambda row: (row.time_ns, row.frame, row.item))
 
 
-def _in_order(rows: Iterable[_Row]) -> list[_Row]:
-    return sorted(rows, key=lambda row: (row["time_ns"], row["frame"], row["item"]))
-
-
-def _answer(request: _Row, candidates: Iterable[_Row]) -> _Row | None:
+def _answer(
+    request: Frame,
+    asked_ns: Sequence[int],
+    answers: Mapping[tuple[_Ids, int | None], Sequence[Frame]],
+) -> Frame | None:
     """Return the item that speaks of the same partition; else the one that speaks of none.
 
-    Of several that speak of none (IsrChange), the one in the same place.
+    Of several that speak of none (IsrChange), the one in the same place. Only answers that came
+    after the request and before the next request of these ids. One that the proxy duplicated is on
+    the tape twice at one time: both have all the answers.
     """
+    following = bisect_right(asked_ns, request.time_ns)
+    until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
+
+    def candidates(partition: int | None) -> Iterator[Frame]:
+        for row in answers.get((_ids(request), partition), ()):
+            if request.time_ns <= row.time_ns < until_ns:
+                yield row
+
+    if request.partition is not None:
+        for row in candidates(request.partition):
+            if _same_topic(row, request):
+                return row
     whole = None
-    for row in candidates:
-        if row["partition"] is None:
-            whole = row if whole is None or row["item"] == request["item"] else whole
-        elif row["partition"] == request["partition"] and _same_topic(row, request):
-            return row
+    for row in candidates(None):
+        whole = row if whole is None or row.item == request.item else whole
     return whole
 
 
-def _same_topic(one: _Row, other: _Row) -> bool:
-    if one["topic_id"] and other["topic_id"]:
-        return bool(one["topic_id"] == other["topic_id"])
-    return bool(one["topic"] == other["topic"])
-
-
-def _rpc(request: _Row, response: _Row | None) -> Rpc:
-    reached = None if request["action"] in _UNREACHED else request["forwarded_ns"]
-    return Rpc(
-        frame=request["frame"],
-        api=request["api"],
-        api_version=request["api_version"],
-        source=request["source"],
-        target=request["target"],
-        connection=request["connection"],
-        asked_ns=request["time_ns"],
-        reached_ns=reached,
-        request=request,
-        response=response,
-    )
+def _same_topic(one: Frame, other: Frame) -> bool:
+    if one.topic_id and other.topic_id:
+        return one.topic_id == other.topic_id
+    return one.topic == other.topic

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import LEADER_CHANGE
+from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs, taken
 
 __all__ = [
@@ -159,6 +160,7 @@ def term_of_node(terms: Sequence[Term], node: str, time_ns: int) -> Term | None:
     )
 
 
+@remembered
 def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
     """Return the heartbeats on the tape by broker id, broker epoch and target node."""
     found: dict[tuple[int, int, str], list[Rpc]] = {}

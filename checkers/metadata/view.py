@@ -20,6 +20,7 @@ from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
 from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
+from checkers.metadata.sessions import Term, terms_of
 from checkers.proof import Proof
 
 __all__ = [
@@ -58,6 +59,11 @@ class MetadataView:
     def known_until_ns(self) -> int:
         """The moment until which the log of record surely has everything that was decided."""
         return self.facts.earliest_ns(self.log.end_timestamp_ms)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of the controllers that the log of record tells of, in order."""
+        return terms_of(self.log, self.facts)
 
     @cached_property
     def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:

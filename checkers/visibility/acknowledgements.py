@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.sessions import Term, term_of_node, terms_of
+from checkers.metadata.sessions import Term, term_of_node
 from checkers.metadata.view import MetadataView
 
 __all__ = ["SOURCE", "Acknowledgements", "Bound"]
@@ -78,7 +78,7 @@ class Acknowledgements:
     """The acknowledgements in a run's heartbeats. `heartbeats`: in the order of their arrival."""
 
     def __init__(self, seen: MetadataView, heartbeats: Iterable[Rpc]) -> None:
-        self._terms = terms_of(seen.log, seen.facts)
+        self._terms = seen.terms
         self._log_end_ns = seen.known_until_ns
         self._spans = {one.broker_id: _spans(one, seen) for one in seen.brokers.values()}
         beats = tuple(heartbeats)

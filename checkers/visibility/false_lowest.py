@@ -27,7 +27,7 @@ from typing import Final
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, in_turn, rpcs
-from checkers.metadata.sessions import Term, term_of_node, terms_of
+from checkers.metadata.sessions import Term, term_of_node
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
@@ -60,7 +60,7 @@ def false_lowest_offsets(tables: Tables, seen: MetadataView) -> Judged:
         answers = list(_compared(rpc, acknowledged))
         judged[rpc.source] |= {rpc.frame} if answers else set()
         told[rpc.source] += [one for one in answers if one is not None][:1]
-    for rpc, highest in _told_before(telling, terms_of(seen.log, seen.facts)):
+    for rpc, highest in _told_before(telling, seen.terms):
         judged[rpc.source].add(rpc.frame)
         if (told_lowest(rpc) or 0) < (told_lowest(highest) or 0):
             told[rpc.source].append(_back(rpc, highest))
