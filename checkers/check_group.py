@@ -50,11 +50,21 @@ class Question:
         return rows_in(self.file(name), name)
 
     def each(
-        self, tasks: Sequence[Task], work: Callable[[Task], Content], *, bytes_in_all: int = 0
+        self,
+        tasks: Sequence[Task],
+        work: Callable[[Task], Content],
+        *,
+        bytes_in_all: int = 0,
+        neighbours: bool = False,
     ) -> list[TaskResult[Task, Content]]:
         """Run the work on each task (`run_tasks`)."""
         return run_tasks(
-            self.session, tasks, work, budget_s=self.budget_s, bytes_in_all=bytes_in_all
+            self.session,
+            tasks,
+            work,
+            budget_s=self.budget_s,
+            bytes_in_all=bytes_in_all,
+            neighbours=neighbours,
         )
 
     def each_file(

@@ -1,8 +1,10 @@
-"""A check of tables of the cluster: a kernel of whole tables.
+"""A check of tables of the cluster: kernels of whole tables, or of slices of them.
 
-Control-plane tables are small compared with the records of a run (a metadata log has thousands of
-rows, a tape some hundred thousand), so a kernel gets whole tables. A table that grows with the
-records is spread over buckets by key; its check is called per bucket.
+The tables of a short run are small, and each kernel gets them whole. Those of a long night or of a
+wide cluster are not; a kernel then gets the slices that its part of the check is about
+(`checkers.slices`), one call each, and answers for the partitions or brokers of its slice. What is
+about the run as a whole (the quorum, the order of its log) stays one call, and such a kernel says
+which frames of the tape it reads, and holds no more in memory than it compares.
 """
 
 from collections.abc import Callable
@@ -11,11 +13,25 @@ from dataclasses import dataclass
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView
+from checkers.slices import Split
+from checkers.sources import Keep, everything
 
-__all__ = ["TableCheck", "TableKernel"]
+__all__ = ["Part", "TableCheck", "TableKernel"]
 
 TableKernel = Callable[[Tables, MetadataView], Judged]
 """Given its tables, and the view of the run's metadata log if that is among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a check: what it judges is the cases of its kernel."""
+
+    kernel: TableKernel
+    split: Split = Split.WHOLE
+    apis: tuple[str, ...] = ()
+    """Of a long run's `wire` the kernel is given the frames of these. Empty: of all."""
+    pick: Keep = everything
+    """Of those, the rows that the kernel is given, batch by batch of some columns of `wire`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +40,22 @@ class TableCheck:
 
     entry: CatalogueEntry
     kernel: TableKernel
+    """Of whole tables, as those of a short run are given."""
     tables: tuple[str, ...] = ()
     """Those that the entry needs, and those that it takes if they were recorded. By default all
     that the entry needs."""
-    by_bucket: bool = False
-    """One call a bucket of `records` and `replica_records`, instead of one call."""
+    split: Split = Split.WHOLE
+    apis: tuple[str, ...] = ()
+    """As of a `Part`: the frames of a long run's tape that the kernel reads."""
+    parts: tuple[Part, ...] = ()
+    """What a long run is judged by, if not by the kernel under its split; together the same."""
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of the tables that the kernel is given."""
+        """The names of the tables that the kernels are given."""
         return self.tables or self.entry.needs
+
+    @property
+    def by_part(self) -> tuple[Part, ...]:
+        """The parts of the check on a long run."""
+        return self.parts or (Part(kernel=self.kernel, split=self.split, apis=self.apis),)

@@ -17,7 +17,7 @@ stretch is rounded inwards by what the clocks may differ, and it ends a little b
 there brokers begin to leave.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,7 +83,7 @@ class Calm:
 
 
 def calm(
-    records: Sequence[MetadataRecord],
+    records: Iterable[MetadataRecord],
     brokers: Mapping[int, BrokerHistory],
     faults: pa.Table,
     facts: Facts,

@@ -47,6 +47,7 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "LEARNT_NS", "NAME", "bypassed_epoch_checks"]
@@ -232,5 +233,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=bypassed_epoch_checks,
+        split=Split.PARTITIONS,
     ),
 )

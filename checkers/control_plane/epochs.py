@@ -12,7 +12,7 @@
 Source: KIP-101, KIP-497, KIP-631.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -27,7 +27,8 @@ from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import METADATA, MetadataView, counted, spelled
 from checkers.proof import Proof
-from checkers.table_check import TableCheck
+from checkers.slices import Split
+from checkers.table_check import Part, TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 
@@ -36,16 +37,43 @@ NAME: Final = "epoch-went-back"
 
 def epochs_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     """Judge nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
-    wire = tables["wire"]
-    told = [*_heartbeats(wire), *_answers(wire, seen)]
-    proofs = [*_logs(tables["metadata_log"], seen.facts), *filter(None, told)]
-    cases = len(told) + _step_count(tables["metadata_log"])
+    yield from logs_that_went_back(tables, seen)
+    yield from partitions_that_went_back(tables, seen)
+    yield from brokers_that_went_back(tables, seen)
+
+
+def logs_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge nodes' logs. Reads `metadata_log`."""
+    proofs = list(_logs(tables["metadata_log"], seen.facts))
+    cases = _step_count(tables["metadata_log"])
     yield METADATA, spelled(NAME, METADATA, proofs, cases=cases, doubt=seen.log.doubt)
+
+
+def partitions_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge partitions. Reads `metadata_log` and `wire`."""
+    answers: dict[str, list[Proof | None]] = {}
+    for key, answer in _answers(tables["wire"], seen):
+        answers.setdefault(key, []).append(answer)
     for history in seen.histories():
-        yield history.key, counted(NAME, history.key, _partition(history))
+        told = [*_partition(history), *answers.pop(history.key, ())]
+        yield history.key, counted(NAME, history.key, told)
+    for key, of_another in answers.items():
+        yield key, counted(NAME, key, of_another)
+
+
+def brokers_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge brokers. Reads `metadata_log` and `wire`."""
+    told: dict[str, list[Proof | None]] = {}
     for broker in seen.brokers.values():
-        key = f"broker {broker.broker_id}"
-        yield key, counted(NAME, key, _registrations(broker))
+        told[_broker_key(broker.broker_id)] = list(_registrations(broker))
+    for broker_id, answer in _heartbeats(tables["wire"]):
+        told.setdefault(_broker_key(broker_id), []).append(answer)
+    for key, answers in told.items():
+        yield key, counted(NAME, key, answers)
+
+
+def _broker_key(broker_id: int) -> str:
+    return f"broker {broker_id}"
 
 
 def _step_count(metadata_log: pa.Table) -> int:
@@ -128,7 +156,7 @@ def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
         )
 
 
-def _heartbeats(wire: pa.Table) -> Iterator[Proof | None]:
+def _heartbeats(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
     last: dict[tuple[int, int], Rpc] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
         offset = rpc.of("fetch_offset")
@@ -137,7 +165,7 @@ def _heartbeats(wire: pa.Table) -> Iterator[Proof | None]:
         before = last.get((rpc.connection, rpc.of("broker_epoch")))
         if before is not None:
             back = offset < before.of("fetch_offset")
-            yield _forgotten(before, rpc) if back else None
+            yield rpc.of("broker_id"), _forgotten(before, rpc) if back else None
         last[rpc.connection, rpc.of("broker_epoch")] = rpc
 
 
@@ -156,17 +184,18 @@ def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
     )
 
 
-def _answers(wire: pa.Table, seen: MetadataView) -> Iterator[Proof | None]:
+def _answers(wire: pa.Table, seen: MetadataView) -> Iterator[tuple[str, Proof | None]]:
     for rpc in rpcs(wire, "AlterPartition"):
         asked = (rpc.of("leader_epoch"), rpc.of("partition_epoch"))
         told = (rpc.answered("leader_epoch"), rpc.answered("partition_epoch"))
         if not rpc.ok or None in (*asked, *told):
             continue
+        key = _key(rpc, seen)
         skips = told[1] - asked[1] > 1 and not seen.facts.on_zookeeper
         if told[0] >= asked[0] and told[1] >= asked[1] and not skips:
-            yield None
+            yield key, None
             continue
-        yield Proof.of(
+        proof = Proof.of(
             "{source} sent an AlterPartition of {key} (frame {frame}) with leader epoch "
             "{asked_leader_epoch} and partition epoch {asked_partition_epoch}, and was answered "
             "with {told_leader_epoch} and {told_partition_epoch} by {target} (frame "
@@ -181,14 +210,19 @@ def _answers(wire: pa.Table, seen: MetadataView) -> Iterator[Proof | None]:
             sources=dict.fromkeys(("asked_leader_epoch", "asked_partition_epoch"), "frame")
             | dict.fromkeys(("told_leader_epoch", "told_partition_epoch"), "answer_frame"),
             source=rpc.source,
-            key=_key(rpc, seen.partitions),
+            key=key,
             target=rpc.target,
         )
+        yield key, proof
 
 
-def _key(rpc: Rpc, partitions: Mapping[tuple[str, int], PartitionHistory]) -> str:
-    known = partitions.get((rpc.of("topic_id"), rpc.of("partition")))
-    return known.key if known is not None else f"{rpc.of('topic')}-{rpc.of('partition')}"
+def _key(rpc: Rpc, seen: MetadataView) -> str:
+    known = seen.partitions.get((rpc.of("topic_id"), rpc.of("partition")))
+    if known is not None:
+        return known.key
+    # A topic whose record was not decided is in no history, and yet has a name.
+    topic = rpc.of("topic") or rpc.answered("topic") or rpc.of("topic_id")
+    return f"{topic}-{rpc.of('partition')}"
 
 
 CHECKS: Final = (
@@ -209,6 +243,11 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=epochs_that_went_back,
+        parts=(
+            Part(kernel=logs_that_went_back),
+            Part(kernel=partitions_that_went_back, split=Split.PARTITIONS),
+            Part(kernel=brokers_that_went_back, split=Split.BROKERS),
+        ),
         tables=("metadata_log", "wire"),
     ),
 )

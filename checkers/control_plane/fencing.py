@@ -44,6 +44,7 @@ from checkers.metadata.sessions import (
 )
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
@@ -246,6 +247,7 @@ CHECKS: Final = (
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=fenced_too_early,
+        split=Split.BROKERS,
     ),
     TableCheck(
         entry=CatalogueEntry(
@@ -261,5 +263,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=fenced_too_late,
+        split=Split.BROKERS,
     ),
 )

@@ -19,6 +19,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -134,6 +135,7 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=strange_isrs,
+        split=Split.PARTITIONS,
     ),
     TableCheck(
         entry=CatalogueEntry(
@@ -147,5 +149,6 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=elr_overlaps,
+        split=Split.PARTITIONS,
     ),
 )

@@ -41,6 +41,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import numpy as np
+import pyarrow.compute as pc
+
 from checkers.control_plane.partition_rules import (
     CHANGE,
     Breach,
@@ -63,6 +66,7 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "illegal_transitions"]
 
 NAME: Final = "illegal-transition"
+_REGISTRATION: Final = "RegisterBrokerRecord"
 _METADATA_VERSION: Final = "metadata.version"
 _SUPPORTED: Final = re.compile(r"(?:^|,)metadata\.version=(\d+)\.\.(\d+)")
 
@@ -106,21 +110,20 @@ def _judged(log: LogOfRecord, *, on_zookeeper: bool) -> Iterator[list[tuple[str,
 
 
 def _last_of_earlier_batches(log: LogOfRecord) -> Mapping[int, int]:
-    """Return for each offset, the last one before it of another batch, control records left out."""
-    rows = log.rows.select(
-        ["snapshot", "control", "metadata_offset", "timestamp_ms", "controller_epoch"]
-    )
-    found: dict[int, int] = {}
-    earlier, last, batch = -1, -1, (-1, -1)
-    for row in rows.to_pylist():
-        if row["snapshot"] or row["control"]:
-            continue
-        mine = (row["timestamp_ms"], row["controller_epoch"])
-        if mine != batch:
-            earlier, batch = last, mine
-        last = row["metadata_offset"]
-        found[last] = earlier
-    return found
+    """Return by offset of a registration, the last one before it of another batch.
+
+    Control records are left out.
+    """
+    decided = log.rows.filter(pc.invert(pc.or_(log.rows["snapshot"], log.rows["control"])))
+    offset = decided["metadata_offset"].to_numpy()
+    stamp, epoch = decided["timestamp_ms"].to_numpy(), decided["controller_epoch"].to_numpy()
+    begins = np.append(True, (np.diff(stamp) != 0) | (np.diff(epoch) != 0))[: len(offset)]
+    begin = np.maximum.accumulate(np.where(begins, np.arange(len(offset)), 0))
+    registered = np.flatnonzero(pc.equal(decided["type"], _REGISTRATION).to_numpy())
+    return {
+        int(offset[place]): int(offset[begin[place] - 1]) if begin[place] else -1
+        for place in registered.tolist()
+    }
 
 
 def _old_epochs(
@@ -128,7 +131,7 @@ def _old_epochs(
 ) -> Iterator[Breach]:
     """A new broker epoch is an offset that no earlier decision was written at."""
     epoch = record.broker_epoch
-    if record.type != "RegisterBrokerRecord" or epoch is None or record.broker_id is None:
+    if record.type != _REGISTRATION or epoch is None or record.broker_id is None:
         return
     before = state.brokers.get(record.broker_id)
     new = before is None or epoch > before.broker_epoch

@@ -40,6 +40,7 @@ from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.metadata_heartbeats import (
     CONTROLLER_SIDE,
     LEGACY,
+    METADATA_HEARTBEAT,
     heartbeats_of,
     timeouts_ms,
 )
@@ -312,6 +313,7 @@ CHECKS: Final = (
             needs=("wire", "metadata_log", "node_settings", "transaction_log", "ensemble"),
         ),
         kernel=inactive_leaders,
+        apis=(METADATA_HEARTBEAT,),
         tables=("wire", "metadata_log", "node_settings", "ensemble"),
     ),
 )

@@ -31,6 +31,7 @@ from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.spans import Span, common
 from checkers.table_check import TableCheck
 
@@ -228,6 +229,7 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=ineligible_members,
+        split=Split.PARTITIONS,
         tables=("metadata_log", "faults"),
     ),
 )

@@ -90,12 +90,20 @@ def _place_of(write: _Row) -> _Place | None:
 def _appended_ms(seen: MetadataView) -> Mapping[_Place, list[tuple[int, int]]]:
     """Return the times between which the log of record got each thing that writes ask for."""
     found: dict[_Place, list[tuple[int, int]]] = {}
-    begun_ms = closed_ms = seen.log.end_timestamp_ms
-    for record in reversed(seen.log.records):
-        if record.timestamp_ms != begun_ms:
-            begun_ms, closed_ms = record.timestamp_ms, begun_ms
-        if (place := _place_in_log(record)) is not None:
+    begun_ms, waiting = 0, list[_Place]()
+
+    def close(closed_ms: int) -> None:
+        for place in waiting:
             found.setdefault(place, []).append((begun_ms, closed_ms))
+        waiting.clear()
+
+    for record in seen.log.records:
+        if record.timestamp_ms != begun_ms:
+            close(record.timestamp_ms)
+            begun_ms = record.timestamp_ms
+        if (place := _place_in_log(record)) is not None:
+            waiting.append(place)
+    close(seen.log.end_timestamp_ms)
     return found
 
 

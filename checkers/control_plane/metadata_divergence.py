@@ -52,7 +52,7 @@ def metadata_divergences(tables: Tables, seen: MetadataView) -> Judged:
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
     metadata_log, log = tables["metadata_log"], seen.log
-    proofs = list(_two_in_one_epoch(metadata_log))
+    proofs = list(_two_in_one_epoch(metadata_log, seen))
     told: list[Proof | None] = []
     if not log.doubt:
         told += [*_gone(log, tables, seen.facts), *_creations(log, tables, seen.facts)]
@@ -69,7 +69,7 @@ def _shared_count(metadata_log: pa.Table) -> int:
     return len(holders.filter(pc.greater(pc.field("node_count_distinct"), 1)))
 
 
-def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
+def _two_in_one_epoch(metadata_log: pa.Table, seen: MetadataView) -> Iterator[Proof]:
     logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
     place = ["metadata_offset", "controller_epoch"]
     several = (
@@ -77,7 +77,7 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
         .aggregate([("digest", "count_distinct")])
         .filter(pc.greater(pc.field("digest_count_distinct"), 1))
     )
-    told = logged.select([*place, "node", "digest", "type", "detail"])
+    told = logged.select([*place, "node", "digest", "type"])
     rows = told.join(several.select(place), place, join_type="left semi").to_pylist()
     rows.sort(key=lambda row: (row["metadata_offset"], row["controller_epoch"], row["node"]))
     for (offset, epoch), of_nodes in groupby(rows, key=itemgetter(*place)):
@@ -90,14 +90,15 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
             values={"epoch": epoch},
             sources={"epoch": "offset"},
             node=one["node"],
-            record=_record(one),
+            record=_record(one, seen),
             other_node=other["node"],
-            other_record=_record(other),
+            other_record=_record(other, seen),
         )
 
 
-def _record(row: _Row) -> Proof:
-    detail = {"detail": row["detail"]} if row["detail"] else {}
+def _record(row: _Row, seen: MetadataView) -> Proof:
+    told = seen.detail(row["node"], row["metadata_offset"])
+    detail: dict[str, Any] = {"detail": told} if told else {}
     return Proof.of("a {type}" + (" ({detail})" if detail else ""), type=row["type"], **detail)
 
 
@@ -247,6 +248,7 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=metadata_divergences,
+        apis=("BrokerRegistration",),
         tables=("metadata_log", "wire", "metadata_offsets", "metadata_writes"),
     ),
 )

@@ -63,6 +63,7 @@ from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
@@ -366,6 +367,7 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=nonlinearizable_isrs,
+        split=Split.PARTITIONS,
         tables=("metadata_log", "wire", "describes"),
     ),
 )

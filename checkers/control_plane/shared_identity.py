@@ -32,6 +32,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_identities"]
@@ -136,6 +137,7 @@ CHECKS: Final = (
             needs=("wire",),
         ),
         kernel=shared_identities,
+        split=Split.BROKERS,
         tables=("wire", "metadata_log"),
     ),
 )

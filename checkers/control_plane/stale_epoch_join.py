@@ -56,6 +56,7 @@ from checkers.metadata.partition_states import Cause, PartitionHistory, Partitio
 from checkers.metadata.rpcs import Rpc, accepted_registrations
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
@@ -296,5 +297,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=stale_epoch_joins,
+        split=Split.PARTITIONS,
     ),
 )

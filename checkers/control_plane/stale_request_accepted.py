@@ -159,6 +159,7 @@ CHECKS: Final = (
             needs=("wire", "metadata_log", "transaction_log"),
         ),
         kernel=stale_requests_accepted,
+        apis=_APIS,
         tables=("wire", "metadata_log"),
     ),
 )

@@ -32,6 +32,7 @@ from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "SETTLED_NS", "stuck_isrs"]
@@ -200,6 +201,7 @@ CHECKS: Final = (
             needs=("metadata_log", "replicas"),
         ),
         kernel=stuck_isrs,
+        split=Split.PARTITIONS,
         tables=("metadata_log", "replicas", "faults"),
     ),
 )

@@ -26,6 +26,7 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stuck_replicas"]
@@ -136,6 +137,7 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=stuck_replicas,
+        split=Split.PARTITIONS,
         tables=("metadata_log", "faults", "replicas"),
     ),
 )

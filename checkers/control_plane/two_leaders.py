@@ -28,7 +28,8 @@ from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import METADATA, MetadataView, counted
 from checkers.proof import Proof
-from checkers.table_check import TableCheck
+from checkers.slices import Split
+from checkers.table_check import Part, TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
 
@@ -36,6 +37,7 @@ NAME: Final = "two-leaders"
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _LEADERS_WORD: Final = "BeginQuorumEpoch"
 _NO_ERROR: Final = "NONE"
+_WORD: Final = ("source", "target", "direction", "leader_id", "leader_epoch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,18 @@ def two_leaders(tables: Tables, seen: MetadataView) -> Judged:
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
     """
+    yield from two_controllers(tables, seen)
+    yield from two_leaders_of_partitions(tables, seen)
+
+
+def two_controllers(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge the quorum. Reads `metadata_log`, `wire` and `quorum_claims`."""
     quorum = _compared(_quorum_claims(tables, seen.facts), METADATA, "controller epoch")
     yield METADATA, counted(NAME, METADATA, quorum, doubt=seen.log.doubt)
+
+
+def two_leaders_of_partitions(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge every partition. Reads `metadata_log`, `wire` and `describes`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     shown = _shown(tables, seen)
     for place, history in seen.partitions.items():
@@ -219,17 +231,11 @@ def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
 
 def _named(wire: pa.Table) -> Iterator[_Claim]:
     """Yield the leader's own words, and answers that name one. A candidate's Vote names none."""
-    mine = pc.and_(
-        pc.equal(wire["topic"], _METADATA_TOPIC),
-        pc.or_(
-            pc.and_(pc.equal(wire["direction"], "request"), pc.equal(wire["api"], _LEADERS_WORD)),
-            pc.and_(
-                pc.equal(wire["direction"], "response"), pc.not_equal(wire["action"], "answered")
-            ),
-        ),
-    )
     kept = ["frame", "time_ns", "source", "target", "direction", "api", "leader_id", "leader_epoch"]
-    for row in wire.filter(mine).select(kept).to_pylist():
+    of_quorum = (
+        row for batch in wire.to_batches() for row in _of_quorum(batch).select(kept).to_pylist()
+    )
+    for row in of_quorum:
         if _names_a_leader(row):
             teller = row["source"] if row["direction"] == "request" else row["target"]
             yield _Claim(
@@ -247,6 +253,21 @@ def _named(wire: pa.Table) -> Iterator[_Claim]:
                     node=teller,
                 ),
             )
+
+
+def _of_quorum(wire: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that may name the quorum's leader, each telling of the same once a batch."""
+    direction = wire.column("direction")
+    said = pc.or_(
+        pc.and_(pc.equal(direction, "request"), pc.equal(wire.column("api"), _LEADERS_WORD)),
+        pc.and_(pc.equal(direction, "response"), pc.not_equal(wire.column("action"), "answered")),
+    )
+    told = wire.filter(pc.and_(pc.equal(wire.column("topic"), _METADATA_TOPIC), said))
+    numbered = pa.Table.from_batches([told]).append_column(
+        "row", pa.array(range(len(told)), pa.int64())
+    )
+    firsts = numbered.group_by(list(_WORD)).aggregate([("row", "min")])
+    return told.take(firsts["row_min"].combine_chunks().sort())
 
 
 def _names_a_leader(row: Mapping[str, Any]) -> bool:
@@ -272,6 +293,10 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=two_leaders,
+        parts=(
+            Part(kernel=two_controllers, pick=_of_quorum),
+            Part(kernel=two_leaders_of_partitions, split=Split.PARTITIONS),
+        ),
         tables=("metadata_log", "wire", "describes", "quorum_claims"),
     ),
 )

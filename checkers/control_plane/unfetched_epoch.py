@@ -34,6 +34,7 @@ from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
@@ -173,5 +174,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=unfetched_epochs,
+        split=Split.PARTITIONS,
     ),
 )

@@ -38,6 +38,7 @@ from checkers.metadata.metadata_heartbeats import (
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -164,8 +165,8 @@ def ungated_requests(tables: Tables, _: MetadataView) -> Judged:
     """Find requests of a protocol that is not in force. Reads `wire` and `node_settings`."""
     if not len(tables["wire"]):
         return
-    sent = list(rpcs(tables["wire"], METADATA_HEARTBEAT, ISR_CHANGE))
     for node, until_ns in sorted(_below(tables["node_settings"]).items()):
+        sent = rpcs(tables["wire"], METADATA_HEARTBEAT, ISR_CHANGE)
         mine = (one for one in sent if one.source == node and one.asked_ns < until_ns)
         found = next(mine, None)
         yield node, counted(UNGATED, node, [None if found is None else _ungated(found)])
@@ -210,6 +211,7 @@ CHECKS: Final = (
             needs=("wire", "metadata_log", "transaction_log"),
         ),
         kernel=refused_incarnations,
+        split=Split.BROKERS,
         tables=("wire", "metadata_log"),
     ),
     TableCheck(
@@ -240,6 +242,7 @@ CHECKS: Final = (
             needs=("wire", "transaction_log"),
         ),
         kernel=accepted_heartbeats,
+        split=Split.BROKERS,
         tables=("wire",),
     ),
     TableCheck(
@@ -255,6 +258,7 @@ CHECKS: Final = (
             needs=("wire", "node_settings", "transaction_log"),
         ),
         kernel=ungated_requests,
+        apis=(METADATA_HEARTBEAT, ISR_CHANGE),
         tables=("wire", "node_settings"),
     ),
 )

@@ -28,6 +28,7 @@ from checkers.metadata.sessions import (
 )
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "duplicate_ids"]
@@ -130,5 +131,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=duplicate_ids,
+        split=Split.BROKERS,
     ),
 )

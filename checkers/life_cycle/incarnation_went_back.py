@@ -25,6 +25,7 @@ from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, accepted_registrations
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
@@ -126,6 +127,7 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=incarnations_that_went_back,
+        split=Split.BROKERS,
         tables=("metadata_log", "wire"),
     ),
 )

@@ -23,6 +23,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "refused_but_running"]
@@ -95,5 +96,6 @@ CHECKS: Final = (
             needs=("wire",),
         ),
         kernel=refused_but_running,
+        split=Split.BROKERS,
     ),
 )

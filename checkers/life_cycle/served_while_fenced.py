@@ -52,6 +52,7 @@ from checkers.metadata.sessions import session_timeouts_ns
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
@@ -285,6 +286,7 @@ CHECKS: Final = (
             needs=("describes", "wire", "node_settings"),
         ),
         kernel=served_while_fenced,
+        split=Split.BROKERS,
         tables=("describes", "wire", "node_settings", "metadata_log"),
     ),
 )

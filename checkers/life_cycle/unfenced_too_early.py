@@ -39,6 +39,7 @@ from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unfenced_too_early"]
@@ -197,5 +198,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=unfenced_too_early,
+        split=Split.BROKERS,
     ),
 )

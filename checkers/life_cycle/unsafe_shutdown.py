@@ -113,5 +113,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=unsafe_shutdowns,
+        apis=("BrokerHeartbeat",),
     ),
 )

@@ -1,15 +1,16 @@
 """Rows of the tape (`wire`) as small values.
 
-A tape of a long night has millions of rows, and most of their words are the same few. A row is a
-tuple here, and equal words and numbers of different rows are one object: a fifth of the memory that
-a dict a row would take.
+A row is a tuple, whose words and numbers it shares with other rows: a fifth of the memory of a dict
+a row.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import starmap
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
+
+from checkers.metadata.shared_values import shared_values
 
 __all__ = ["Frame", "frames_of"]
 
@@ -58,16 +59,6 @@ def frames_of(wire: pa.Table) -> Iterator[Frame]:
     """Yield the rows of a tape, in its order."""
     for batch in wire.select(list(Frame._fields)).to_batches():
         columns = (
-            _values(batch.column(name), shared=name not in _UNIQUE) for name in batch.schema.names
+            shared_values(batch.column(name), unique=name in _UNIQUE) for name in Frame._fields
         )
         yield from starmap(Frame, zip(*columns, strict=True))
-
-
-def _values(column: pa.Array, *, shared: bool) -> list[Any]:
-    if column.null_count == len(column):
-        return [None] * len(column)
-    if not shared or pa.types.is_nested(column.type):
-        return list(column.to_pylist())
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    words = [*coded.dictionary.to_pylist(), None]
-    return [words[code] for code in coded.indices.fill_null(len(words) - 1).to_pylist()]

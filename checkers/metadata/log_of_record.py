@@ -18,9 +18,10 @@ Records inside a transaction of the metadata log (KIP-868) that was aborted, or 
 for nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,18 +30,63 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord, records_in
+from checkers.sources import Keep, Source, everything, source_of
 
-__all__ = ["LogOfRecord", "log_of_record", "majority_of"]
+__all__ = ["ROWS", "LogOfRecord", "Records", "log_of_record", "majority_of"]
+
+ROWS: Final = (
+    *("node", "snapshot", "metadata_offset", "controller_epoch", "timestamp_ms", "type", "control"),
+    *("digest", "leader"),
+)
+"""The columns of all logs that decide, and those of the log of record that are held in memory."""
+_KEPT_MAX: Final = 60_000
+"""Records that are kept in memory once they were read; of more, each iteration reads them anew."""
+
+
+class Records:
+    """Records of a metadata log, in order: as often as one likes, and no more in memory than need.
+
+    `segments`: their row numbers in the source, each segment ascending.
+    """
+
+    def __init__(self, source: Source, segments: Sequence[NDArray[np.int64]], keep: Keep) -> None:
+        self._source, self._segments, self._keep = source, segments, keep
+        self._is_kept = sum(map(len, segments)) <= _KEPT_MAX or keep is not everything
+
+    def __iter__(self) -> Iterator[MetadataRecord]:
+        return iter(self._kept) if self._is_kept else self._read()
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
+
+    @cached_property
+    def _kept(self) -> tuple[MetadataRecord, ...]:
+        return tuple(self._read())
+
+    def _read(self) -> Iterator[MetadataRecord]:
+        for segment in self._segments:
+            yield from records_in(self._batches(segment))
+
+    def _batches(self, segment: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        begin = 0
+        for batch in self._source(MetadataRecord._fields) if len(segment) else ():
+            end = begin + batch.num_rows
+            first, last = np.searchsorted(segment, (begin, end))
+            if first < last:
+                yield self._keep(batch.take(pa.array(segment[first:last] - begin)))
+            begin = end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOfRecord:
     """The decisions of the quorum, as far as they are known."""
 
-    records: tuple[MetadataRecord, ...]
-    """A snapshot's first, if it begins with one; then by offset. None if there is a doubt."""
+    records: Records
+    """A snapshot's first, if it begins with one; then by offset. None if there is a doubt. Of a
+    slice of the run those that concern it."""
     rows: pa.Table
-    """The same as METADATA_LOG, with those that say nothing and those that were aborted."""
+    """All of them, whatever the slice, as some columns of METADATA_LOG (`ROWS`); with those that
+    say nothing and those that were aborted."""
     end_offset: int = 0
     """The first offset that is not sure to have been decided."""
     end_timestamp_ms: int = 0
@@ -51,7 +97,7 @@ class LogOfRecord:
     @property
     def begins_with_snapshot(self) -> bool:
         """Return whether the state before some offset is known only as a snapshot."""
-        return bool(self.records) and self.records[0].snapshot
+        return bool(len(self.rows)) and bool(self.rows["snapshot"][0].as_py())
 
 
 def majority_of(facts: Facts) -> int:
@@ -59,25 +105,38 @@ def majority_of(facts: Facts) -> int:
     return len(facts.controllers) // 2 + 1
 
 
-def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
-    """Return the log of record out of METADATA_LOG of all nodes."""
-    copies = _copies(metadata_log)
+def log_of_record(
+    metadata_log: pa.Table | Source, facts: Facts, *, keep: Keep = everything
+) -> LogOfRecord:
+    """Return the log of record out of METADATA_LOG of all nodes.
+
+    `keep`: those of its records that are wanted.
+    """
+    source = source_of(metadata_log)
+    all_rows = pa.Table.from_batches(source(ROWS))
+    copies = _copies(all_rows)
     voters = {node: copies[node] for node in facts.controllers if node in copies}
     majority = majority_of(facts)
     if len(voters) < majority:
         return LogOfRecord(
-            records=(),
-            rows=metadata_log.slice(0, 0),
+            records=Records(source, (), keep),
+            rows=all_rows.slice(0, 0),
             doubt=f"{len(voters)} of {len(facts.controllers)} controllers left a metadata "
             f"log, and {majority} are needed",
         )
     chosen = max(sorted(voters), key=lambda node: voters[node].last)
     end = _decided_end(voters[chosen], tuple(voters.values()), majority=majority)
-    rows = _extended(voters[chosen], tuple(copies.values())).filter(
-        pc.less(pc.field("metadata_offset"), end)
-    )
+    offset = all_rows["metadata_offset"].to_numpy()
+    parts = [
+        numbers[offset[numbers] < end]
+        for numbers in _extended(voters[chosen], tuple(copies.values()))
+    ]
+    rows = all_rows.take(pa.array(np.concatenate(parts)))
+    counts = _without_aborted(rows)
+    cut = len(parts[0])
+    segments = (parts[0][counts[:cut]], parts[1][counts[cut:]])
     return LogOfRecord(
-        records=_without_aborted(tuple(records_in(rows))),
+        records=Records(source, segments, keep),
         rows=rows,
         end_offset=end,
         end_timestamp_ms=_end_timestamp_ms(rows, facts),
@@ -93,10 +152,12 @@ def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """One node's log, without its snapshot, as arrays in the order of the offsets."""
+    """One node's log: its rows by number, and those behind its snapshot as arrays by offset."""
 
-    rows: pa.Table
-    """All of them, the snapshot's too."""
+    summed: NDArray[np.int64]
+    """The rows of its snapshot."""
+    logged: NDArray[np.int64]
+    """The others."""
     offset: NDArray[Any]
     epoch: NDArray[Any]
     digest: NDArray[Any]
@@ -122,30 +183,27 @@ class _Copy:
             & (self.digest[place] == other.digest)
         )
         # The log below its first record is summed up in the snapshot that it begins with.
-        return same | (other.offset < self.first_offset) if self.has_snapshot else same
-
-    @property
-    def has_snapshot(self) -> bool:
-        """Return whether it begins with a snapshot."""
-        return bool(self.rows.num_rows > len(self.offset))
+        return same | (other.offset < self.first_offset) if len(self.summed) else same
 
 
-def _copies(metadata_log: pa.Table) -> Mapping[str, _Copy]:
-    nodes = pc.unique(metadata_log["node"]).to_pylist()
-    return {
-        node: _copy(metadata_log.filter(pc.equal(metadata_log["node"], node)))
-        for node in sorted(nodes)
-    }
-
-
-def _copy(rows: pa.Table) -> _Copy:
-    logged = rows.filter(pc.invert(rows["snapshot"]))
-    return _Copy(
-        rows=rows,
-        offset=logged["metadata_offset"].to_numpy(),
-        epoch=logged["controller_epoch"].to_numpy(),
-        digest=logged["digest"].to_numpy(),
-    )
+def _copies(rows: pa.Table) -> Mapping[str, _Copy]:
+    node = rows["node"].combine_chunks().dictionary_encode()
+    names, codes = node.dictionary.to_pylist(), node.indices.to_numpy()
+    snapshot = rows["snapshot"].to_numpy()
+    offset = rows["metadata_offset"].to_numpy()
+    epoch, digest = rows["controller_epoch"].to_numpy(), rows["digest"].to_numpy()
+    found = {}
+    for name in sorted(names):
+        mine = codes == names.index(name)
+        summed, logged = np.flatnonzero(mine & snapshot), np.flatnonzero(mine & ~snapshot)
+        found[name] = _Copy(
+            summed=summed,
+            logged=logged,
+            offset=offset[logged],
+            epoch=epoch[logged],
+            digest=digest[logged],
+        )
+    return found
 
 
 def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
@@ -156,27 +214,41 @@ def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> in
     return int(chosen.offset[count - 1]) + 1 if count else chosen.first_offset
 
 
-def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> pa.Table:
-    """Return its rows, with the older part that another copy still has put in front."""
+def _extended(
+    chosen: _Copy, copies: Sequence[_Copy]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows before its log, and its log's.
+
+    Before it is its snapshot, or the older part that another copy still has.
+    """
     oldest = min(copies, key=lambda copy: copy.first_offset)
     overlap = (oldest.offset >= chosen.first_offset) & chosen.has(oldest)
     # One record in common at one offset and epoch: by Raft, all that came before is the same.
     if oldest.first_offset >= chosen.first_offset or not np.any(overlap):
-        return chosen.rows
-    before = pc.less(oldest.rows["metadata_offset"], chosen.first_offset)
-    logged = chosen.rows.filter(pc.invert(chosen.rows["snapshot"]))
-    return pa.concat_tables([oldest.rows.filter(before), logged])
+        return chosen.summed, chosen.logged
+    older = oldest.logged[oldest.offset < chosen.first_offset]
+    return np.concatenate([oldest.summed, older]), chosen.logged
 
 
-def _without_aborted(records: Sequence[MetadataRecord]) -> tuple[MetadataRecord, ...]:
-    kept: list[MetadataRecord] = []
+def _without_aborted(rows: pa.Table) -> NDArray[np.bool_]:
+    """Return a mask of the rows of a log that count."""
+    counts = np.ones(len(rows), dtype=np.bool_)
+    types = rows["type"]
+    bounds = np.flatnonzero(pc.is_in(types, pa.array(_BOUNDS)).to_numpy())
     begun: int | None = None
-    for record in records:
-        if record.type == "BeginTransactionRecord":
-            begun = len(kept)
-        elif record.type == "AbortTransactionRecord" and begun is not None:
-            del kept[begun:]
-        if record.type in ("EndTransactionRecord", "AbortTransactionRecord"):
-            begun = None
-        kept.append(record)
-    return tuple(kept if begun is None else kept[:begun])
+    for place in bounds.tolist():
+        kind = types[place].as_py()
+        if kind == _BEGIN:
+            begun = place
+            continue
+        if kind == _ABORT and begun is not None:
+            counts[begun:place] = False
+        begun = None
+    if begun is not None:
+        counts[begun:] = False
+    return counts
+
+
+_BEGIN: Final = "BeginTransactionRecord"
+_ABORT: Final = "AbortTransactionRecord"
+_BOUNDS: Final = (_BEGIN, _ABORT, "EndTransactionRecord")

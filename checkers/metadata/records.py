@@ -1,11 +1,13 @@
 """The rows of `history.cluster_schema.METADATA_LOG` as values, those that any check replays."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from itertools import starmap
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from checkers.metadata.shared_values import shared_values
 
 __all__ = ["LEADER_CHANGE", "MetadataRecord", "records_in"]
 
@@ -14,17 +16,8 @@ LEADER_CHANGE: Final = "LeaderChangeMessage"
 _NOTHING: Final = ("NoOpRecord",)
 """Says only that the controller lives, twice a second."""
 
-_COLUMNS: Final = (
-    *("node", "snapshot", "metadata_offset", "controller_epoch", "timestamp_ms", "type", "control"),
-    *("digest", "topic", "topic_id", "partition", "replicas", "isr", "adding", "removing", "elr"),
-    *("last_known_elr", "leader", "leader_epoch", "partition_epoch", "leader_recovery_state"),
-    *("broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown"),
-    *("name", "value"),
-)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRecord:
+class MetadataRecord(NamedTuple):
     """One record of a metadata log; fields as in METADATA_LOG."""
 
     node: str
@@ -57,13 +50,23 @@ class MetadataRecord:
     value: str | None
 
 
-def records_in(metadata_log: pa.Table) -> Iterator[MetadataRecord]:
+_UNIQUE: Final = frozenset({"metadata_offset", "digest"})
+
+
+def records_in(rows: Iterable[pa.RecordBatch]) -> Iterator[MetadataRecord]:
     """Yield the rows of METADATA_LOG that say something, in their order."""
-    kept = metadata_log.filter(pc.invert(pc.is_in(metadata_log["type"], pa.array(_NOTHING))))
-    for row in kept.select(list(_COLUMNS)).to_pylist():
-        yield MetadataRecord(**dict(_values(row.items())))
+    for batch in rows:
+        kept = batch.filter(pc.invert(pc.is_in(batch.column("type"), pa.array(_NOTHING))))
+        columns = (
+            _tuples(kept.column(name))
+            if pa.types.is_list(kept.schema.field(name).type)
+            else shared_values(kept.column(name), unique=name in _UNIQUE)
+            for name in MetadataRecord._fields
+        )
+        yield from starmap(MetadataRecord, zip(*columns, strict=True))
 
 
-def _values(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    for name, value in items:
-        yield name, tuple(value) if isinstance(value, list) else value
+def _tuples(column: pa.Array) -> list[Any]:
+    if column.null_count == len(column):
+        return [None] * len(column)
+    return [None if one is None else tuple(one) for one in column.to_pylist()]

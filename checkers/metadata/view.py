@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.anomaly import Found, found, none
 from checkers.facts import Facts
@@ -22,6 +23,7 @@ from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
 from checkers.metadata.sessions import Term, terms_of
 from checkers.proof import Proof
+from checkers.sources import Keep, Source, everything, source_of
 
 __all__ = [
     "METADATA",
@@ -47,13 +49,27 @@ class MetadataView:
     """The facts of the run, and the log of record with what it says of partitions and brokers."""
 
     facts: Facts
-    metadata_log: pa.Table
+    metadata_log: pa.Table | Source
     """The table, replayed at the first use; callers must not change it."""
+    keep: Keep = everything
+    """The records that are replayed: those of a slice of the run, or all."""
 
     @cached_property
     def log(self) -> LogOfRecord:
         """The log of record."""
-        return log_of_record(self.metadata_log, self.facts)
+        return log_of_record(self.metadata_log, self.facts, keep=self.keep)
+
+    def detail(self, node: str, metadata_offset: int) -> str:
+        """Return all fields of a record in a node's log in one line, for people."""
+        columns = ("node", "snapshot", "metadata_offset", "detail")
+        for batch in source_of(self.metadata_log)(columns):
+            is_its = pc.and_(
+                pc.and_(pc.equal(batch.column("node"), node), pc.invert(batch.column("snapshot"))),
+                pc.equal(batch.column("metadata_offset"), metadata_offset),
+            )
+            for detail in batch.filter(is_its).column("detail").to_pylist():
+                return detail or ""
+        return ""
 
     @property
     def known_until_ns(self) -> int:

@@ -31,6 +31,7 @@ from checkers.proof import Proof
 from checkers.replicas.commitments import AcknowledgedSends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
 from checkers.replicas.stretches import below_min_isr_proofs
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
@@ -108,6 +109,6 @@ CHECKS: Final = (
         ),
         kernel=acknowledged_below_min_isr,
         tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
 )

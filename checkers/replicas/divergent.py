@@ -30,6 +30,7 @@ from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
 from checkers.ranges import range_rule, stretches
 from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "divergent_replicas"]
@@ -161,6 +162,6 @@ CHECKS: Final = (
         ),
         kernel=divergent_replicas,
         tables=("replicas", "replica_records", "metadata_log"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
 )

@@ -50,6 +50,7 @@ from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
 from checkers.replicas.stretches import below_min_isr_proofs
 from checkers.rows import OPEN_NS
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -188,7 +189,7 @@ CHECKS: Final = (
         ),
         kernel=reads_below_min_isr,
         tables=("records", "metadata_log", "node_settings"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
     TableCheck(
         entry=CatalogueEntry(
@@ -209,6 +210,6 @@ CHECKS: Final = (
         ),
         kernel=commits_below_min_isr,
         tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
 )

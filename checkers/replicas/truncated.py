@@ -38,6 +38,7 @@ from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import AcknowledgedSends, Commitment
 from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
 from checkers.replicas.stretches import stretch_proofs
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "truncated_replicas"]
@@ -167,6 +168,6 @@ CHECKS: Final = (
         ),
         kernel=truncated_replicas,
         tables=("replicas", "replica_records", "records", "metadata_log", "wire", "faults"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
 )

@@ -26,6 +26,7 @@ from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
 from checkers.replicas.replica_logs import UNCLEAN, keys_of
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unsafe_candidates"]
@@ -151,6 +152,6 @@ CHECKS: Final = (
         ),
         kernel=unsafe_candidates,
         tables=("records", "metadata_log", "replicas", "wire"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
 )

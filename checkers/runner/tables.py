@@ -20,6 +20,7 @@ import pyarrow as pa
 from checkers.runner.memory import out_of_memory
 from checkers.runner.storage import file_size, parquet_file, sha256
 from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
+from checkers.sources import Source
 from history.failure import HarnessError
 from history.manifest import Manifest
 from history.models import MODEL_TABLES
@@ -42,11 +43,13 @@ __all__ = [
     "row_count",
     "rows_in",
     "run_files",
+    "source_in",
     "stretches_of",
 ]
 
 Content = TypeVar("Content")
 
+_BATCH_ROWS: Final = 1 << 16
 _WORDS: Final = ("key", "f", "outcome", "error")
 
 
@@ -137,6 +140,33 @@ def rows_in(file: SealedFile, name: str) -> pa.Table:
     """
     with opened(file, name) as parquet:
         return with_later_columns(parquet.read(), name).cast(TABLES[name])
+
+
+def source_in(file: SealedFile, name: str) -> Source:
+    """Return a file of the table `name` as a stream of batches, verified here and now.
+
+    Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
+    """
+    with opened(file, name):
+        pass
+    read = SealedFile(path=file.path, digest="")
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema([TABLES[name].field(column) for column in columns])
+        with opened(read, name) as parquet:
+            there = [one for one in columns if one in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(_BATCH_ROWS, columns=there, use_threads=False):
+                arrays = [
+                    batch.column(field.name).cast(field.type)
+                    if field.name in there
+                    else pa.nulls(batch.num_rows, field.type)
+                    for field in schema
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        # A table without rows has no batch, and so no schema to go by.
+        yield pa.RecordBatch.from_pylist([], schema=schema)
+
+    return batches
 
 
 def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:

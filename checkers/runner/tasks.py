@@ -101,10 +101,12 @@ def run_tasks(
     bytes_in_all: int = 0,
     workers: int | None = None,
     apart: bool = True,
+    neighbours: bool = False,
 ) -> list[TaskResult[Task, Content]]:
     """Run the work on each task; the answers in the order of the tasks.
 
     `workers`: how many; by default what the `bytes_in_all` of Parquet that they read are worth.
+    `neighbours`: tasks that follow each other share what they read, and go to one worker.
     `budget_s`: of one job. If `apart` is false, a
     job that dies raises JobError instead of being halved.
     """
@@ -112,7 +114,8 @@ def run_tasks(
         return []
     count = min(workers or worth(session, bytes_in_all), len(tasks))
     # A worker takes every nth, so that what comes first (the largest, neighbours) is dealt out.
-    order = [place for first in range(count) for place in range(first, len(tasks), count)]
+    dealt_out = (place for first in range(count) for place in range(first, len(tasks), count))
+    order = list(range(len(tasks))) if neighbours else list(dealt_out)
     dealt = _Each(tuple(tasks[place] for place in order), work)
     try:
         found = session.parcels(dealt, len(tasks), workers=count, judge=None, budget_s=budget_s)
@@ -133,6 +136,7 @@ def run_tasks(
                 budget_s=budget_s,
                 bytes_in_all=bytes_in_all,
                 workers=workers,
+                neighbours=neighbours,
             )
         ]
     by_place = {order[number]: content for number, content in found}

@@ -34,6 +34,7 @@ from checkers.facts import Judged, Tables
 from checkers.membership import has_repeats
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 from history.schema import F, Outcome
 
@@ -219,7 +220,7 @@ CHECKS: Final = (
         ),
         kernel=skipped_sends,
         tables=("records", "transactions"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
     TableCheck(
         entry=CatalogueEntry(
@@ -235,6 +236,6 @@ CHECKS: Final = (
         ),
         kernel=precommitted_reads,
         tables=("records", "transactions"),
-        by_bucket=True,
+        split=Split.RECORDS,
     ),
 )

@@ -29,7 +29,7 @@ from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
-from checkers.visibility.reigns import Reign, promising, raised
+from checkers.visibility.reigns import Reign, promising, raised, told_offsets
 
 __all__ = ["CHECKS", "NAME", "early_offers"]
 
@@ -48,7 +48,7 @@ def early_offers(tables: Tables, seen: MetadataView) -> Judged:
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    reigns = promising(raised(seen.log.records), heartbeats)
+    reigns = promising(raised(seen.log.records), told_offsets(tables["wire"]))
     acknowledged = Acknowledgements(seen, heartbeats if reigns else ())
     found: dict[str, list[Proof | None]] = {rpc.target: [] for rpc in offers}
     for rpc in offers:
@@ -105,5 +105,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=early_offers,
+        apis=("BrokerHeartbeat", "ApiVersions"),
     ),
 )

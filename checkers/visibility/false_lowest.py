@@ -175,5 +175,6 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=false_lowest_offsets,
+        apis=("BrokerHeartbeat",),
     ),
 )

@@ -24,6 +24,7 @@ from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import MetadataView, doubtful
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 from checkers.visibility.offices import Offices, offices
@@ -73,5 +74,6 @@ CHECKS: Final = (
             needs=("metadata_log", "describes"),
         ),
         kernel=isr_reads_that_went_back,
+        split=Split.PARTITIONS,
     ),
 )

@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.rows import OPEN_NS
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE
-from checkers.visibility.false_lowest import told_lowest
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 from checkers.visibility.offices import Offices, offices
-from checkers.visibility.reigns import Reign, promising, raised
+from checkers.visibility.reigns import LEVEL, promising, raised, told_offsets
 
 __all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
 
@@ -44,33 +43,27 @@ _Span = tuple[int, int]
 
 def nonrepeatable_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log`, `describes` and `wire`."""
-    heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
-    if all(told_lowest(rpc) is None for rpc in heartbeats):
+    told = told_offsets(tables["wire"])
+    if not told:
         return
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    spans = list(_spans(seen, heartbeats))
+    spans = list(_spans(seen, told))
     brokers = offices(seen)
     for reads in isr_reads(tables["describes"], seen) if spans else ():
         yield reads.history.key, _judged(reads, brokers, spans)
 
 
-def _spans(seen: MetadataView, heartbeats: Sequence[Rpc]) -> Iterator[_Span]:
-    stamps = {record.metadata_offset: record.timestamp_ms for record in seen.log.records}
-    for reign in promising(raised(seen.log.records), heartbeats):
+def _spans(seen: MetadataView, told: Sequence[tuple[int, int]]) -> Iterator[_Span]:
+    levels = (one for one in seen.log.records if one.type == LEVEL)
+    stamps = {record.metadata_offset: record.timestamp_ms for record in levels}
+    for reign in promising(raised(seen.log.records), told):
         until_ns = OPEN_NS
         if reign.end_offset in stamps:
             until_ns = seen.facts.earliest_ns(stamps[reign.end_offset])
-        yield min(_told_ns(reign, heartbeats)), until_ns
-
-
-def _told_ns(reign: Reign, heartbeats: Sequence[Rpc]) -> Iterator[int]:
-    """Yield when a broker was told that all have acknowledged the record that set the level."""
-    for rpc in heartbeats:
-        lowest = told_lowest(rpc)
-        if lowest is not None and rpc.answered_ns is not None and reign.begin_offset <= lowest:
-            yield rpc.answered_ns
+        # Since when brokers are told that all have acknowledged the record that set the level.
+        yield min(when for when, lowest in told if lowest >= reign.begin_offset), until_ns
 
 
 def _judged(reads: IsrReads, brokers: Offices, spans: Sequence[_Span]) -> Found:
@@ -120,5 +113,6 @@ CHECKS: Final = (
             needs=("metadata_log", "describes", "wire"),
         ),
         kernel=nonrepeatable_isr_reads,
+        split=Split.PARTITIONS,
     ),
 )

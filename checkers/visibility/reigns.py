@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+import pyarrow as pa
+
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.rpcs import Rpc
+from checkers.metadata.told_offsets import told_first
 from checkers.rows import OPEN_NS
-from checkers.visibility.false_lowest import told_lowest
 
-__all__ = ["Reign", "promising", "raised"]
+__all__ = ["LEVEL", "Reign", "promising", "raised", "told_offsets"]
 
+LEVEL: Final = "FeatureLevelRecord"
 _FEATURE: Final = "metadata.version"
 
 
@@ -34,7 +36,7 @@ def raised(records: Iterable[MetadataRecord]) -> Iterator[Reign]:
     levels = [
         (record.metadata_offset, int(record.value))
         for record in records
-        if record.type == "FeatureLevelRecord" and record.name == _FEATURE and record.value
+        if record.type == LEVEL and record.name == _FEATURE and record.value
     ]
     for (_, before), (offset, level), (end_offset, _) in _neighbours(levels):
         if level > before:
@@ -50,9 +52,20 @@ def _neighbours(
         yield before, one, after
 
 
-def promising(reigns: Iterable[Reign], heartbeats: Iterable[Rpc]) -> tuple[Reign, ...]:
+def told_offsets(wire: pa.Table) -> Sequence[tuple[int, int]]:
+    """Return the lowest acknowledged offsets that brokers were told, each as (when, offset)."""
+    return [
+        (row["time_ns"], row["lowest_acknowledged_offset"])
+        for batch in wire.to_batches()
+        for row in told_first(batch).select(["time_ns", "lowest_acknowledged_offset"]).to_pylist()
+    ]
+
+
+def promising(
+    reigns: Iterable[Reign], told_offsets: Iterable[tuple[int, int]]
+) -> tuple[Reign, ...]:
     """Return the reigns under which brokers promise visibility."""
-    told = {lowest for rpc in heartbeats if (lowest := told_lowest(rpc)) is not None}
+    told = {lowest for _, lowest in told_offsets}
     return tuple(
         reign
         for reign in reigns

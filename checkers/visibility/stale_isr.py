@@ -29,6 +29,7 @@ from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.proof import Proof
 from checkers.quiet import Quiet, quiet
+from checkers.slices import Split
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
 from checkers.visibility.offices import Offices, offices
@@ -130,6 +131,7 @@ CHECKS: Final = (
             needs=("metadata_log", "describes"),
         ),
         kernel=stale_isr_reads,
+        split=Split.PARTITIONS,
         tables=("metadata_log", "describes", "faults"),
     ),
 )

@@ -218,7 +218,7 @@ def test_what_a_broker_had_applied_goes_back() -> None:
         at 100 broker-2 on 1 heartbeat epoch 12 offset 40 -> ok at 101
         at 200 broker-2 on {} heartbeat epoch {} offset 39 -> ok at 201
     """
-    (proof,) = went_back(frames=beats.format(1, 12))["metadata"]
+    (proof,) = went_back(frames=beats.format(1, 12))["broker 2"]
     assert_proof(proof, "had applied metadata offset", known=40, offset=39, frame=0, rpc_frame=10)
     assert not went_back(frames=beats.format(2, 12))  # connections may overtake each other
     assert not went_back(frames=beats.format(1, 50))
@@ -227,7 +227,7 @@ def test_what_a_broker_had_applied_goes_back() -> None:
 def test_an_answer_skips_an_epoch_or_goes_back() -> None:
     alter = "at 900 broker-1 alter t-0 expecting 5 isr 1 -> ok {} at 910"
     for told in (7, 4):
-        (proof,) = went_back(frames=alter.format(told))["metadata"]
+        (proof,) = went_back(frames=alter.format(told))["t-0"]
         epochs = {"asked_partition_epoch": 5, "told_partition_epoch": told}
         assert_proof(
             proof, "and was answered", source="broker-1", frame=0, answer_frame=1, **epochs
@@ -243,7 +243,7 @@ def test_on_zookeeper_what_is_so_already_is_granted_at_a_later_epoch() -> None:
         return proofs(asked(epochs_that_went_back, given, ON_ZOOKEEPER))
 
     assert not told(8)
-    assert told(4)["metadata"]
+    assert told(4)["t-0"]
 
 
 def test_two_incarnations_send_heartbeats_where_brokers_register_in_zookeeper() -> None:

@@ -1,0 +1,179 @@
+"""The rows of the tables of a cluster that a slice of its partitions or brokers needs.
+
+A slice of partitions has the records of its partitions and those that are about none, the requests
+about its partitions, and of each Fetch the first row, which says that its session began. A slice of
+brokers has the records that are about no partition, all that was said on connections on which a
+broker of the slice registered or sent heartbeats, and of other frames their first rows.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.metadata.frames import Frame
+from checkers.metadata.log_of_record import ROWS
+from checkers.metadata.told_offsets import told_first
+from checkers.slices import Slice, Split
+from checkers.sources import Keep, Source, everything
+
+__all__ = ["COLUMNS", "keep_of"]
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "wire": (*Frame._fields, "session_epoch"),
+    "metadata_log": ROWS,
+}
+"""The columns that kernels read of tables that have more."""
+
+_HEARTBEATS: Final = ("BrokerHeartbeat", "MetadataHeartbeat")
+_OF_BROKERS: Final = (*_HEARTBEATS, "BrokerRegistration")
+_OF_QUORUM: Final = ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot")
+_FETCH: Final = "Fetch"
+_METADATA_TOPIC: Final = "__cluster_metadata"
+
+
+def topic_names(sources: Iterable[Source]) -> Mapping[str, str]:
+    """Return the names of topics by topic id, out of tables that tell both; the last one counts."""
+    found: dict[str, str] = {}
+    for source in sources:
+        for batch in source(("topic", "topic_id")):
+            both = pa.Table.from_batches([batch]).group_by(["topic", "topic_id"]).aggregate([])
+            ids, topics = (both.drop_null()[one].to_pylist() for one in ("topic_id", "topic"))
+            found |= dict(zip(ids, topics, strict=True))
+    return found
+
+
+def keep_of(name: str, part: Slice, *, names: Mapping[str, str], source: Source) -> Keep:
+    """Return what keeps the rows of a table that a slice needs, of the table `source`.
+
+    `names`: of topics, by id.
+    """
+    if part.is_whole:
+        return everything
+    match part.split, name:
+        case Split.BROKERS, "metadata_log":
+            return _of_no_partition
+        case Split.BROKERS, "wire":
+            return _Connections(_connections(source, part))
+        case ((Split.PARTITIONS | Split.RECORDS), "metadata_log"):
+            return _Partitions(part, names)
+        case ((Split.PARTITIONS | Split.RECORDS), "wire"):
+            return _Requests(_Partitions(part, names))
+        case ((Split.PARTITIONS | Split.RECORDS), "describes"):
+            return _Shown(_Partitions(part, names))
+        case _:
+            return everything
+
+
+def _of_no_partition(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(pc.is_null(batch.column("partition")))
+
+
+def _connections(wire: Source, part: Slice) -> pa.Array:
+    """Return the connections on which a broker of the slice registered or sent heartbeats."""
+    found: set[int] = set()
+    for batch in wire(("api", "direction", "connection", "broker_id")):
+        mine = batch.filter(
+            pc.and_(
+                pc.is_in(batch.column("api"), pa.array(_OF_BROKERS)),
+                pc.and_(
+                    pc.equal(batch.column("direction"), "request"),
+                    pc.is_valid(batch.column("broker_id")),
+                ),
+            )
+        )
+        pairs = pa.Table.from_batches([mine]).group_by(["connection", "broker_id"]).aggregate([])
+        found |= {
+            one["connection"] for one in pairs.to_pylist() if part.has_broker(one["broker_id"])
+        }
+    return pa.array(sorted(found), pa.int64())
+
+
+class _Connections:
+    """Keep the frames of some connections, and the first rows of requests to change anything."""
+
+    def __init__(self, connections: pa.Array) -> None:
+        self._connections = connections
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        api = batch.column("api")
+        of_brokers = pc.is_in(api, pa.array(_OF_BROKERS))
+        others = pc.and_(
+            pc.equal(batch.column("item"), 0),
+            pc.invert(pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, _FETCH)))),
+        )
+        mine = pc.is_in(batch.column("connection"), self._connections)
+        return batch.filter(pc.or_(pc.and_(of_brokers, mine), others))
+
+
+class _Partitions:
+    """Keep what is about partitions of the slice, and what is about none."""
+
+    def __init__(self, part: Slice, names: Mapping[str, str]) -> None:
+        self._part, self._names = part, names
+        self._known: dict[tuple[str | None, str | None, int], bool] = {}
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.or_(pc.is_null(batch.column("partition")), self.mask(batch)))
+
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return which rows are about a partition of the slice."""
+        topic, topic_id = (batch.column(name).dictionary_encode() for name in ("topic", "topic_id"))
+        partition = batch.column("partition").fill_null(-1).to_numpy().astype(np.int64)
+        one, other = (
+            coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
+            for coded in (topic, topic_id)
+        )
+        width = int(partition.max(initial=0)) + 2
+        codes = (one * (len(topic_id.dictionary) + 1) + other) * width + partition + 1
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        words, ids = ([*coded.dictionary.to_pylist(), None] for coded in (topic, topic_id))
+        has = [
+            self._has(words[one[row]], ids[other[row]], int(partition[row]))
+            for row in first.tolist()
+        ]
+        return pa.array(np.array(has, dtype=np.bool_)[place])
+
+    def _has(self, topic: str | None, topic_id: str | None, partition: int) -> bool:
+        place = (topic, topic_id, partition)
+        if place not in self._known:
+            name = self._names.get(topic_id or "", topic or topic_id)
+            self._known[place] = partition >= 0 and self._part.has_partition(f"{name}-{partition}")
+        return self._known[place]
+
+
+class _Requests:
+    """Keep the frames that are about partitions of the slice, and what bears on all of them."""
+
+    def __init__(self, partitions: _Partitions) -> None:
+        self._partitions = partitions
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        api, topic = batch.column("api"), batch.column("topic")
+        of_others = pc.or_(
+            pc.is_in(api, pa.array((*_HEARTBEATS, *_OF_QUORUM))),
+            pc.fill_null(pc.equal(topic, _METADATA_TOPIC), fill_value=False),
+        )
+        rest = batch.filter(pc.invert(of_others))
+        begins = pc.and_(pc.equal(rest.column("api"), _FETCH), pc.equal(rest.column("item"), 0))
+        about_none = pc.is_null(rest.column("partition"))
+        mine = rest.filter(pc.or_(pc.or_(begins, about_none), self._partitions.mask(rest)))
+        return _joined(mine, told_first(batch))
+
+
+def _joined(*batches: pa.RecordBatch) -> pa.RecordBatch:
+    """Return all rows of these batches as one."""
+    whole = pa.Table.from_batches(batches).combine_chunks()
+    return whole.to_batches()[0] if len(whole) else batches[0].slice(0, 0)
+
+
+class _Shown:
+    """Keep the describes of partitions of the slice."""
+
+    def __init__(self, partitions: _Partitions) -> None:
+        self._partitions = partitions
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(self._partitions.mask(batch))
