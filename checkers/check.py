@@ -53,6 +53,7 @@ from checkers.runner.tables import (
 )
 from checkers.runner.tasks import TaskSession
 from checkers.setting import Setting
+from checkers.slices import SLICE_ROWS
 from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
 from checkers.weight import weighed
@@ -94,6 +95,7 @@ def check_run(
     tables: Sequence[TableCheck] = TABLE_CHECKS,
     groups: Sequence[CheckGroup] = GROUPS,
     budget_s: float = BUDGET_S,
+    slice_rows: int = SLICE_ROWS,
 ) -> Verdict:
     """Judge a sealed run; write `verdict.json` and `anomalies/<check>.parquet`; the verdict.
 
@@ -114,6 +116,7 @@ def check_run(
         setting=answered.setting,
         session=session,
         budget_s=budget_s,
+        slice_rows=slice_rows,
     )
     of_groups = group_answers((table_group(tables), *groups), question)
     results = {

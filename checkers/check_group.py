@@ -17,6 +17,7 @@ from checkers.entry import CatalogueEntry
 from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
 from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
 from checkers.setting import Setting
+from checkers.slices import SLICE_ROWS
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
@@ -40,6 +41,8 @@ class Question:
     session: TaskSession
     budget_s: float
     """The budget of one job."""
+    slice_rows: int = SLICE_ROWS
+    """The rows that the tables of one call may have, about (`checkers.slices`)."""
 
     def file(self, name: str, *, bucket: int = 0) -> SealedFile:
         """Return the file of a table, or that of a bucket of it."""

@@ -25,14 +25,10 @@ from checkers.table_check import Part, TableCheck
 from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 
-__all__ = ["BUCKETED", "SLICE_ROWS", "Call", "Judge", "calls_of"]
+__all__ = ["BUCKETED", "Call", "Judge", "calls_of"]
 
 BUCKETED: Final = ("records", "replica_records")
 """The tables that are spread over files by key."""
-SLICE_ROWS: Final = 400_000
-"""The rows of its largest table that a run which is not cut may have, and about those of a slice:
-some 200 MB once they are requests and answers."""
-
 _NAMING: Final = ("wire", "metadata_log")
 """The tables that tell a topic's name with its id; the later one is believed."""
 _CUT: Final = ("wire", "describes", "metadata_log")
@@ -63,7 +59,7 @@ def calls_of(checks: Iterable[TableCheck], question: Question, facts: Facts) -> 
 def _slice_count(question: Question) -> int:
     given = set(question.manifest.recorded) & set(_CUT)
     rows = max((row_count(question.file(name)) or 0 for name in sorted(given)), default=0)
-    return max(1, -(-rows // SLICE_ROWS))
+    return max(1, -(-rows // question.slice_rows))
 
 
 def _whole(check: TableCheck, question: Question) -> Iterator[Call]:

@@ -15,7 +15,7 @@ from typing import Final
 from history.schema import RECORD_BUCKET_COUNT
 from history.writer import bucket_of
 
-__all__ = ["WHOLE", "Slice", "Split", "slices_of"]
+__all__ = ["SLICE_ROWS", "WHOLE", "Slice", "Split", "slices_of"]
 
 _BROKER: Final = "broker "
 
@@ -64,6 +64,9 @@ class Slice:
 
 
 WHOLE: Final = Slice()
+SLICE_ROWS: Final = 400_000
+"""The rows of its largest table that a run which is not cut may have, and about those of a slice:
+some 200 MB once they are requests and answers."""
 
 
 def slices_of(split: Split, count: int) -> Iterator[Slice]:

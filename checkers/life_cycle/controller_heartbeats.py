@@ -258,7 +258,7 @@ CHECKS: Final = (
             needs=("wire", "node_settings", "transaction_log"),
         ),
         kernel=ungated_requests,
-        apis=(METADATA_HEARTBEAT, ISR_CHANGE),
+        split=Split.BROKERS,
         tables=("wire", "node_settings"),
     ),
 )
