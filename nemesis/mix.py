@@ -26,13 +26,17 @@ it is drawn from one, in the order in which it is asked for.
 
 Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
 controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind
-that cannot begin just now keeps its turn for `_PATIENCE` draws in a row: some kinds never can begin
-(where no node of a role may be down), and they must not stop the rest.
+that cannot begin just now keeps its turn for a while (without `streams`, for `_PATIENCE` draws in a
+row): some kinds never can begin (where no node of a role may be down), and they must not stop the
+rest.
+
+Idle time: whatever the mix waits for has a bound, or comes about in a cluster that recovers. What
+it is, `waits_for` says.
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -47,12 +51,18 @@ from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
 from nemesis.verbs.partition import Partition
 from nemesis.verbs.registry import EPISODES, is_fault, verb_of
 from nemesis.verbs.step import Breaking, OnNodes, Step
+from nemesis.waiting import Awaited, Waiting
 
 __all__ = ["Mix"]
 
 _PATIENCE: Final = 10
-_AGAIN_S: Final = 2.0
+_AGAIN_S: Final = 0.5
 """The time after which a turn that could not come about is tried again."""
+_TRIED_S: Final = 5.0
+"""The time for which it is tried. It comes when all is whole: few things can still hinder it, such
+as an election, and nothing is broken meanwhile."""
+_TRIED_LONGER_S: Final = 20.0
+"""The same of a kind that is demanded, and where other faults hinder it, which then go on."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +91,8 @@ class _Turn:
     number: int
     kind: str
     target: str
-    tried: int = 0
+    until_s: float
+    """It is left out if it has not come by then."""
 
 
 @dataclass(slots=True)
@@ -135,6 +146,27 @@ class Mix:
             acts += self._take_due(moment, impaired)
         return tuple(acts)
 
+    def waits_for(self, impaired: frozenset[NodeName]) -> Waiting | None:
+        """Return what it waits for though something is due; None if nothing is.
+
+        To be asked after `due`, with the same nodes.
+        """
+        if any(episode.due for episode in self._episodes):
+            return None
+        plays = [one.unfolding for one in self._episodes if one.unfolding is not None]
+        if plays:
+            awaited = [f"{one.prefix}: {words}" for one in plays if (words := one.awaited)]
+            return Waiting(kind=Awaited.PROTOCOL, words="; ".join(awaited)) if awaited else None
+        if self._disks.lost:
+            words = ", ".join(sorted(self._disks.lost))
+            known = "to be whole again" if not self._disks.pending else "to be out of every ISR"
+            return Waiting(kind=Awaited.DISK, words=f"{words} {known}")
+        if impaired and not self.spec.overlap:
+            return Waiting(kind=Awaited.RECOVERY, words=", ".join(sorted(impaired)))
+        if self._turn is not None:
+            return Waiting(kind=Awaited.TURN, words=self._turn.kind)
+        return None
+
     @property
     def is_idle(self) -> bool:
         """Return whether nothing is broken by it, or about to be healed."""
@@ -156,12 +188,20 @@ class Mix:
         return acts
 
     def _look_at_disks(self, moment: MixMoment, impaired: frozenset[NodeName]) -> None:
-        if self._disks.lost:
-            # Without looks, whatever is awaited is there at once.
-            self._look_count += NEXT_LOOK
-            if moment.look is not None:
-                self._look_count = moment.look().look_count
-            self._disks.look(moment.scene, look_count=self._look_count, impaired=impaired)
+        if not self._disks.lost:
+            return
+        registered: Mapping[NodeName, int] = {}
+        if moment.look is None:
+            self._look_count += NEXT_LOOK  # whatever is awaited is there at once
+        else:
+            now = moment.look()
+            self._look_count, registered = now.look_count, now.registrations
+        self._disks.look(
+            moment.scene,
+            look_count=self._look_count,
+            registrations=lambda node: registered.get(node, 0),
+            impaired=impaired,
+        )
 
     def _unfold(
         self,
@@ -179,12 +219,19 @@ class Mix:
         for step in unfolding.due(moment, may):
             if isinstance(step, OnNodes) and _loses_records(step):
                 assert isinstance(step.target, NamedNodes)
-                for node in step.target.nodes:
-                    if moment.look is not None:
-                        self._look_count = moment.look().look_count
-                    self._disks.lose(node, look_count=self._look_count)
+                self._lose(step.target.nodes, moment)
             found.append(_of_kind(step, episode.kind))
         return found
+
+    def _lose(self, nodes: Iterable[NodeName], moment: MixMoment) -> None:
+        registered: Mapping[NodeName, int] = {}
+        if moment.look is not None:
+            now = moment.look()
+            self._look_count, registered = now.look_count, now.registrations
+        for node in nodes:
+            self._disks.lose(
+                node, look_count=self._look_count, registrations=registered.get(node, 0)
+            )
 
     def _may_strike(
         self,
@@ -243,12 +290,14 @@ class Mix:
             self._turn_count += 1
             kind = self._drawn_kind()
             target = self._drawn_target() if EPISODES[kind].aimed else ""
-            self._turn = _Turn(number=self._turn_count, kind=kind, target=target)
+            tried_s = _TRIED_LONGER_S if self._demanded or self.spec.overlap else _TRIED_S
+            self._turn = _Turn(
+                number=self._turn_count, kind=kind, target=target, until_s=now_s + tried_s
+            )
         turn, begun = self._turn, self._count
-        turn.tried += 1
         self._next_at_s = now_s + _AGAIN_S
         self._begin_one(turn.kind, now_s, scene, impaired)
-        if self._count > begun or turn.tried >= _PATIENCE:
+        if self._count > begun or now_s >= turn.until_s:
             (self._demanded or self._to_come).remove(turn.kind)
             self._turn = None
             self._next_at_s = now_s + self._gap_s()
