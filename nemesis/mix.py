@@ -11,9 +11,6 @@ destroy data (wipe, rollback, cut_power and the like) begin only when everything
 every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
 design.
 
-Demands: the kinds that the scenario demands (`require: {faults: […]}`) come first, each once, in
-an order that is drawn.
-
 Plays: an episode may be a play whose steps wait for the protocol (`nemesis.unfolding`). Its strikes
 are within the same budget. A disk that it takes is one of a replica that other members of the ISR
 outlive (`nemesis.disks`), and nothing else begins while one is lost.
@@ -24,11 +21,8 @@ says the kinds, their order, and all that each draws, by the roles of nodes; the
 turn comes, which node has a role, and whether a window opens. Without `streams` (in trials), all of
 it is drawn from one, in the order in which it is asked for.
 
-Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
-controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind
-that cannot begin just now keeps its turn for a while (without `streams`, for `_PATIENCE` draws in a
-row): some kinds never can begin (where no node of a role may be down), and they must not stop the
-rest.
+Order: which kinds come when is said by `nemesis.rounds`. A turn that cannot begin just now is tried
+for a while: some kinds never can begin, and they must not stop the rest.
 
 Idle time: whatever the mix waits for has a bound, or comes about in a cluster that recovers. What
 it is, `waits_for` says.
@@ -45,6 +39,7 @@ from clusters.port import NodeName, NodeRoles
 from clusters.systems import SYSTEMS
 from nemesis.disks import NEXT_LOOK, LostDisks
 from nemesis.mix_spec import MixSpec
+from nemesis.rounds import Rounds
 from nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
 from nemesis.unfolding import May, MixMoment, Unfolding
 from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
@@ -55,7 +50,6 @@ from nemesis.waiting import Awaited, Waiting
 
 __all__ = ["Mix"]
 
-_PATIENCE: Final = 10
 _AGAIN_S: Final = 0.5
 """The time after which a turn that could not come about is tried again."""
 _TRIED_S: Final = 5.0
@@ -110,20 +104,14 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
     _turn_count: int = 0
-    _demanded: list[str] = field(init=False)
-    """Demanded kinds that have not come yet."""
-    _to_come: list[str] = field(default_factory=list)
-    """Kinds still to come in this round."""
-    _targets: list[str] = field(default_factory=list)
-    """Targets still to come in this round, the next one last."""
-    _in_vain: int = 0
+    _rounds: Rounds = field(init=False)
     _turn: _Turn | None = None
     _disks: LostDisks = field(default_factory=LostDisks)
     _look_count: int = 0
 
     def __post_init__(self) -> None:
-        """Begin with all the kinds that are demanded."""
-        self._demanded = list(self.spec.demanded)
+        """Begin with the first round."""
+        self._rounds = Rounds(self.spec, self.draw)
 
     def due(
         self,
@@ -275,9 +263,9 @@ class Mix:
             self._begin_turn(now_s, scene, impaired)
             return
         self._next_at_s = now_s + self._gap_s()
-        kind, begun = self._drawn_kind(), self._count
+        kind, begun = self._rounds.kind(), self._count
         self._begin_one(kind, now_s, scene, impaired)
-        self._note_draw(kind, begun=self._count > begun)
+        self._rounds.tried(kind, begun=self._count > begun)
 
     def _gap_s(self) -> float:
         # Of a stream of its own, as how many are drawn depends on the cluster.
@@ -288,9 +276,11 @@ class Mix:
         """Begin the episode whose turn it is, or try again later, or leave it out."""
         if self._turn is None:
             self._turn_count += 1
-            kind = self._drawn_kind()
-            target = self._drawn_target() if EPISODES[kind].aimed else ""
-            tried_s = _TRIED_LONGER_S if self._demanded or self.spec.overlap else _TRIED_S
+            kind = self._rounds.kind()
+            target = self._rounds.target() if EPISODES[kind].aimed else ""
+            tried_s = (
+                _TRIED_LONGER_S if self._rounds.are_demanded or self.spec.overlap else _TRIED_S
+            )
             self._turn = _Turn(
                 number=self._turn_count, kind=kind, target=target, until_s=now_s + tried_s
             )
@@ -298,25 +288,9 @@ class Mix:
         self._next_at_s = now_s + _AGAIN_S
         self._begin_one(turn.kind, now_s, scene, impaired)
         if self._count > begun or now_s >= turn.until_s:
-            (self._demanded or self._to_come).remove(turn.kind)
+            self._rounds.over(turn.kind)
             self._turn = None
             self._next_at_s = now_s + self._gap_s()
-
-    def _drawn_kind(self) -> str:
-        if self._demanded:
-            return self.draw.choice(self._demanded)
-        if not self._to_come or not self.spec.rounds:
-            self._to_come = list(self.spec.faults)
-        return self.draw.choice(self._to_come)
-
-    def _note_draw(self, kind: str, *, begun: bool) -> None:
-        self._in_vain = 0 if begun else self._in_vain + 1
-        coming = self._demanded or self._to_come
-        if begun:
-            coming.remove(kind)
-        elif self._in_vain >= _PATIENCE:
-            coming.clear()
-            self._in_vain = 0
 
     def _begin_one(
         self, kind: str, now_s: float, scene: Scene, impaired: frozenset[NodeName]
@@ -348,6 +322,7 @@ class Mix:
             keys=self.keys,
             faults=self.spec.faults,
             messages=self.spec.windows,
+            own_names=SYSTEMS[self.spec.system].message_names,
         )
 
     def _stream(self, name: str) -> random.Random:
@@ -375,20 +350,13 @@ class Mix:
         self._episodes.append(episode)
 
     def _target(self, draw: random.Random) -> Target:
-        word = self._drawn_target() if self._turn is None else self._turn.target
+        word = self._rounds.target() if self._turn is None else self._turn.target
         for described in SYSTEMS[self.spec.system].targets:
             if word == described.drawn_as:
                 key = draw.choice(self.keys) if described.of_key else ""
                 return ByRole(role=described, key=key)
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
         return Choice(share=Share(share), role=role)
-
-    def _drawn_target(self) -> str:
-        if not self.spec.rounds:
-            return self.draw.choice(self.spec.targets)
-        if not self._targets:
-            self._targets = self.draw.sample(self.spec.targets, len(self.spec.targets))
-        return self._targets.pop()
 
     def _within_budget(
         self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName], roles: NodeRoles

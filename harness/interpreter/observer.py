@@ -127,9 +127,10 @@ class Observer:
 
     def registrations(self, broker: NodeName) -> int:
         """Return a number that grows with the registrations of this broker that were seen."""
-        if isinstance(self._cluster, Registers):
-            return self._cluster.latest_registration(broker)
-        return granted_count(self._wire().rules, broker)
+        granted = granted_count(self._wire().rules, broker)
+        if isinstance(self._cluster, Registers):  # a migration ends what its znodes tell
+            return self._cluster.latest_registration(broker) + granted
+        return granted
 
     def _watch(self) -> None:
         while not self._stop.is_set():

@@ -119,6 +119,7 @@ def _begun(
     draft: Opening, play: Play, *, form: str, key: str | None, rule: str = "", opens: bool = True
 ) -> Begun:
     """Begin the play; its window, if it opens one, is that of this rule, or of the first."""
+    play = tuple(_by_own_name(step, draft.own_names) for step in play)
     if draft.scene.roles.second:
         play = tuple(map(_of_records, play))
     laid = [step for step in play if isinstance(step, Lay) and rule in ("", step.name)]
@@ -132,6 +133,14 @@ def _begun(
         key=key,
     )
     return Begun(nodes=(), due=[], play=play, window=window)
+
+
+def _by_own_name(step: Step, names: Mapping[str, str]) -> Step:
+    """Return the step, with the message by the name that it has in this system."""
+    if not isinstance(step, Lay):
+        return step
+    api = step.match.api
+    return replace(step, match=replace(step.match, api=names.get(api or "", api)))
 
 
 def _of_records(step: Step) -> Step:
