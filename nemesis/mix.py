@@ -297,7 +297,7 @@ class Mix:
     ) -> None:
         episode = EPISODES[kind]
         busy = impaired | {node for one in self._episodes for node in one.nodes}
-        if episode.destructive and busy:
+        if episode.destructive and (busy or (scene.view is not None and scene.view.lagging)):
             return
         begun = episode.begin(self._draft(now_s, scene, busy))
         if begun is not None:

@@ -174,7 +174,8 @@ class Recording:
     ) -> AbstractContextManager[Looks]:
         if self.observing is not None:
             return self.observing(acknowledged)
-        return Observer(self.cluster, acknowledged=acknowledged, wire=status)
+        topics = [topic.name for topic in self.scenario.topics]
+        return Observer(self.cluster, acknowledged=acknowledged, wire=status, topics=topics)
 
     def _break(self, interpreter: Interpreter, faults: FaultJournal) -> None:
         limit_s = self.scenario.time_limit_s
