@@ -225,7 +225,10 @@ CHECKS: Final = (
         kind=Kind.GROUND,
         rule="The manifest has the end of the run and no shortfall: every step of the play was "
         "done, every await was met, no node or client died unasked, the cluster recovered "
-        "after healing, every key was read to its end, and no client's recording is cut short.",
+        "after healing, every key was read to its end, no client's recording is cut short, and "
+        "random faults were never idle for more than a minute. Figures: faults a minute, the "
+        "longest time in which nothing was broken though something was due, and what was waited "
+        "for.",
         meaning="A schedule that was not performed proves nothing about what it would have done.",
         case="a run that was recorded to its end",
         source="history/manifest.py, shortfalls",
