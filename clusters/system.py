@@ -176,6 +176,8 @@ class System:
     """The targets of a mix that names none; empty: one node of each role."""
     protocols: frozenset[LinkProtocol] = frozenset((LinkProtocol.KAFKA,))
     """The protocols that its links carry."""
+    message_names: Mapping[str, str] = field(default_factory=_nothing)
+    """Its own names of messages that have others in Kafka's protocol, by Kafka's."""
     keyed: bool = True
     """True if its clients write to the partitions of topics, which its scenarios list."""
 

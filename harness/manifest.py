@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from clusters.evolution import ChangesIds
+from clusters.systems import system_of
 from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
 from harness.scenario.options import RunOptions
@@ -46,13 +47,19 @@ def first_manifest(
         drawn=scenario.drawn,
         required_faults=scenario.require.faults,
         served_faults=scenario.require.served,
-        required_windows=scenario.require.windows,
+        required_windows=_by_own_names(scenario),
         asked_windows=scenario.asked_windows,
         asked_strikes=() if scenario.mix is None else asked_strikes(scenario.mix),
         required_checks=scenario.require.judged,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )
+
+
+def _by_own_names(scenario: Scenario) -> tuple[str, ...]:
+    """Return the messages whose windows are demanded, as the system itself calls them."""
+    names = system_of(scenario.cluster).message_names
+    return tuple(names.get(message, message) for message in scenario.require.windows)
 
 
 def note(run: RunDirectory, **changes: object) -> None:

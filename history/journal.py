@@ -79,6 +79,12 @@ class FaultJournal(_Journal):
         self._clock = clock
         self._lock = Lock()
         self._count = 0
+        self._effective: set[int] = set()
+
+    @property
+    def effect_count(self) -> int:
+        """The number of faults that were seen to work so far."""
+        return len(self._effective)
 
     def begin(self, fault: str, targets: Iterable[str], *, kind: str | None = None) -> int:
         """Record, before it is done, that `fault` is done to `targets`; return its index.
@@ -94,6 +100,7 @@ class FaultJournal(_Journal):
     def effect(self, index: int, evidence: str) -> None:
         """Record that the fault was seen to work, and what was seen. Only the first time counts."""
         with self._lock:
+            self._effective.add(index)
             self._write("effect", index, evidence=evidence)
 
     def end(self, index: int, evidence: str) -> None:

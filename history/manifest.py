@@ -20,6 +20,7 @@ from history.models import MODEL_TABLES, Isolation, Model
 __all__ = [
     "FORMAT_VERSION",
     "Manifest",
+    "NemesisWork",
     "Promises",
     "RunState",
     "VersionChange",
@@ -72,6 +73,32 @@ class VersionChange:
     """A node, or a feature such as metadata.version."""
     version: str
     """The release that the node ran from then on, or the feature's level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NemesisWork:
+    """The work of random faults. It is idle while it has nothing broken, though something is due.
+
+    Nothing is due while a drawn fault lasts, and in the drawn gap before the next one.
+    """
+
+    work_s: float
+    """The time for which it was at work."""
+    fault_count: int
+    """The faults that were seen to take effect meanwhile."""
+    idle_s: float
+    """The longest time for which it was idle."""
+    idle_at_s: float
+    """The beginning of that time, by the run's clock."""
+    idle_for: str
+    """The event that it waited for then, in words."""
+    waits_s: Mapping[str, float] = field(default_factory=dict)
+    """All the time for which it was idle, by the kind of event that it waited for."""
+
+    @property
+    def faults_a_minute(self) -> float:
+        """The number of faults a minute of its work."""
+        return 60 * self.fault_count / self.work_s if self.work_s else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +164,8 @@ class Manifest:
     healed_ns: int | None = None
     """The time when the last fault was healed and the final reads could begin."""
     end_ns: int | None = None
+    nemesis: NemesisWork | None = None
+    """The work of the run's random faults; None: it had none, or did not record it."""
     clock_skews: tuple[ClockSkew, ...] = ()
     """The times of wrong wall clocks, by node: the times in its log then say less."""
     failure: str | None = None
@@ -175,6 +204,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     for name in ("versions", "machine", "digests", "node_ids", "last_ids", "second_roles"):
         content[name] = dict(content[name])
     content["promises"] = asdict(manifest.promises)
+    content["nemesis"] = None if manifest.nemesis is None else asdict(manifest.nemesis)
     content["changes"] = [asdict(change) for change in manifest.changes]
     content["clock_skews"] = [asdict(skew) for skew in manifest.clock_skews]
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
@@ -210,6 +240,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "asked_strikes": tuple(content.get("asked_strikes", ())),
                 "served_faults": _optional(content.get("served_faults")),
                 "promises": Promises(**content["promises"]),
+                "nemesis": NemesisWork(**told) if (told := content.get("nemesis")) else None,
                 "changes": tuple(VersionChange(**one) for one in content.get("changes", ())),
                 "clock_skews": tuple(ClockSkew(**one) for one in content.get("clock_skews", ())),
             }

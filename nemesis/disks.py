@@ -7,9 +7,15 @@ a look that began later shows it out of every ISR, nothing is done to any other 
 clients. (A member that is the last of its ISR stays a member though it died, and would be elected
 with an empty disk: by design, in most releases.) The node may lose another disk when all it lost is
 back.
+
+A node that is killed and started within a second is out of the ISRs for some 40 ms, between two
+looks. So a registration since the loss counts, too: it ends the membership of the incarnation
+before it. It is counted by whoever takes note of registrations, where looks may be late to see the
+one before the loss; therefore the node has to take part by its own word as well, in a look that
+began later, and next to another member that does.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,12 +29,22 @@ NEXT_LOOK: Final = 2
 """So many looks later one has begun since: one may be under way."""
 
 
+Registrations = Callable[[NodeName], int]
+"""Returns a number that grows with the registrations of this node that were seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    looks: int
+    """The count of looks at which a look has begun since the loss."""
+    registrations: int
+
+
 @dataclass(slots=True)
 class LostDisks:
     """The disks that were lost and are not whole again."""
 
-    _lost: dict[NodeName, int] = field(default_factory=dict)
-    """The count of looks at which a look has begun since the loss, by node."""
+    _lost: dict[NodeName, _Loss] = field(default_factory=dict)
     _pending: set[NodeName] = field(default_factory=set)
     """Those of which no look has shown yet that they are out of every ISR."""
 
@@ -42,19 +58,29 @@ class LostDisks:
         """The nodes that may still be taken for members of an ISR."""
         return self._pending
 
-    def lose(self, node: NodeName, *, look_count: int) -> None:
-        """Note that the node loses its disk now."""
-        self._lost[node] = look_count + NEXT_LOOK
+    def lose(self, node: NodeName, *, look_count: int, registrations: int) -> None:
+        """Note that the node loses its disk now. `registrations`: those of it so far."""
+        self._lost[node] = _Loss(looks=look_count + NEXT_LOOK, registrations=registrations)
         self._pending.add(node)
 
-    def look(self, scene: Scene, *, look_count: int, impaired: Collection[NodeName]) -> None:
+    def look(
+        self,
+        scene: Scene,
+        *,
+        look_count: int,
+        registrations: Registrations,
+        impaired: Collection[NodeName],
+    ) -> None:
         """Take note of what a look shows."""
         partitions = _partitions(scene)
-        for node, since in list(self._lost.items()):
-            if look_count < since or partitions is None:
+        for node, loss in list(self._lost.items()):
+            if look_count < loss.looks or partitions is None:
                 continue
             member = scene.broker_ids.get(node)
-            if not any(member in one.isr for one in partitions):
+            is_new = registrations(node) > loss.registrations
+            if not any(member in one.isr for one in partitions) or (
+                is_new and member is not None and _is_back(member, scene, partitions)
+            ):
                 self._pending.discard(node)
             if node not in self._pending and node not in impaired:
                 del self._lost[node]
@@ -71,6 +97,15 @@ class LostDisks:
             if name != node and name not in gone and number in scene.view.taking_part
         }
         return all(member not in one.isr or well.intersection(one.isr) for one in partitions)
+
+
+def _is_back(member: int, scene: Scene, partitions: Sequence[PartitionView]) -> bool:
+    """Return whether it takes part, in no ISR but with another member that does."""
+    taking_part = scene.view.taking_part
+    others = taking_part - {member}
+    return member in taking_part and all(
+        member not in one.isr or others.intersection(one.isr) for one in partitions
+    )
 
 
 def _partitions(scene: Scene) -> Sequence[PartitionView] | None:

@@ -24,14 +24,20 @@ class DrawnMessage:
     weight: int
     sender: Role
     """The role of the nodes that send it."""
+    to_controller: bool = False
+    """It goes to the active controller: where that is a broker, its own go over no link."""
     controllers_min: int = 0
     """The number of controllers that a cluster has in which it is sent; those on ZooKeeper: 0."""
 
 
 MESSAGES: Final[Mapping[str, DrawnMessage]] = {
-    "AlterPartition": DrawnMessage(weight=8, sender=Role.BROKER),
-    "BrokerRegistration": DrawnMessage(weight=2, sender=Role.BROKER, controllers_min=1),
-    "BrokerHeartbeat": DrawnMessage(weight=1, sender=Role.BROKER, controllers_min=1),
+    "AlterPartition": DrawnMessage(weight=8, sender=Role.BROKER, to_controller=True),
+    "BrokerRegistration": DrawnMessage(
+        weight=2, sender=Role.BROKER, to_controller=True, controllers_min=1
+    ),
+    "BrokerHeartbeat": DrawnMessage(
+        weight=1, sender=Role.BROKER, to_controller=True, controllers_min=1
+    ),
     "Fetch": DrawnMessage(weight=2, sender=Role.BROKER),
     **dict.fromkeys(
         ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch"),

@@ -11,9 +11,6 @@ destroy data (wipe, rollback, cut_power and the like) begin only when everything
 every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
 design.
 
-Demands: the kinds that the scenario demands (`require: {faults: […]}`) come first, each once, in
-an order that is drawn.
-
 Plays: an episode may be a play whose steps wait for the protocol (`nemesis.unfolding`). Its strikes
 are within the same budget. A disk that it takes is one of a replica that other members of the ISR
 outlive (`nemesis.disks`), and nothing else begins while one is lost.
@@ -24,15 +21,16 @@ says the kinds, their order, and all that each draws, by the roles of nodes; the
 turn comes, which node has a role, and whether a window opens. Without `streams` (in trials), all of
 it is drawn from one, in the order in which it is asked for.
 
-Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
-controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind
-that cannot begin just now keeps its turn for `_PATIENCE` draws in a row: some kinds never can begin
-(where no node of a role may be down), and they must not stop the rest.
+Order: which kinds come when is said by `nemesis.rounds`. A turn that cannot begin just now is tried
+for a while: some kinds never can begin, and they must not stop the rest.
+
+Idle time: whatever the mix waits for has a bound, or comes about in a cluster that recovers. What
+it is, `waits_for` says.
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -41,18 +39,24 @@ from clusters.port import NodeName, NodeRoles
 from clusters.systems import SYSTEMS
 from nemesis.disks import NEXT_LOOK, LostDisks
 from nemesis.mix_spec import MixSpec
+from nemesis.rounds import Rounds
 from nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
 from nemesis.unfolding import May, MixMoment, Unfolding
 from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
 from nemesis.verbs.partition import Partition
 from nemesis.verbs.registry import EPISODES, is_fault, verb_of
 from nemesis.verbs.step import Breaking, OnNodes, Step
+from nemesis.waiting import Awaited, Waiting
 
 __all__ = ["Mix"]
 
-_PATIENCE: Final = 10
-_AGAIN_S: Final = 2.0
+_AGAIN_S: Final = 0.5
 """The time after which a turn that could not come about is tried again."""
+_TRIED_S: Final = 5.0
+"""The time for which it is tried. It comes when all is whole: few things can still hinder it, such
+as an election, and nothing is broken meanwhile."""
+_TRIED_LONGER_S: Final = 20.0
+"""The same of a kind that is demanded, and where other faults hinder it, which then go on."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +85,8 @@ class _Turn:
     number: int
     kind: str
     target: str
-    tried: int = 0
+    until_s: float
+    """It is left out if it has not come by then."""
 
 
 @dataclass(slots=True)
@@ -99,20 +104,14 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
     _turn_count: int = 0
-    _demanded: list[str] = field(init=False)
-    """Demanded kinds that have not come yet."""
-    _to_come: list[str] = field(default_factory=list)
-    """Kinds still to come in this round."""
-    _targets: list[str] = field(default_factory=list)
-    """Targets still to come in this round, the next one last."""
-    _in_vain: int = 0
+    _rounds: Rounds = field(init=False)
     _turn: _Turn | None = None
     _disks: LostDisks = field(default_factory=LostDisks)
     _look_count: int = 0
 
     def __post_init__(self) -> None:
-        """Begin with all the kinds that are demanded."""
-        self._demanded = list(self.spec.demanded)
+        """Begin with the first round."""
+        self._rounds = Rounds(self.spec, self.draw)
 
     def due(
         self,
@@ -135,6 +134,27 @@ class Mix:
             acts += self._take_due(moment, impaired)
         return tuple(acts)
 
+    def waits_for(self, impaired: frozenset[NodeName]) -> Waiting | None:
+        """Return what it waits for though something is due; None if nothing is.
+
+        To be asked after `due`, with the same nodes.
+        """
+        if any(episode.due for episode in self._episodes):
+            return None
+        plays = [one.unfolding for one in self._episodes if one.unfolding is not None]
+        if plays:
+            awaited = [f"{one.prefix}: {words}" for one in plays if (words := one.awaited)]
+            return Waiting(kind=Awaited.PROTOCOL, words="; ".join(awaited)) if awaited else None
+        if self._disks.lost:
+            words = ", ".join(sorted(self._disks.lost))
+            known = "to be whole again" if not self._disks.pending else "to be out of every ISR"
+            return Waiting(kind=Awaited.DISK, words=f"{words} {known}")
+        if impaired and not self.spec.overlap:
+            return Waiting(kind=Awaited.RECOVERY, words=", ".join(sorted(impaired)))
+        if self._turn is not None:
+            return Waiting(kind=Awaited.TURN, words=self._turn.kind)
+        return None
+
     @property
     def is_idle(self) -> bool:
         """Return whether nothing is broken by it, or about to be healed."""
@@ -156,12 +176,20 @@ class Mix:
         return acts
 
     def _look_at_disks(self, moment: MixMoment, impaired: frozenset[NodeName]) -> None:
-        if self._disks.lost:
-            # Without looks, whatever is awaited is there at once.
-            self._look_count += NEXT_LOOK
-            if moment.look is not None:
-                self._look_count = moment.look().look_count
-            self._disks.look(moment.scene, look_count=self._look_count, impaired=impaired)
+        if not self._disks.lost:
+            return
+        registered: Mapping[NodeName, int] = {}
+        if moment.look is None:
+            self._look_count += NEXT_LOOK  # whatever is awaited is there at once
+        else:
+            now = moment.look()
+            self._look_count, registered = now.look_count, now.registrations
+        self._disks.look(
+            moment.scene,
+            look_count=self._look_count,
+            registrations=lambda node: registered.get(node, 0),
+            impaired=impaired,
+        )
 
     def _unfold(
         self,
@@ -179,12 +207,19 @@ class Mix:
         for step in unfolding.due(moment, may):
             if isinstance(step, OnNodes) and _loses_records(step):
                 assert isinstance(step.target, NamedNodes)
-                for node in step.target.nodes:
-                    if moment.look is not None:
-                        self._look_count = moment.look().look_count
-                    self._disks.lose(node, look_count=self._look_count)
+                self._lose(step.target.nodes, moment)
             found.append(_of_kind(step, episode.kind))
         return found
+
+    def _lose(self, nodes: Iterable[NodeName], moment: MixMoment) -> None:
+        registered: Mapping[NodeName, int] = {}
+        if moment.look is not None:
+            now = moment.look()
+            self._look_count, registered = now.look_count, now.registrations
+        for node in nodes:
+            self._disks.lose(
+                node, look_count=self._look_count, registrations=registered.get(node, 0)
+            )
 
     def _may_strike(
         self,
@@ -228,9 +263,9 @@ class Mix:
             self._begin_turn(now_s, scene, impaired)
             return
         self._next_at_s = now_s + self._gap_s()
-        kind, begun = self._drawn_kind(), self._count
+        kind, begun = self._rounds.kind(), self._count
         self._begin_one(kind, now_s, scene, impaired)
-        self._note_draw(kind, begun=self._count > begun)
+        self._rounds.tried(kind, begun=self._count > begun)
 
     def _gap_s(self) -> float:
         # Of a stream of its own, as how many are drawn depends on the cluster.
@@ -241,40 +276,28 @@ class Mix:
         """Begin the episode whose turn it is, or try again later, or leave it out."""
         if self._turn is None:
             self._turn_count += 1
-            kind = self._drawn_kind()
-            target = self._drawn_target() if EPISODES[kind].aimed else ""
-            self._turn = _Turn(number=self._turn_count, kind=kind, target=target)
+            kind = self._rounds.kind()
+            target = self._rounds.target() if EPISODES[kind].aimed else ""
+            tried_s = (
+                _TRIED_LONGER_S if self._rounds.are_demanded or self.spec.overlap else _TRIED_S
+            )
+            self._turn = _Turn(
+                number=self._turn_count, kind=kind, target=target, until_s=now_s + tried_s
+            )
         turn, begun = self._turn, self._count
-        turn.tried += 1
         self._next_at_s = now_s + _AGAIN_S
         self._begin_one(turn.kind, now_s, scene, impaired)
-        if self._count > begun or turn.tried >= _PATIENCE:
-            (self._demanded or self._to_come).remove(turn.kind)
+        if self._count > begun or now_s >= turn.until_s:
+            self._rounds.over(turn.kind)
             self._turn = None
             self._next_at_s = now_s + self._gap_s()
-
-    def _drawn_kind(self) -> str:
-        if self._demanded:
-            return self.draw.choice(self._demanded)
-        if not self._to_come or not self.spec.rounds:
-            self._to_come = list(self.spec.faults)
-        return self.draw.choice(self._to_come)
-
-    def _note_draw(self, kind: str, *, begun: bool) -> None:
-        self._in_vain = 0 if begun else self._in_vain + 1
-        coming = self._demanded or self._to_come
-        if begun:
-            coming.remove(kind)
-        elif self._in_vain >= _PATIENCE:
-            coming.clear()
-            self._in_vain = 0
 
     def _begin_one(
         self, kind: str, now_s: float, scene: Scene, impaired: frozenset[NodeName]
     ) -> None:
         episode = EPISODES[kind]
         busy = impaired | {node for one in self._episodes for node in one.nodes}
-        if episode.destructive and busy:
+        if episode.destructive and (busy or (scene.view is not None and scene.view.lagging)):
             return
         begun = episode.begin(self._draft(now_s, scene, busy))
         if begun is not None:
@@ -299,6 +322,7 @@ class Mix:
             keys=self.keys,
             faults=self.spec.faults,
             messages=self.spec.windows,
+            own_names=SYSTEMS[self.spec.system].message_names,
         )
 
     def _stream(self, name: str) -> random.Random:
@@ -326,20 +350,13 @@ class Mix:
         self._episodes.append(episode)
 
     def _target(self, draw: random.Random) -> Target:
-        word = self._drawn_target() if self._turn is None else self._turn.target
+        word = self._rounds.target() if self._turn is None else self._turn.target
         for described in SYSTEMS[self.spec.system].targets:
             if word == described.drawn_as:
                 key = draw.choice(self.keys) if described.of_key else ""
                 return ByRole(role=described, key=key)
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
         return Choice(share=Share(share), role=role)
-
-    def _drawn_target(self) -> str:
-        if not self.spec.rounds:
-            return self.draw.choice(self.spec.targets)
-        if not self._targets:
-            self._targets = self.draw.sample(self.spec.targets, len(self.spec.targets))
-        return self._targets.pop()
 
     def _within_budget(
         self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName], roles: NodeRoles

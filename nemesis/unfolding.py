@@ -104,6 +104,17 @@ class Unfolding:
     def _broken_now(self) -> frozenset[NodeName]:
         return frozenset(self.down).union(*self._cut.values())
 
+    @property
+    def awaited(self) -> str:
+        """The event that it waits for, in words; empty while it waits for a drawn time."""
+        match self._to_come[0] if self._to_come else None:
+            case None | Wait():
+                return ""
+            case Await(condition=condition):
+                return _words_of(condition.data())
+            case step:
+                return f"leave to {verb_of(step).word}"
+
     def due(self, moment: MixMoment, may: Guard) -> Iterator[Step]:
         """Yield the steps that are due; an Await is there to be noted: it holds already."""
         self._see_mended(moment)
@@ -258,6 +269,13 @@ def _holds(condition: Condition, now: Observation, before: Observation) -> bool:
     # A state that held before a step is no evidence of it: a look has to have begun since.
     is_new = isinstance(condition, _ALWAYS_NEW) or now.look_count >= before.look_count + NEXT_LOOK
     return is_new and condition.holds(now)
+
+
+def _words_of(data: object) -> str:
+    """Return a condition, as a play writes it, in words."""
+    if isinstance(data, dict):
+        return ", ".join(f"{word} {_words_of(value)}" for word, value in data.items())
+    return str(data)
 
 
 def _named(step: Step, prefix: str) -> Step:

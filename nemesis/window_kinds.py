@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
+from clusters.systems import SYSTEMS
 from nemesis.messages import sent_by
 from nemesis.mix_spec import MixSpec
 from nemesis.wire.rules import Direction
@@ -50,7 +51,12 @@ def asked_windows(
 ) -> tuple[str, ...]:
     """Return the kinds of window of this mix: `AlterPartition request` and so on."""
     messages = asked_messages(spec, nodes=nodes, roles=roles)
-    return tuple(f"{message} {direction}" for message in messages for direction in Direction)
+    names = SYSTEMS[spec.system].message_names
+    return tuple(
+        f"{names.get(message, message)} {direction}"
+        for message in messages
+        for direction in Direction
+    )
 
 
 def asked_strikes(spec: MixSpec) -> tuple[str, ...]:

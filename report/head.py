@@ -9,6 +9,7 @@ from history.run_directory import RunDirectory
 from history.schema import F, Outcome
 from report.functions import OF_ZNODES
 from report.headline import Headline, headline_of
+from report.nemesis_work import idle_words
 from report.notation import counted, integer, length, utc
 from report.reading import Reading
 from report.tally import RunTally
@@ -98,6 +99,13 @@ def _figures(reading: Reading) -> Iterator[HeadFact]:
         value=integer(len(reading.spans) - idle),
         remark=f"{integer(idle)} without effect" if idle else "",
     )
+    work = None if reading.manifest is None else reading.manifest.nemesis
+    if work is not None:
+        yield HeadFact(
+            label="faults a minute",
+            value=f"{work.faults_a_minute:.1f}",
+            remark=idle_words(work),
+        )
 
 
 def _of_records(tally: RunTally) -> Iterator[HeadFact]:

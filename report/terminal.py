@@ -17,6 +17,7 @@ from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
 from report.headline import Standing, headline_of, not_judged
 from report.kinds import kinds_line
+from report.nemesis_work import work_line
 from report.notation import counted, figure, integer, one_line
 from report.proofs import known_entry
 from report.reading import RunAnswers, read_answers
@@ -73,6 +74,7 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> I
         yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
     else:
         yield from _checks(verdict)
+        yield from _work(answers)
         yield from _windows(verdict, answers)
     yield from _whereabouts(run, answers)
 
@@ -94,6 +96,12 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
     yield from (
         _Line(text=f"  judged  {_sums(result)}") for result in verdict.checks if _sums(result)
     )
+
+
+def _work(answers: RunAnswers) -> Iterator[_Line]:
+    work = None if answers.manifest is None else answers.manifest.nemesis
+    if work is not None:
+        yield _Line(text=f"  nemesis {work_line(work)}")
 
 
 def _windows(verdict: Verdict, answers: RunAnswers) -> Iterator[_Line]:

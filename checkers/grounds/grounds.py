@@ -35,7 +35,7 @@ from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.rows import OPEN_NS
 from checkers.verdict import CheckResult, Validity
 from history.errors import registry
-from history.manifest import Manifest
+from history.manifest import Manifest, NemesisWork
 from history.schema import CUT_SEGMENTS, F, Outcome
 
 __all__ = ["CHECKS", "course", "fault_windows", "run_grounds", "without_effect"]
@@ -70,7 +70,17 @@ def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
     reasons += [f"the recording of {client} is cut short" for client in cut["source"].to_pylist()]
     if manifest.end_ns is None:
         reasons.append(manifest.failure or "the recording did not come to its end")
-    return replace(_result("as-planned", "; ".join(reasons)), case_count=1)
+    return replace(
+        _result("as-planned", "; ".join(reasons)), case_count=1, figures=_work(manifest.nemesis)
+    )
+
+
+def _work(work: NemesisWork | None) -> dict[str, float]:
+    """Return the figures of the random faults: how many a minute, and how long there was none."""
+    if work is None:
+        return {}
+    waits = {f"waited_for_{kind.replace(' ', '_')}_s": s for kind, s in work.waits_s.items()}
+    return {"faults_a_minute": work.faults_a_minute, "nemesis_idle_max_s": work.idle_s, **waits}
 
 
 def run_grounds(
@@ -215,7 +225,10 @@ CHECKS: Final = (
         kind=Kind.GROUND,
         rule="The manifest has the end of the run and no shortfall: every step of the play was "
         "done, every await was met, no node or client died unasked, the cluster recovered "
-        "after healing, every key was read to its end, and no client's recording is cut short.",
+        "after healing, every key was read to its end, no client's recording is cut short, and "
+        "random faults were never idle for more than a minute. Figures: faults a minute, the "
+        "longest time in which nothing was broken though something was due, and what was waited "
+        "for.",
         meaning="A schedule that was not performed proves nothing about what it would have done.",
         case="a run that was recorded to its end",
         source="history/manifest.py, shortfalls",

@@ -63,4 +63,5 @@ SYSTEM: Final = replace(
     name="reference-zookeeper",
     spec=ReferenceZooKeeperSpec,
     makes=(REFERENCE_ZOOKEEPER, SIMULATED_ZOOKEEPER),
+    message_names={"AlterPartition": "IsrChange"},
 )

@@ -46,6 +46,7 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
             }
             for one in kinds_in(outcome.verdict)
         },
+        "nemesis": _figures(outcome, "as-planned"),
         "windows": None if windows is None else kinds_json(windows),
         "checks": {
             check.check: {
@@ -57,6 +58,12 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
             for check in outcome.verdict.checks
         },
     }
+
+
+def _figures(outcome: RunOutcome, name: str) -> dict[str, float]:
+    """Return the figures of a check; those of the run's course are about its random faults."""
+    checks = outcome.verdict.checks
+    return next((dict(check.figures) for check in checks if check.check == name), {})
 
 
 def exit_code_of(outcomes: Sequence[RunOutcome | HarnessError]) -> int:

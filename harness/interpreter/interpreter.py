@@ -1,7 +1,8 @@
-"""The interpreter of faults: a play step by step, or a mix until the time is up; then the heal.
+"""The interpreter of faults: a play step by step, or single steps; then the heal.
 
-A trial has schedules of its own, and performs their steps here one by one (`perform`); its policy
-is another one, and its cluster, its time and its looks are those of a simulated world.
+A mix (`mixing`) and a trial have schedules of their own, and their steps are performed here one by
+one (`perform`). The policy of a trial is another one, and its cluster, its time and its looks are
+those of a simulated world.
 
 The bounds here have names. `StepOutcome` says how a play ended; whatever kept the schedule from
 being performed whole is a *shortfall*, written to the manifest, and makes the verdict unknown
@@ -10,7 +11,7 @@ unless the checks find the run invalid.
 
 import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,7 +31,7 @@ from clusters.observation import (
     Seen,
     since,
 )
-from clusters.port import Cluster, NodeName, NodeState
+from clusters.port import Cluster, NodeName
 from clusters.targets import VacantError
 from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
@@ -42,20 +43,15 @@ from harness.interpreter.window_book import WindowBook
 from harness.timing import FileWatch, RealTime, Time
 from history.clock import Clock
 from history.failure import HarnessError
-from nemesis.mix import Mix
 from nemesis.play import step_data
 from nemesis.steps import Play, dealt, next_ends
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.verbs.await_condition import Await
-from nemesis.verbs.kill import Kill
 from nemesis.verbs.members import RemoveNodes
-from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
-from nemesis.verbs.start import Start
 from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.throttle import Throttle
 from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
 
@@ -104,7 +100,7 @@ class Interpreter:
 
         The first that fails or passes its bound ends the play there.
         """
-        end_s = self._now_s() + time_limit_s
+        end_s = self.now_s() + time_limit_s
         for number, step in dealt(play, self.draw):
             self.performer.await_ends(next_ends(play[int(number.partition(".")[0]) - 1 :]))
             try:
@@ -118,88 +114,46 @@ class Interpreter:
                 self.shortfalls.append(f"step {number} of {len(play)} {words}: {reason}")
                 return
 
-    def perform_mix(self, mix: Mix, *, time_limit_s: float, recovery_s: float = math.inf) -> None:
-        """Perform random faults until the time is up.
-
-        Nodes that are not whole `recovery_s` after all is healed are a shortfall. They are killed
-        and started, as an operator would, so that what is left of the time is not lost, too.
-        """
-        end_s = self._now_s() + time_limit_s
-        whole_s = self._now_s()
-        while self._now_s() < end_s:
-            self._tick()
-            scene, impaired = self.observer.scene(), self.observer.impaired()
-            if not mix.is_idle or not impaired:
-                whole_s = self._now_s()
-            elif self._now_s() > whole_s + recovery_s:
-                whole_s = self._now_s()
-                self._rescue(impaired, after_s=recovery_s)
-            due = mix.due(self._now_s(), scene=scene, impaired=impaired, look=self._look)
-            self.windows.announce(mix.windows)
-            for step in due:
-                try:
-                    self._perform_due(step, scene)  # what is due is done, however late
-                except HarnessError as error:
-                    self.shortfalls.append(f"{step_data(step)}: {error}")
-                    return
-
-    def _rescue(self, nodes: Collection[NodeName], *, after_s: float) -> None:
-        missing = missing_in(self.observer.latest())
-        self.shortfalls.append(f"not whole {after_s:g} s after a fault was healed: {missing}")
-        for node in sorted(nodes):
-            target = NamedNodes(nodes=(node,))
-            if self.cluster.state(node) is not NodeState.DOWN:
-                self.act(Kill(target=target))
-            self.act(Start(target=target))
-
-    def _look(self) -> Observation:
+    def look(self) -> Observation:
         """Return the latest look, with the registrations of every broker counted."""
         now = self.observer.latest()
         counts = {node: self.observer.registrations(node) for node in now.broker_ids}
         return replace(now, registrations=counts)
 
-    def _perform_due(self, step: Step, scene: Scene) -> None:
-        """Perform a step of a mix.
+    def note(self, step: Step) -> None:
+        """Write a step down that needs no performance."""
+        self.played.note(step, at_s=self.now_s())
 
-        An operator's request may be refused in the middle of faults, and an idle node, such as a
-        server of ZooKeeper's, never comes to a bound on its processor time.
-        """
-        if isinstance(step, Await):  # it holds: a replay waits for it there
-            self.played.note(replace(step, at_s=self._now_s()))
-            return
-        try:
-            self._perform(step, math.inf)
-        except HarnessError:
-            if not isinstance(step, MoveLeader | Throttle):
-                raise
-            return
-        self.windows.settle(self.network.status)
-        self.windows.performed(step, scene)
+    @property
+    def is_broken(self) -> bool:
+        """Whether anything is broken whose heal has not been performed."""
+        broken = any(fault.broken for fault in self.performer.open_faults)
+        return broken or self.network.is_broken or bool(self.clients.open_labels)
 
     def idle(self, *, time_limit_s: float) -> None:
         """Let the clients work, without faults."""
-        self._pass_until(self._now_s() + time_limit_s)
+        self._pass_until(self.now_s() + time_limit_s)
 
     def heal(self, *, limit_s: float) -> bool:
         """Undo everything and wait until the cluster is whole.
 
         Return whether it is, within the limit.
         """
-        whole = self._heal_all(self._now_s() + limit_s)
+        whole = self._heal_all(self.now_s() + limit_s)
         self.windows.close()
         if not whole:
             self.shortfalls.append(
                 f"not whole {limit_s:g} s after healing: {missing_in(self.observer.latest())}"
             )
             # A replica whose broker came back late is stuck only once it had the whole limit.
-            end_s = self._now_s() + limit_s + _ROUNDED_S
+            end_s = self.now_s() + limit_s + _ROUNDED_S
             self._until(lambda now: now.view is None or not now.view.left_out, end_s)
         return whole
 
     def _perform(self, step: Step, end_s: float) -> bool:
         if step.at_s is not None:
             self._pass_until(min(step.at_s, end_s))
-        if self._now_s() >= end_s:
+        if self.now_s() >= end_s:
             raise HarnessError("the time limit of the run passed")
         return self.perform(step, end_s=end_s)
 
@@ -210,21 +164,21 @@ class Interpreter:
 
     def start_clients(self, step: StartClients) -> bool:
         """Start the clients of every workload."""
-        self.played.note(step, at_s=self._now_s())
+        self.played.note(step, at_s=self.now_s())
         if self.begin_clients is not None:
             self.begin_clients()
         return True
 
     def wait(self, step: Wait) -> bool:
         """Let time pass, no longer than the run lasts."""
-        self.played.note(step, at_s=self._now_s())
-        self._pass_until(min(self._now_s() + step.for_s, self._end_s))
+        self.played.note(step, at_s=self.now_s())
+        self._pass_until(min(self.now_s() + step.for_s, self._end_s))
         return True
 
     def await_condition(self, step: Await) -> bool:
         """Go on when the condition holds; False if it does not within the bound."""
-        self.played.note(step, at_s=self._now_s())
-        return self._await(step.condition, min(self._now_s() + step.within_s, self._end_s))
+        self.played.note(step, at_s=self.now_s())
+        return self._await(step.condition, min(self.now_s() + step.within_s, self._end_s))
 
     def heal_all(self) -> bool:
         """Undo whatever is broken, and wait until everything is whole."""
@@ -232,7 +186,7 @@ class Interpreter:
 
     def on_clients(self, step: OnClients, do: OnClient, then: OnClient | None) -> bool:
         """Perform the step on the clients that it targets, and see its effect."""
-        self.clients.perform(step, do, then, draw=self.draw, now_s=self._now_s())
+        self.clients.perform(step, do, then, draw=self.draw, now_s=self.now_s())
         return True
 
     def on_the_wire(self, step: Step) -> bool:
@@ -240,7 +194,7 @@ class Interpreter:
         with suppress(*self.policy.left):
             self._once_held(
                 lambda scene: self.network.perform(
-                    step, scene=scene, draw=self.draw, now_s=self._now_s()
+                    step, scene=scene, draw=self.draw, now_s=self.now_s()
                 )
             )
         return True
@@ -253,7 +207,7 @@ class Interpreter:
     ) -> bool:
         """Do what an operator would, and see its end."""
         step = self.policy.bounded(step)
-        self.played.note(step, at_s=self._now_s())
+        self.played.note(step, at_s=self.now_s())
         for one in one_by_one(step):
             try:
                 do(self.cluster, one)
@@ -276,24 +230,24 @@ class Interpreter:
 
     def _once_held(self, do: Callable[[Scene], T]) -> T:
         """Do it once a node has the role that is targeted; the next leader has to be elected."""
-        end_s = min(self._now_s() + self.policy.vacant_s, self._end_s)
+        end_s = min(self.now_s() + self.policy.vacant_s, self._end_s)
         while True:
             try:
                 return do(self.observer.scene())
             except VacantError:
-                if self._now_s() >= end_s:
+                if self.now_s() >= end_s:
                     raise
-            self._tick()
+            self.tick()
 
     def _do(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
         deed = deed_of(verb_of(step))
         bounded = deed.draws(self.policy.bounded(step), self.draw)
         if self.policy.demands_evidence:
-            self.performer.perform(bounded, nodes, now_s=self._now_s())
+            self.performer.perform(bounded, nodes, now_s=self.now_s())
             return
         for node in nodes:
             if self.cluster.state(node) in deed.tried_in:
-                self.performer.perform(bounded, (node,), now_s=self._now_s())
+                self.performer.perform(bounded, (node,), now_s=self.now_s())
 
     def _in_turn(self, step: OnNodes, nodes: Sequence[NodeName]) -> bool:
         """Do it to each node in turn; return whether every one was seen back in time."""
@@ -314,7 +268,7 @@ class Interpreter:
     def _back(self, node: NodeName) -> bool:
         """Wait until the node is whole; return whether it was in time."""
         within_s = self.policy.restart_s
-        end_s = self._now_s() + within_s
+        end_s = self.now_s() + within_s
         if self.policy.demands_evidence:
             votes = roles_in(self.cluster).has(node, Role.CONTROLLER)
             if votes and isinstance(self.cluster, Follows):
@@ -331,7 +285,7 @@ class Interpreter:
         asked = partial(looked_up, condition=condition, looks=self.observer, cluster=self.cluster)
         before = asked(self.observer.latest()) if is_counted else None
         if self.policy.demands_evidence and not isinstance(condition, Acknowledged | Held | Seen):
-            self.observer.next_look(timeout_s=max(0.0, end_s - self._now_s()))
+            self.observer.next_look(timeout_s=max(0.0, end_s - self.now_s()))
 
         def reached(now: Observation) -> bool:
             found = asked(now)
@@ -344,7 +298,7 @@ class Interpreter:
         assert isinstance(self.cluster, KeepsFiles)
         watch = FileWatch(self.cluster.data_of(condition.node) / condition.file)
         while not watch.changes_within(self.policy.tick_s, self.time):
-            if self._now_s() >= end_s:
+            if self.now_s() >= end_s:
                 return False
             self._look_around()
         return True
@@ -357,7 +311,7 @@ class Interpreter:
         return missing_in(self.observer.latest()) or "everything is whole"
 
     def _heal_all(self, end_s: float) -> bool:
-        self.network.heal_all(now_s=self._now_s())
+        self.network.heal_all(now_s=self.now_s())
         for healing in self.clients.heal_all():
             verb_of(healing).perform(healing, self)
         for steps in (self.performer.mend_all, self.performer.heal_all):
@@ -373,14 +327,15 @@ class Interpreter:
 
     def _until(self, reached: Callable[[Observation], bool], end_s: float) -> bool:
         # A state that held before a step is no evidence of it.
-        now = self._tick() if self.policy.demands_evidence else self.observer.latest()
+        now = self.tick() if self.policy.demands_evidence else self.observer.latest()
         while not reached(now):
-            if self._now_s() >= end_s:
+            if self.now_s() >= end_s:
                 return False
-            now = self._tick()
+            now = self.tick()
         return True
 
-    def _tick(self) -> Observation:
+    def tick(self) -> Observation:
+        """Let a moment pass, and take note of what has changed."""
         self.time.sleep(self.policy.tick_s)
         return self._look_around()
 
@@ -392,8 +347,9 @@ class Interpreter:
             self.windows.settle(self.network.status)
             if now.view is not None:
                 self.network.name_topics(now.view.names_of_ids)
-            self.on_tick(self._now_s(), now)
+            self.on_tick(self.now_s(), now)
         return now
 
-    def _now_s(self) -> float:
+    def now_s(self) -> float:
+        """Return the seconds since this was made."""
         return self.time.now_s() - self._begin_s

@@ -69,6 +69,13 @@ class Network:
         rules = (rule.label for rule in self._rules.values() if rule.index is not None)
         return (*rules, *self._partitions.open_labels)
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether a rule that has concerned a frame is laid, or a partition or a bound is open."""
+        rules = self._rules.values()
+        seen = any(rule.seen for rule in rules if rule.index is not None)
+        return seen or bool(self._partitions.open_labels)
+
     def count_registrations(self) -> None:
         """Have the wire, if there is one, count the registrations of each broker."""
         for node in self._cluster.nodes:

@@ -5,14 +5,14 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Protocol, Self
 
 from clusters.abilities import roles_in
 from clusters.evolution import members_of
 from clusters.kafka_conditions import LogEnd, Registered
-from clusters.kafka_port import LogEnds, Registers
+from clusters.kafka_port import LogEnds, Registers, ShowsTopics
 from clusters.observation import Condition, Observation, RuleCounts
 from clusters.port import Cluster, NodeName, NodeState, Observable, SystemView
 from harness.interpreter.network import watch_name
@@ -25,6 +25,8 @@ __all__ = ["Looks", "Observer", "granted_count", "looked_up", "missing_in", "who
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5
 """The quorum is asked at every fifth look: describing it costs a connection of its own."""
+_OWN = "__"
+"""The beginning of the names of Kafka's own topics."""
 _NAMED_MAX = 4
 """The number of causes named in one message; the rest is counted."""
 
@@ -60,8 +62,11 @@ class Observer:
         *,
         acknowledged: Callable[[], int],
         wire: Callable[[], WireStatus],
+        topics: Collection[str] = (),
     ) -> None:
+        """`topics`: see `whole_nodes`."""
         self._cluster = cluster
+        self._topics = topics
         self._acknowledged = acknowledged
         self._wire = wire
         self._stop = threading.Event()
@@ -123,13 +128,16 @@ class Observer:
 
     def impaired(self) -> frozenset[NodeName]:
         """Return the members that are not whole now."""
-        return frozenset(members_of(self._cluster)) - whole_nodes(self.latest())
+        return frozenset(members_of(self._cluster)) - whole_nodes(
+            self.latest(), topics=self._topics
+        )
 
     def registrations(self, broker: NodeName) -> int:
         """Return a number that grows with the registrations of this broker that were seen."""
-        if isinstance(self._cluster, Registers):
-            return self._cluster.latest_registration(broker)
-        return granted_count(self._wire().rules, broker)
+        granted = granted_count(self._wire().rules, broker)
+        if isinstance(self._cluster, Registers):  # a migration ends what its znodes tell
+            return self._cluster.latest_registration(broker) + granted
+        return granted
 
     def _watch(self) -> None:
         while not self._stop.is_set():
@@ -171,11 +179,20 @@ def looked_up(
     return now
 
 
-def whole_nodes(now: Observation) -> frozenset[NodeName]:
-    """Return the nodes that run and, if they serve clients, take part and lack nothing."""
-    if now.view is None:
+def whole_nodes(now: Observation, *, topics: Collection[str] = ()) -> frozenset[NodeName]:
+    """Return the nodes that run and, if they serve clients, take part and lack nothing.
+
+    `topics`: those that count, besides the system's own; none stated: all. There are always some
+    that are about to be made or deleted where a workload does nothing else, and no record of theirs
+    can be lost.
+    """
+    view = now.view
+    if view is None:
         return frozenset()
-    well = now.view.taking_part - now.view.lagging
+    lagging: frozenset[int] = view.lagging
+    if topics and isinstance(view, ShowsTopics):
+        lagging = view.lagging_among(lambda topic: topic in topics or topic.startswith(_OWN))
+    well = view.taking_part - lagging
     return frozenset(
         node
         for node, state in now.states.items()

@@ -16,6 +16,7 @@ from harness.interpreter.books import PerformedPlay
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.mixing import perform_mix
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
 from harness.interpreter.performer import Performer
@@ -31,6 +32,7 @@ from history.clock import TellsTime
 from history.counts import Counts
 from history.failure import HarnessError
 from history.journal import FaultJournal, RowJournal, SampleJournal
+from history.manifest import NemesisWork
 from history.run_directory import RunDirectory
 from nemesis.steps import starts_clients
 from nemesis.wire.port import BreaksNetwork
@@ -147,7 +149,7 @@ class Recording:
                 time=self.time,
                 on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
             )
-            self._break(interpreter)
+            self._break(interpreter, faults)
             self.workload.start()  # where the play ended before its step
             self.progress.say("healing")
             whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
@@ -172,16 +174,30 @@ class Recording:
     ) -> AbstractContextManager[Looks]:
         if self.observing is not None:
             return self.observing(acknowledged)
-        return Observer(self.cluster, acknowledged=acknowledged, wire=status)
+        topics = [topic.name for topic in self.scenario.topics]
+        return Observer(self.cluster, acknowledged=acknowledged, wire=status, topics=topics)
 
-    def _break(self, interpreter: Interpreter) -> None:
+    def _break(self, interpreter: Interpreter, faults: FaultJournal) -> None:
         limit_s = self.scenario.time_limit_s
         if self.scenario.play is not None:
             interpreter.perform_play(self.scenario.play, time_limit_s=limit_s)
         elif self.scenario.mix is not None:
             mix = seeded_mix(self.scenario.mix, seed=self.seed, keys=self.scenario.keys)
             recovery_s = self.scenario.recovery_limit_s
-            interpreter.perform_mix(mix, time_limit_s=limit_s, recovery_s=recovery_s)
+            begin_s, zero_s = interpreter.now_s(), self.clock.now_ns() / 1e9 - interpreter.now_s()
+            idleness = perform_mix(
+                interpreter, mix, time_limit_s=limit_s, recovery_s=recovery_s, zero_s=zero_s
+            )
+            longest = idleness.longest
+            work = NemesisWork(
+                work_s=interpreter.now_s() - begin_s,
+                fault_count=faults.effect_count,
+                idle_s=longest.idle_s,
+                idle_at_s=longest.begin_s,
+                idle_for=longest.words,
+                waits_s=dict(idleness.waits_s),
+            )
+            note(self.run, nemesis=work)
         else:
             interpreter.idle(time_limit_s=limit_s)
 

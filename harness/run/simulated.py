@@ -95,6 +95,7 @@ def record_simulated(
                     cluster,
                     acknowledged=acknowledged,
                     rules={} if wire is None else wire.rules,
+                    topics=topics,
                 )
             ),
         ).go()

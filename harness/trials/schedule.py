@@ -219,7 +219,7 @@ class Schedule:
                 steps = chaos.due(now_s, scene=scene)
             else:
                 impaired = self._looks.impaired()
-                due = mix.due(now_s, scene=scene, impaired=impaired, look=self._looks.latest)
+                due = mix.due(now_s, scene=scene, impaired=impaired, look=self._interpreter.look)
                 steps = tuple(step for step in due if not isinstance(step, Await))
             for step in steps:
                 yield self._unless_misfit(step)

@@ -1,6 +1,6 @@
 """Looks at a simulated cluster: what its observer saw last."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from operator import is_not
 from typing import Final
 
@@ -27,8 +27,13 @@ class SimulatedLooks:
         acknowledged: Callable[[], int],
         rules: Mapping[str, RuleCounts],
         registrations: Callable[[NodeName], int] | None = None,
+        topics: Collection[str] = (),
     ) -> None:
-        """`rules`: the wire's, live. `registrations`: see `Looks`; None: the wire's count."""
+        """`rules`: the wire's, live. `registrations`: see `Looks`; None: the wire's count.
+
+        `topics`: see `whole_nodes`.
+        """
+        self._topics = topics
         self._cluster = cluster
         self._acknowledged = acknowledged
         self._rules = rules
@@ -85,7 +90,7 @@ class SimulatedLooks:
         before, was, impaired = self._impaired
         # A view shares with the one before what has not changed.
         if states != was or len(seen) != len(before) or any(map(is_not, seen, before)):
-            impaired = frozenset(cluster.nodes) - whole_nodes(self.latest())
+            impaired = frozenset(cluster.nodes) - whole_nodes(self.latest(), topics=self._topics)
             self._impaired = (seen, states, impaired)
         return impaired
 

@@ -4,8 +4,8 @@ An episode begins with a step that breaks something and ends with the one that h
 drawn comes from the mix's random stream, in the order in which it is asked for here.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from clusters.kafka_port import ClusterView, PartitionView
@@ -84,6 +84,8 @@ class Opening:
     """All kinds of fault of the mix."""
     messages: Collection[str] = ()
     """The messages that faults may wait for; empty: any."""
+    own_names: Mapping[str, str] = field(default_factory=dict)
+    """The system's own names of messages, by Kafka's."""
 
     def drawn_end_s(self) -> float:
         """Draw the time at which it is healed."""

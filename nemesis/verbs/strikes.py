@@ -18,6 +18,7 @@ from nemesis.late_messages import REPLICAS_MIN as LATE_FETCH_REPLICAS_MIN
 from nemesis.late_messages import drawn_late_fetch
 from nemesis.messages import MESSAGES, drawn_message
 from nemesis.relays import drawn_relay
+from nemesis.targets import Scene
 from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
 from nemesis.verbs.kill import Kill
@@ -39,7 +40,7 @@ _DELAYS_MS: Final = (50.0, 200.0, 1000.0, 4000.0)
 
 def _begin_window(draft: Opening, *, form: str) -> Begun | None:
     message = _message(draft)
-    key = draft.draw.choice(draft.keys)
+    key = _key(draft, message)
     replicas = _led_first(draft, key, replicas_min=2)
     if message is None or not replicas:
         return None
@@ -57,6 +58,28 @@ def _begin_window(draft: Opening, *, form: str) -> Begun | None:
     return _begun(draft, play, form=form, key=None if of_quorum else key, rule="window")
 
 
+def _key(draft: Opening, message: str | None) -> str:
+    """Draw the partition; if its leader sends this message over no link, take the next one."""
+    drawn, view = draft.draw.choice(draft.keys), draft.scene.view
+    asks_itself = _elected_broker(draft.scene)
+    if message is None or not MESSAGES[message].to_controller or not asks_itself or view is None:
+        return drawn
+    at = draft.keys.index(drawn)
+    for key in (*draft.keys[at:], *draft.keys[:at]):
+        shown = view.partitions.get(key)
+        if shown is not None and shown.leader not in (None, asks_itself):
+            return key
+    return drawn
+
+
+def _elected_broker(scene: Scene) -> int | None:
+    """Return the broker that is the controller by election, where there are no controllers."""
+    active = scene.active_controller
+    if active is None or Role.CONTROLLER in scene.roles.of(active):
+        return None
+    return scene.broker_ids.get(active)
+
+
 def _message(draft: Opening) -> str | None:
     scene = draft.scene
     return drawn_message(draft.draw, nodes=scene.nodes, roles=scene.roles, among=draft.messages)
@@ -64,7 +87,7 @@ def _message(draft: Opening) -> str | None:
 
 def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Action]) -> Begun | None:
     message = _message(draft)
-    key = draft.draw.choice(draft.keys)
+    key = _key(draft, message)
     replicas = _led_first(draft, key, replicas_min=2)
     if message is None or not replicas:
         return None
@@ -96,6 +119,7 @@ def _begun(
     draft: Opening, play: Play, *, form: str, key: str | None, rule: str = "", opens: bool = True
 ) -> Begun:
     """Begin the play; its window, if it opens one, is that of this rule, or of the first."""
+    play = tuple(_by_own_name(step, draft.own_names) for step in play)
     if draft.scene.roles.second:
         play = tuple(map(_of_records, play))
     laid = [step for step in play if isinstance(step, Lay) and rule in ("", step.name)]
@@ -109,6 +133,14 @@ def _begun(
         key=key,
     )
     return Begun(nodes=(), due=[], play=play, window=window)
+
+
+def _by_own_name(step: Step, names: Mapping[str, str]) -> Step:
+    """Return the step, with the message by the name that it has in this system."""
+    if not isinstance(step, Lay):
+        return step
+    api = step.match.api
+    return replace(step, match=replace(step.match, api=names.get(api or "", api)))
 
 
 def _of_records(step: Step) -> Step:

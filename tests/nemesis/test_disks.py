@@ -33,23 +33,65 @@ def test_where_nothing_is_shown_nothing_may_be_lost() -> None:
     assert not LostDisks().may_lose(TWO, blind, gone=())
 
 
+def look(
+    disks: LostDisks, seen: Scene, count: int, *, registered: int = 5, impaired: tuple[int, ...]
+) -> None:
+    names = {number: node for node, number in IDS.items()}
+    disks.look(
+        seen,
+        look_count=count,
+        registrations=lambda node: registered if node == TWO else 0,
+        impaired={names[number] for number in impaired},
+    )
+
+
 def test_a_lost_disk_is_pending_until_a_later_look_shows_it_out_of_every_isr() -> None:
     disks = LostDisks()
-    disks.lose(TWO, look_count=7)
-    disks.look(scene(1, 3), look_count=8, impaired={TWO})  # it may have begun before the loss
+    disks.lose(TWO, look_count=7, registrations=5)
+    look(disks, scene(1, 3), 8, impaired=(2,))  # it may have begun before the loss
     assert set(disks.pending) == {TWO}
-    disks.look(scene(1, 2, 3), look_count=9, impaired={TWO})
+    look(disks, scene(1, 2, 3), 9, impaired=(2,))
     assert set(disks.pending) == {TWO}
-    disks.look(scene(1, 3), look_count=10, impaired={TWO})
+    look(disks, scene(1, 3), 10, impaired=(2,))
+    assert not disks.pending
+
+
+def test_a_registration_since_the_loss_counts_whoever_saw_the_isr() -> None:
+    """Killed, wiped and started within a second, it is out of the ISRs between two looks."""
+    disks = LostDisks()
+    disks.lose(TWO, look_count=7, registrations=5)
+    look(disks, scene(1, 2, 3), 30, registered=5, impaired=())
+    assert set(disks.lost) == {TWO}
+    look(disks, scene(1, 2, 3), 31, registered=6, impaired=())
+    assert not disks.pending
+    assert not disks.lost
+
+
+def test_a_registration_counts_only_if_a_later_look_shows_that_the_node_takes_part() -> None:
+    """Looks may be late to see the registration before the loss."""
+    disks = LostDisks()
+    disks.lose(TWO, look_count=7, registrations=5)
+    look(disks, scene(1, 2, 3), 8, registered=6, impaired=())
+    look(disks, scene(1, 2, 3, up=(1, 3)), 9, registered=6, impaired=(2,))
+    assert set(disks.pending) == {TWO}
+
+
+def test_a_member_that_is_the_last_of_its_isr_stays_one_though_it_registers_anew() -> None:
+    disks = LostDisks()
+    disks.lose(TWO, look_count=7, registrations=5)
+    look(disks, scene(2), 9, registered=6, impaired=(1, 3))
+    look(disks, scene(2, 3, up=(1, 2)), 10, registered=6, impaired=(1, 3))
+    assert set(disks.pending) == {TWO}
+    look(disks, scene(2, 3), 11, registered=6, impaired=(1,))
     assert not disks.pending
 
 
 def test_a_second_disk_is_lost_only_when_the_first_is_whole_again() -> None:
     disks = LostDisks()
-    disks.lose(TWO, look_count=0)
-    disks.look(scene(1, 3), look_count=2, impaired={TWO})
+    disks.lose(TWO, look_count=0, registrations=0)
+    look(disks, scene(1, 3), 2, impaired=(2,))
     assert not disks.may_lose(THREE, scene(1, 3), gone={TWO})
     assert disks.may_lose(TWO, scene(1, 3), gone={TWO})
-    disks.look(scene(1, 2, 3), look_count=4, impaired=())
+    look(disks, scene(1, 2, 3), 4, impaired=())
     assert not disks.lost
     assert disks.may_lose(THREE, scene(1, 2, 3), gone=())

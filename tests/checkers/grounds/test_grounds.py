@@ -11,7 +11,7 @@ from judging import summary
 from checkers.grounds.fault_kinds import kinds_in
 from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, Promises, RunState
+from history.manifest import Manifest, NemesisWork, Promises, RunState
 from history.schema import CUT_SEGMENTS, FAULTS, SAMPLES
 
 GOOD = """
@@ -97,6 +97,24 @@ def test_a_recording_that_was_cut_short_is_unknown() -> None:
 def test_a_step_whose_bound_passed_makes_the_run_unknown_and_is_named() -> None:
     result = course(_manifest(shortfalls=("step 2 of 5: its bound passed",)), _samples())
     assert (result.validity, result.reason) == (Validity.UNKNOWN, "step 2 of 5: its bound passed")
+
+
+def test_the_course_has_the_figures_of_the_random_faults_where_there_were_any() -> None:
+    work = NemesisWork(
+        work_s=120.0,
+        fault_count=25,
+        idle_s=9.5,
+        idle_at_s=61.0,
+        idle_for="recovery: broker-2",
+        waits_s={"recovery": 12.0, "lost disk": 1.5},
+    )
+    assert course(replace(_manifest(), nemesis=work), _samples()).figures == {
+        "faults_a_minute": 12.5,
+        "nemesis_idle_max_s": 9.5,
+        "waited_for_recovery_s": 12.0,
+        "waited_for_lost_disk_s": 1.5,
+    }
+    assert not course(_manifest(), _samples()).figures
 
 
 def test_a_recording_that_did_not_come_to_its_end_is_unknown() -> None:

@@ -17,6 +17,7 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, NodeRoles, NodeState
 from harness.interpreter import cutting
 from harness.interpreter.books import PerformedPlay
+from harness.interpreter.mixing import perform_mix
 from harness.interpreter.policy import Policy
 from harness.interpreter.window_book import WindowBook
 from history.clock import Clock
@@ -602,7 +603,7 @@ def test_what_a_mix_performed_can_be_read_back_as_a_play(tmp_path: Path, seed: i
         duration_s=(0.1, 0.3),
     )
     with bench(tmp_path) as b:
-        b.interpreter.perform_mix(Mix(spec, random.Random(seed), ("t-0",)), time_limit_s=2)
+        perform_mix(b.interpreter, Mix(spec, random.Random(seed), ("t-0",)), time_limit_s=2)
         b.interpreter.heal(limit_s=10)
         assert b.interpreter.shortfalls == []
         assert len(b.cluster.calls) > 4
@@ -615,7 +616,7 @@ def test_a_drawn_delay_that_meets_no_frame_is_written_down_and_no_shortfall(tmp_
         faults=("delay", "restart"), rounds=True, gap_s=(0.0, 0.1), duration_s=(0.1, 0.1)
     )
     with bench(tmp_path) as b:
-        b.interpreter.perform_mix(Mix(spec, random.Random(1), ("t-0",)), time_limit_s=2)
+        perform_mix(b.interpreter, Mix(spec, random.Random(1), ("t-0",)), time_limit_s=2)
         b.interpreter.heal(limit_s=10)
         assert b.interpreter.shortfalls == []
         rows = b.faults().to_pylist()
@@ -634,7 +635,7 @@ def test_a_drawn_bound_that_an_idle_node_never_reaches_is_lifted_and_no_shortfal
     monkeypatch.setattr(FakeCluster, "throttle_node", idle)
     spec = MixSpec(faults=("throttle",), gap_s=(0.0, 0.0), duration_s=(0.1, 0.1))
     with bench(tmp_path) as b:
-        b.interpreter.perform_mix(Mix(spec, random.Random(1), ("t-0",)), time_limit_s=1)
+        perform_mix(b.interpreter, Mix(spec, random.Random(1), ("t-0",)), time_limit_s=1)
         b.interpreter.heal(limit_s=10)
         assert b.interpreter.shortfalls == []
         begun = [call for call in b.cluster.calls if call.startswith("throttle")]
@@ -663,7 +664,7 @@ def test_a_mix_restarts_who_does_not_come_back_and_says_so(tmp_path: Path) -> No
     with bench(tmp_path) as b:
         b.cluster.fenced.add(NodeName("broker-2"))
         mix = Mix(spec, random.Random(1), ("t-0",))
-        b.interpreter.perform_mix(mix, time_limit_s=0.9, recovery_s=0.5)
+        perform_mix(b.interpreter, mix, time_limit_s=0.9, recovery_s=0.5)
         assert b.cluster.calls == ["kill broker-2", "start broker-2"]
         (shortfall,) = b.interpreter.shortfalls
         assert shortfall.startswith(
@@ -685,7 +686,7 @@ def test_a_window_of_a_mix_is_opened_struck_and_closed(
             dict.fromkeys(b.wire.rules, 1)
         )
         mix = Mix(spec, random.Random(5), ("t-0",), streams=lambda name: random.Random(f"9{name}"))
-        b.interpreter.perform_mix(mix, time_limit_s=6)
+        perform_mix(b.interpreter, mix, time_limit_s=6)
         b.interpreter.heal(limit_s=10)
         assert b.interpreter.shortfalls == []
         rows = {row["index"]: row for row in journal_lines(b.run.raw / "windows.jsonl")}

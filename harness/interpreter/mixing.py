@@ -1,0 +1,119 @@
+"""The performance of a mix: random faults until the time is up.
+
+Whatever keeps the mix from being performed is a shortfall, and so is a nemesis that was idle for
+too long: a run in which hardly anything was broken proves little, however long it was.
+"""
+
+import math
+from collections.abc import Collection
+from typing import Final
+
+from clusters.port import NodeName, NodeState
+from harness.interpreter.idleness import Idleness
+from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.observer import missing_in
+from history.failure import HarnessError
+from nemesis.mix import Mix
+from nemesis.play import step_data
+from nemesis.targets import NamedNodes, Scene
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.move_leader import MoveLeader
+from nemesis.verbs.registry import is_fault
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.throttle import Throttle
+
+__all__ = ["IDLE_S_MAX", "perform_mix"]
+
+IDLE_S_MAX: Final = 60.0
+"""The longest time for which nothing may be broken though something is due."""
+
+
+def perform_mix(
+    interpreter: Interpreter,
+    mix: Mix,
+    *,
+    time_limit_s: float,
+    recovery_s: float = math.inf,
+    zero_s: float = 0.0,
+) -> Idleness:
+    """Perform random faults until the time is up; return for how long nothing was broken.
+
+    Nodes that are not whole `recovery_s` after all is healed are a shortfall. They are killed
+    and started, as an operator would, so that what is left of the time is not lost, too.
+
+    `zero_s`: the time of the run's clock when the interpreter was made.
+    """
+    idleness = Idleness(now_s=interpreter.now_s(), zero_s=zero_s)
+    end_s = interpreter.now_s() + time_limit_s
+    _perform_all(interpreter, mix, idleness, end_s=end_s, recovery_s=recovery_s)
+    longest = idleness.longest
+    if longest.idle_s > IDLE_S_MAX:
+        interpreter.shortfalls.append(
+            f"nothing was broken for {longest.idle_s:.1f} s though something was due, from "
+            f"{longest.begin_s:.1f} s on: the nemesis waited for {longest.words}"
+        )
+    return idleness
+
+
+def _perform_all(
+    interpreter: Interpreter,
+    mix: Mix,
+    idleness: Idleness,
+    *,
+    end_s: float,
+    recovery_s: float,
+) -> None:
+    whole_s = interpreter.now_s()
+    while interpreter.now_s() < end_s:
+        interpreter.tick()
+        idleness.pass_to(interpreter.now_s())
+        scene, impaired = interpreter.observer.scene(), interpreter.observer.impaired()
+        if not mix.is_idle or not impaired:
+            whole_s = interpreter.now_s()
+        elif interpreter.now_s() > whole_s + recovery_s:
+            whole_s = interpreter.now_s()
+            _rescue(interpreter, impaired, after_s=recovery_s)
+            idleness.now_is(None, broken=True)
+        due = mix.due(interpreter.now_s(), scene=scene, impaired=impaired, look=interpreter.look)
+        interpreter.windows.announce(mix.windows)
+        for step in due:
+            try:
+                _perform(interpreter, step, scene)  # what is due is done, however late
+            except HarnessError as error:
+                interpreter.shortfalls.append(f"{step_data(step)}: {error}")
+                return
+            idleness.pass_to(interpreter.now_s())
+            if isinstance(step, OnNodes) and is_fault(step):
+                idleness.now_is(None, broken=True)  # it may be over already, as a restart is
+        idleness.now_is(mix.waits_for(impaired), broken=interpreter.is_broken)
+
+
+def _rescue(interpreter: Interpreter, nodes: Collection[NodeName], *, after_s: float) -> None:
+    missing = missing_in(interpreter.observer.latest())
+    interpreter.shortfalls.append(f"not whole {after_s:g} s after a fault was healed: {missing}")
+    for node in sorted(nodes):
+        target = NamedNodes(nodes=(node,))
+        if interpreter.cluster.state(node) is not NodeState.DOWN:
+            interpreter.act(Kill(target=target))
+        interpreter.act(Start(target=target))
+
+
+def _perform(interpreter: Interpreter, step: Step, scene: Scene) -> None:
+    """Perform a step of a mix.
+
+    An operator's request may be refused in the middle of faults, and an idle node, such as a
+    server of ZooKeeper's, never comes to a bound on its processor time.
+    """
+    if isinstance(step, Await):  # it holds: a replay waits for it there
+        interpreter.note(step)
+        return
+    try:
+        interpreter.perform(step, end_s=math.inf)
+    except HarnessError:
+        if not isinstance(step, MoveLeader | Throttle):
+            raise
+        return
+    interpreter.windows.settle(interpreter.network.status)
+    interpreter.windows.performed(step, scene)
