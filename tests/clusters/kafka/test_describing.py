@@ -224,12 +224,13 @@ class Answers:
 
 def placed(*answers: Any, partition: int = 1) -> Placement | None:
     connection: Any = Answers(*answers)
-    found = ask_placement(connection, "t", partition, timeout_s=2)
+    found, error = ask_placement(connection, "t", partition, timeout_s=2)
     # First whether it moves: replicas that are shown after that are those it ended in.
     assert connection.asked in (
         ["ListPartitionReassignmentsRequest"],
         ["ListPartitionReassignmentsRequest", "MetadataRequest"],
     )
+    assert (found is None) == (error is not None)
     return found
 
 
