@@ -13,6 +13,8 @@ __all__ = ["KIND", "MetadataSpec", "ReadingClient"]
 
 _SETTLED_READS_S: Final = 5.0
 """The time for reads of metadata that are held to their age."""
+_SLACK_S: Final = 5.0
+"""The time of a write that waits for one time-out, on a machine that is busy."""
 
 
 class ReadingClient(StrEnum):
@@ -92,7 +94,22 @@ def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
         metadata_age_max_ms=spec.age_max_ms,
         metadata_settled_age_max_ms=spec.settled_age_max_ms,
         metadata_settle_ms=spec.settle_ms,
+        topics_max=spec.topics,
     )
+
+
+def _operations(spec: MetadataSpec) -> dict[str, float | None]:
+    """Return the writes by the time of two lives of a topic; a change of settings needs one more.
+
+    A writer goes from one of its topics to the next with each write, and one life is its creation,
+    its changes, its growth and its deletion.
+    """
+    topics_max = -(-spec.topics // spec.writers)
+    life_s = (2 + spec.alters + spec.grows) * topics_max * spec.writers / spec.write_rate
+    fs = ["create-topic", "delete-topic"]
+    fs += ["alter-config"] if spec.alters or topics_max > 1 else []
+    fs += ["create-partitions"] if spec.grows else []
+    return dict.fromkeys(fs, 2 * life_s + _SLACK_S)
 
 
 def _settling_s(spec: MetadataSpec) -> float:
@@ -109,6 +126,7 @@ KIND: Final = WorkloadKind(
     beside=True,
     first_process=100_000,
     tables=lambda _spec: ("describes", "metadata_writes", "partition_writes"),
+    operations=_operations,
     promised=_promised,
     settling_s=_settling_s,
 )

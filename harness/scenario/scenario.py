@@ -136,6 +136,14 @@ class Scenario:
         return _asked(self.mix, self.play)
 
     @property
+    def asked_operations(self) -> Mapping[str, float | None]:
+        """The kinds of operation that its clients set out to do (`WorkloadKind.operations`)."""
+        asked: dict[str, float | None] = {}
+        for spec in self.workloads:
+            asked |= kind_of(spec).operations(spec)
+        return asked
+
+    @property
     def asked_windows(self) -> tuple[str, ...]:
         """The kinds of window that its mix may open."""
         if self.mix is None:
