@@ -48,7 +48,8 @@ class MetadataSpec:
     reader: ReadingClient = ReadingClient.OWN
     topics: Annotated[int, Field(ge=1, le=200)] = 6
     """The number of topics that a workload has at a time, shared out among the writers. One of each
-    writer's, if it has several, stays to the end and is only altered.
+    writer's, if it has several, stays to the end and is only altered. What arrives after nobody
+    waits for it any more is found and deleted (`workloads.generators.topic_lives`).
     """
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
     """The partitions of each topic, when it is created."""
@@ -65,7 +66,7 @@ class MetadataSpec:
     name stands for several topic ids.
     """
     write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
-    """The time after which a write without an answer becomes info, and its topic is left alone."""
+    """The time after which a write without an answer becomes info, and its topic is deleted."""
     read_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 2000
     age_max_ms: Annotated[float, Field(ge=0)] | None = None
     """A promise to hold the cluster to: no read lacks a state that was known for longer than this.
