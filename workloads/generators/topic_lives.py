@@ -26,6 +26,10 @@ __all__ = ["LOOK_S", "MetadataF", "TopicLives", "TopicWrite"]
 LOOK_S: Final = 5.0
 """The time between two looks at the topics that there are."""
 _PREFIX: Final = "m-"
+_EXISTS: Final = "TOPIC_ALREADY_EXISTS"
+_TRIES_MAX: Final = 4
+"""Creations of a name in a further life: where ZooKeeper has the metadata, a deletion is granted
+before its znodes are gone, and until then the name is taken."""
 _GONE: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 """The answer to the deletion of a topic that is not there."""
 
@@ -72,6 +76,8 @@ class _Slot:
     is_alive: bool = False
     is_in_doubt: bool = False
     """Its topic may be there or not, and is to be deleted."""
+    tries_count: int = 0
+    """Creations that found the topic of the life before."""
     writes_count: int = 0
 
 
@@ -162,11 +168,18 @@ class TopicLives:
         is_gone = write.f is MetadataF.DELETE and (outcome is Outcome.OK or error == _GONE)
         if outcome is Outcome.OK:
             self._done(slot, write.f)
-        slot.is_in_doubt |= outcome is Outcome.INFO
+        slot.is_in_doubt |= outcome is Outcome.INFO and not self._tries_again(slot, write, error)
         if is_gone and (slot.is_in_doubt or not slot.lives_left):
             self._retired[self._turn] = slot.name
             self._slots[self._turn] = self._new_slot(is_kept=slot.is_kept)
         self._turn = (self._turn + 1) % len(self._slots)
+
+    def _tries_again(self, slot: _Slot, write: TopicWrite, error: str | None) -> bool:
+        """Return whether the topic of the life before may just not be gone yet."""
+        if write.f is not MetadataF.CREATE or error != _EXISTS or slot.lives_left == self._lives:
+            return False
+        slot.tries_count += 1
+        return slot.tries_count < _TRIES_MAX
 
     def _is_mine(self, name: str) -> bool:
         number = name.removeprefix(_PREFIX)
@@ -185,6 +198,7 @@ class TopicLives:
         if f is MetadataF.CREATE:
             slot.is_alive, slot.lives_left = True, slot.lives_left - 1
             slot.alters_left, slot.grows_left = self._alters, self._grows
+            slot.tries_count = 0
             slot.partition_count = self._partitions
         elif f is MetadataF.ALTER:
             slot.alters_left -= 1

@@ -112,6 +112,24 @@ def test_a_topic_that_is_not_there_is_gone(outcomes: list[Outcome]) -> None:
     assert (created.f, created.topic) == (MetadataF.CREATE, "m-000003")
 
 
+def test_a_further_life_is_tried_again_while_the_topic_of_the_last_one_is_being_deleted() -> None:
+    lives = lives_of(1)
+    writes = done(lives, [Outcome.OK] * 4)
+    for _ in range(3):
+        writes.append(lives.next())
+        lives.ended(writes[-1], Outcome.INFO, "TOPIC_ALREADY_EXISTS")
+    again = lives.next()
+    assert named([*writes[4:], again]) == [("create-topic", "m-000000")] * 4
+    lives.ended(again, Outcome.INFO, "TOPIC_ALREADY_EXISTS")
+    assert named([lives.next()]) == [("delete-topic", "m-000000")]
+
+
+def test_in_its_first_life_a_topic_that_exists_already_is_one_that_came_unnoticed() -> None:
+    lives = lives_of(1)
+    lives.ended(lives.next(), Outcome.INFO, "TOPIC_ALREADY_EXISTS")
+    assert named([lives.next()]) == [("delete-topic", "m-000000")]
+
+
 def test_what_comes_back_after_its_name_was_given_up_is_deleted() -> None:
     lives = lives_of(1)
     done(lives, [Outcome.INFO, Outcome.OK, Outcome.OK])
