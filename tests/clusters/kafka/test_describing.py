@@ -36,6 +36,7 @@ from clusters.kafka.describing import (
     COUNTER_SETTING,
     DescribeRecorder,
     Placement,
+    ask_overview,
     ask_placement,
     config_items,
     counter_setting,
@@ -232,6 +233,16 @@ def placed(*answers: Any, partition: int = 1) -> Placement | None:
     )
     assert (found is None) == (error is not None)
     return found
+
+
+def test_an_overview_names_all_topics_and_where_clients_find_the_controller() -> None:
+    answer = replace(shown(), controller_id=BrokerId(i32(1)))
+    (one,) = answer.brokers
+    connection: Any = Answers(answer, replace(answer, controller_id=BrokerId(i32(-1))))
+    overview = ask_overview(connection, timeout_s=2)
+    assert overview.topics == ("t", "u")
+    assert overview.controller == (str(one.host), int(one.port))
+    assert ask_overview(connection, timeout_s=2).controller is None
 
 
 def test_a_partition_is_where_the_broker_shows_it() -> None:
