@@ -34,9 +34,12 @@ from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
 from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.grounds.history_summary import HistorySummary, history_summary
+from checkers.grounds.operation_kinds import operation_kinds
 from checkers.grounds.operations import COLUMNS, SUMMARY, FaultWindow, summary_of_operations
 from checkers.grounds.recordings import recordings
 from checkers.grounds.required import required
+from checkers.grounds.topics_alive import TABLES as OF_TOPICS
+from checkers.grounds.topics_alive import topics_alive
 from checkers.grounds.windows import window_strikes
 from checkers.group_pass import group_answers, table_group
 from checkers.losses.forensics import Forensics, write_forensics
@@ -125,6 +128,7 @@ def check_run(
             course(manifest, load_samples(run)),
             recordings(run, manifest),
             *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
+            *([topics_alive(run, manifest)] if manifest.tables >= OF_TOPICS else ()),
             *answered.results,
             *(result for group in of_groups for result in group.results),
         )
@@ -161,6 +165,7 @@ def _of_clients(
     return _Answered(
         results=(
             *_grounds(manifest, summed, faults, found=found, answers=answers),
+            operation_kinds(run, manifest, faults),
             *_answers(summed, found, answers, checks),
         ),
         setting=setting,

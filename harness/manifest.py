@@ -46,6 +46,7 @@ def first_manifest(
         asked_faults=scenario.asked_faults,
         drawn=scenario.drawn,
         required_faults=scenario.require.faults,
+        asked_operations=scenario.asked_operations,
         served_faults=scenario.require.served,
         required_windows=_by_own_names(scenario),
         asked_windows=scenario.asked_windows,

@@ -41,6 +41,8 @@ class ErrorSystem(StrEnum):
     """A system with codes of its own."""
 
     KAFKA = "kafka"
+    METADATA = "metadata"
+    """Kafka's, as answers to a change of the cluster's metadata."""
     ZOOKEEPER = "zookeeper"
 
 
@@ -52,7 +54,11 @@ class Definite(StrEnum):
     NEVER = "never"
 
 
-_TABLES: Final = {ErrorSystem.KAFKA: "error", ErrorSystem.ZOOKEEPER: "zookeeper"}
+_TABLES: Final = {
+    ErrorSystem.KAFKA: "error",
+    ErrorSystem.METADATA: "metadata",
+    ErrorSystem.ZOOKEEPER: "zookeeper",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,8 @@ produced. A code that is not in the list proves nothing. When in doubt, it is in
 - With `acks=all`, `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_OR_PARTITION` and `KAFKA_STORAGE_ERROR`
   are also the answer to a record that was appended first, so they prove nothing at all.
 - An error of a poll is *info*: a poll changes nothing, so nothing hangs on the difference.
+- A change of the cluster's metadata (a topic, a setting, a move) has a list of its own, which
+  stands last: what is not in it proves nothing of such a change.
 """
 
 _TITLES: Final = {
@@ -35,7 +37,8 @@ _TITLES: Final = {
 
 def errors_page() -> str:
     """Return the page, as Markdown."""
-    return "\n".join([_HEAD, *(_section(definite) for definite in Definite), _of_zookeeper()])
+    sections = (_section(definite) for definite in Definite)
+    return "\n".join([_HEAD, *sections, _of_zookeeper(), _of_metadata()])
 
 
 def _section(definite: Definite) -> str:
@@ -53,6 +56,11 @@ def _of_zookeeper() -> str:
             _table("ZooKeeper: the write may have been carried out", others),
         ]
     )
+
+
+def _of_metadata() -> str:
+    entries = registry(ErrorSystem.METADATA).values()
+    return _table("Changes of metadata: refused, and nothing was changed", entries)
 
 
 def _table(title: str, entries: Iterable[ErrorEntry]) -> str:

@@ -29,6 +29,15 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
+_MAPPINGS = (
+    "versions",
+    "machine",
+    "digests",
+    "node_ids",
+    "last_ids",
+    "second_roles",
+    "asked_operations",
+)
 
 
 class RunState(StrEnum):
@@ -54,6 +63,8 @@ class Promises:
     metadata_settled_age_max_ms: float | None = None
     """The same of reads that are called when nothing has been broken for `metadata_settle_ms`."""
     metadata_settle_ms: float = 0.0
+    topics_max: int | None = None
+    """The number of topics that clients of metadata have at a time; None: there are no such."""
     leases: bool = False
     """True if brokers count their own leases, and answer no client once one is over."""
 
@@ -156,6 +167,10 @@ class Manifest:
     """The kinds of window that its mix may open: a message and its direction."""
     asked_strikes: tuple[str, ...] = ()
     """The strikes that its mix may make in them."""
+    asked_operations: Mapping[str, float | None] = field(default_factory=dict)
+    """The kinds of operation that its workloads set out to do besides sends, polls and reads, each
+    with the time, s, by which clients have long done one if nothing is broken; None: none is sure.
+    """
     served_faults: tuple[str, ...] | None = None
     """The kinds during which clients must be served; None: all that took effect."""
     stuck_isr_limit_s: float = 0.0
@@ -201,7 +216,7 @@ def read_manifest(path: Path) -> Manifest:
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest at `path`, atomically. Raises HarnessError if the disk refuses."""
     content = {item.name: getattr(manifest, item.name) for item in fields(Manifest)}
-    for name in ("versions", "machine", "digests", "node_ids", "last_ids", "second_roles"):
+    for name in _MAPPINGS:
         content[name] = dict(content[name])
     content["promises"] = asdict(manifest.promises)
     content["nemesis"] = None if manifest.nemesis is None else asdict(manifest.nemesis)

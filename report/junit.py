@@ -21,6 +21,7 @@ from report.head import release_of
 from report.headline import Headline, headline_of
 from report.kinds import kind_properties
 from report.notation import printable
+from report.operation_kinds import operation_properties
 from report.reading import RunAnswers, read_answers
 from report.windows import window_properties
 
@@ -91,6 +92,7 @@ def _properties(
         }
         values |= kind_properties(answers.verdict)
         values |= window_properties(answers.verdict)
+        values |= operation_properties(answers.verdict)
     for name, value in values.items():
         properties.append(_element("property", name=name, value=value))
 

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from checkers.catalogue import CatalogueEntry, Kind
+from checkers.grounds.operation_kinds import operation_kinds_in
 from checkers.grounds.windows import WindowKind, strikes_in, window_kinds_in
 from checkers.verdict import CheckResult
 from history.errors import registry
@@ -200,7 +201,7 @@ def windows_of(reading: Reading) -> WindowTable | None:
 
 
 def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
-    """Return each function whose operations occurred."""
+    """Return each function whose operations occurred, then each kind that clients were to do."""
     counts = reading.tally.counts
     rows = (
         OperationRow(
@@ -211,7 +212,12 @@ def operations_of(reading: Reading) -> tuple[OperationRow, ...]:
         )
         for f in reading.functions.names
     )
-    return tuple(row for row in rows if row.total)
+    kinds = operation_kinds_in(reading.verdict) if reading.verdict else ()
+    besides = (
+        OperationRow(f=one.kind, ok=one.ok_count, info=one.info_count, fail=one.fail_count)
+        for one in kinds
+    )
+    return (*(row for row in rows if row.total), *besides)
 
 
 def errors_of(reading: Reading) -> tuple[ErrorRow, ...]:

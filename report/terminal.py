@@ -19,6 +19,7 @@ from report.headline import Standing, headline_of, not_judged
 from report.kinds import kinds_line
 from report.nemesis_work import work_line
 from report.notation import counted, figure, integer, one_line
+from report.operation_kinds import operations_line, topics_line
 from report.proofs import known_entry
 from report.reading import RunAnswers, read_answers
 from report.windows import window_line
@@ -93,6 +94,10 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
         yield from _unjudged(verdict)
     if kinds := kinds_line(verdict):
         yield _Line(text=f"  faults  that took effect: {kinds}")
+    if operations := operations_line(verdict):
+        yield _Line(text=f"  clients that succeeded: {operations}")
+    if topics := topics_line(verdict):
+        yield _Line(text=f"  topics  of clients: {topics}")
     yield from (
         _Line(text=f"  judged  {_sums(result)}") for result in verdict.checks if _sums(result)
     )

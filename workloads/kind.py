@@ -4,7 +4,7 @@ A module `workloads/*_spec.py` has the keys that scenarios may state, as a datac
 the registry finds it there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,10 @@ class WorkloadKind:
     """The tables of the cluster that it sets out to record."""
     check: Callable[[Any, Any, Sequence[TopicSpec]], None] = _anywhere
     """Raises SpecError for what cannot be on this cluster; no topics: they could not be read."""
+    operations: Callable[[Any], Mapping[str, float | None]] = lambda _spec: {}
+    """The kinds of operation that its clients set out to do, besides sends, polls and reads, as
+    their tables name them; each with the time, s, by which they have long done one if nothing is
+    broken, or None if no time is enough to be sure."""
     promised: Callable[[Any, Promises], Promises] = _as_it_is
     """(the workload's spec, the promises without it) → the promises to clients with it."""
     settling_s: Callable[[Any], float] = lambda _spec: 0.0

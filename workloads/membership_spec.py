@@ -12,6 +12,11 @@ from workloads.kind import WorkloadKind
 
 __all__ = ["KIND", "MembershipSpec"]
 
+_MOVES_SURE: Final = 5
+"""Moves of which one has surely begun."""
+_SLACK_S: Final = 20.0
+"""The time of a move that is held up: as long as its completion may take."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipSpec:
@@ -78,6 +83,12 @@ def _check(spec: MembershipSpec, cluster: BrokersSpec, topics: Sequence[TopicSpe
     mistakes.refuse()
 
 
+def _operations(spec: MembershipSpec) -> dict[str, float | None]:
+    """Return the moves; many may be over before they are called off."""
+    reassign: dict[str, float | None] = {"reassign": _MOVES_SURE / spec.rate + _SLACK_S}
+    return reassign | ({"cancel-reassignment": None} if spec.cancel_share else {})
+
+
 KIND: Final = WorkloadKind(
     word="membership",
     spec=MembershipSpec,
@@ -86,6 +97,7 @@ KIND: Final = WorkloadKind(
     beside=True,
     first_process=200_000,
     tables=lambda _spec: ("partition_writes",),
+    operations=_operations,
     check=_check,
     moves_replicas=True,
 )

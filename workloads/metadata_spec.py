@@ -13,6 +13,8 @@ __all__ = ["KIND", "MetadataSpec", "ReadingClient"]
 
 _SETTLED_READS_S: Final = 5.0
 """The time for reads of metadata that are held to their age."""
+_SLACK_S: Final = 5.0
+"""The time of a write that waits for one time-out, on a machine that is busy."""
 
 
 class ReadingClient(StrEnum):
@@ -46,7 +48,8 @@ class MetadataSpec:
     reader: ReadingClient = ReadingClient.OWN
     topics: Annotated[int, Field(ge=1, le=200)] = 6
     """The number of topics that a workload has at a time, shared out among the writers. One of each
-    writer's, if it has several, stays to the end and is only altered.
+    writer's, if it has several, stays to the end and is only altered. What arrives after nobody
+    waits for it any more is found and deleted (`workloads.generators.topic_lives`).
     """
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
     """The partitions of each topic, when it is created."""
@@ -63,7 +66,7 @@ class MetadataSpec:
     name stands for several topic ids.
     """
     write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
-    """The time after which a write without an answer becomes info, and its topic is left alone."""
+    """The time after which a write without an answer becomes info, and its topic is deleted."""
     read_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 2000
     age_max_ms: Annotated[float, Field(ge=0)] | None = None
     """A promise to hold the cluster to: no read lacks a state that was known for longer than this.
@@ -92,7 +95,22 @@ def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
         metadata_age_max_ms=spec.age_max_ms,
         metadata_settled_age_max_ms=spec.settled_age_max_ms,
         metadata_settle_ms=spec.settle_ms,
+        topics_max=spec.topics,
     )
+
+
+def _operations(spec: MetadataSpec) -> dict[str, float | None]:
+    """Return the writes by the time of two lives of a topic; a change of settings needs one more.
+
+    A writer goes from one of its topics to the next with each write, and one life is its creation,
+    its changes, its growth and its deletion.
+    """
+    topics_max = -(-spec.topics // spec.writers)
+    life_s = (2 + spec.alters + spec.grows) * topics_max * spec.writers / spec.write_rate
+    fs = ["create-topic", "delete-topic"]
+    fs += ["alter-config"] if spec.alters or topics_max > 1 else []
+    fs += ["create-partitions"] if spec.grows else []
+    return dict.fromkeys(fs, 2 * life_s + _SLACK_S)
 
 
 def _settling_s(spec: MetadataSpec) -> float:
@@ -109,6 +127,7 @@ KIND: Final = WorkloadKind(
     beside=True,
     first_process=100_000,
     tables=lambda _spec: ("describes", "metadata_writes", "partition_writes"),
+    operations=_operations,
     promised=_promised,
     settling_s=_settling_s,
 )

@@ -1,6 +1,6 @@
 """The options of the register workload; defaults suit an ensemble of three on one machine."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -71,11 +71,19 @@ class RegisterSpec:
         return Promises(idempotent=True, acks="all", consume="assign")
 
 
+def _operations(spec: RegisterSpec) -> dict[str, float | None]:
+    """Return what is drawn, and the final read; their ground demands each of any run."""
+    drawn = [name.replace("_", "-") for name, weight in asdict(spec.mix).items() if weight]
+    gone = () if spec.deleted_share else ("delete",)
+    return dict.fromkeys([*(name for name in drawn if name not in gone), "final-read"])
+
+
 KIND: Final = WorkloadKind(
     word="register",
     spec=RegisterSpec,
     module="workloads.register",
     for_clusters=ZooKeeperSpec,
     first_process=400_000,
+    operations=_operations,
     model=Model.ZNODE,
 )

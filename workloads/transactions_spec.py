@@ -16,6 +16,11 @@ from workloads.values import VALUE_BYTES_MIN
 
 __all__ = ["KIND", "ClientLibrary", "Intent", "TransactionsSpec"]
 
+_TRANSACTIONS_SURE: Final = 20
+"""Transactions, on the average, of an intent of which one has surely been drawn."""
+_SLACK_S: Final = 15.0
+"""The time in which producers get their ids and one transaction ends, on a machine that is busy."""
+
 
 class ClientLibrary(StrEnum):
     """The client library of the producers."""
@@ -140,9 +145,27 @@ def _tables(spec: TransactionsSpec) -> tuple[str, ...]:
     return ("transactions", "stable_offsets", *(("group_offsets",) if spec.takes else ()))
 
 
+def _operations(spec: TransactionsSpec) -> dict[str, float | None]:
+    """Return the ends of transactions, and what is asked about a group's offsets."""
+    share = spec.pattern.count(Intent.ABORT) / len(spec.pattern) if spec.pattern else None
+    shares = {Intent.ABORT: spec.abort_share if share is None else share}
+    shares[Intent.COMMIT] = 1 - shares[Intent.ABORT]
+    ends = {str(end): _due_s(spec, of_all) for end, of_all in sorted(shares.items()) if of_all > 0}
+    offsets = ("fetch-offsets", "send-offsets") if spec.takes else ()
+    return ends | dict.fromkeys(offsets)
+
+
+def _due_s(spec: TransactionsSpec, share: float) -> float | None:
+    """Return the time by which one with this share has ended; None where the rate is not known."""
+    if not spec.rate:
+        return None
+    return _TRANSACTIONS_SURE / (spec.rate * share) + spec.open_ms / 1000 + _SLACK_S
+
+
 KIND: Final = WorkloadKind(
     word="transactions",
     spec=TransactionsSpec,
     module="workloads.transactions",
     tables=_tables,
+    operations=_operations,
 )

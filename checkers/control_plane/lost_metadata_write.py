@@ -8,6 +8,9 @@ every write that was acknowledged, a record that was appended between its call a
   topic itself goes later, a TopicDeletionRecord;
 - of a change of a setting, a ConfigRecord of that topic with the value that was written.
 
+In the ZooKeeper generation a deletion that is under way already is granted once more, when the
+topic is gone. So one that repeats deletions without a clear end may have the record of the first.
+
 The times of the log are the wall clock of its controller, widened by what clocks may differ. All
 records of a batch have the time at which the batch was begun, and a slow controller adds to a batch
 for a while: a record was appended between the time of its batch and that of the next one. A log
@@ -63,17 +66,34 @@ def _judged(writes: list[_Row], seen: MetadataView) -> Iterator[tuple[_Row, Proo
     if seen.log.begins_with_snapshot:
         return
     appended = _appended_ms(seen)
+    begun_ns = _begun_ns(writes) if seen.facts.on_zookeeper else {}
     for write in writes:
         acknowledged = write["outcome"] == "ok" and write["return_ns"] is not None
         place = _place_of(write) if acknowledged else None
         if place is None or write["return_ns"] >= until_ns:
             continue
         in_the_log = any(
-            seen.facts.latest_ns(closed_ms) >= write["call_ns"]
+            seen.facts.latest_ns(closed_ms) >= begun_ns.get(write["index"], write["call_ns"])
             and seen.facts.earliest_ns(begun_ms) <= write["return_ns"]
             for begun_ms, closed_ms in appended.get(place, ())
         )
         yield write, None if in_the_log else _proof(write, until_ns)
+
+
+def _begun_ns(writes: list[_Row]) -> Mapping[int, int]:
+    """Return since when a deletion may have been decided, where that is before its call."""
+    found: dict[int, int] = {}
+    unclear_ns: dict[str, int] = {}
+    for write in writes:
+        topic = write["topic"]
+        if write["f"] == _DELETE:
+            if topic in unclear_ns:
+                found[write["index"]] = unclear_ns[topic]
+            if write["outcome"] == "info":
+                unclear_ns.setdefault(topic, write["call_ns"])
+        elif write["f"] == _CREATE and write["outcome"] == "ok":
+            unclear_ns.pop(topic, None)
+    return found
 
 
 def _place_of(write: _Row) -> _Place | None:

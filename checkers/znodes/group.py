@@ -82,10 +82,11 @@ EVIDENCE: Final = CatalogueEntry(
     kind=Kind.GROUND,
     rule="Some of the faults that were asked for took effect, and each kind that the scenario "
     "demands. There are ok operations of each function: create, set, cas, read, sync-read and "
-    "final-read (delete is counted, and not demanded). During each kind of fault that took effect, "
-    "or of these each that the scenario names (`require: {served: […]}`), a write and a sync read "
-    "were called that are ok. Of drawn faults: during any, and during each kind that the scenario "
-    "demands or that took effect three times.",
+    "final-read; or, where the run says what its clients set out to do, of each of these (of "
+    "delete, too). During each kind of fault that took effect, or of these each that the scenario "
+    "names (`require: {served: […]}`), a write and a sync read were called that are ok. Of drawn "
+    "faults: during any, and during each kind that the scenario demands or that took effect three "
+    "times.",
     meaning="An ensemble that does nothing breaks no promise.",
     case="something that has to be there: operations of each function, and writes and reads during "
     "each kind of fault",
@@ -232,10 +233,11 @@ def _broken(faults: pa.Table) -> tuple[Disturbance, ...]:
 
 def _evidence(manifest: Manifest, faults: pa.Table, tallies: Sequence[Tally]) -> CheckResult:
     ok = {f: sum(one.ok.get(f, 0) for one in tallies) for f in _WANTED}
-    lacking = [f"no {f} is ok" for f, count in ok.items() if not count and f != "delete"]
+    demanded = manifest.asked_operations or [f for f in _WANTED if f != "delete"]
+    lacking = [f"no {f} is ok" for f in demanded if not ok.get(f)]
     kinds = kinds_of_run(manifest, faults, None)
     lacking += filter(None, [without_effect(manifest, kinds, faults)])
-    cases = len(_WANTED) - 1
+    cases = len(demanded)
     figures: dict[str, float] = {
         f"{f.replace('-', '_')}_ok_count": count for f, count in ok.items()
     }

@@ -2,7 +2,8 @@
 
 A broker passes a write on to the controller, and again if it loses the connection on the way
 (`ForwardingManager`). So an answer may be that of a second attempt: "exists already" can mean that
-the first one created it. Only what a controller refuses whatever happened before is a certain no.
+the first one created it. Only what a controller refuses whatever happened before is a certain no
+(`history/errors.toml`).
 """
 
 import base64
@@ -37,6 +38,13 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import TopicSpec
+from history.errors import (
+    ATTEMPTS_UNBOUNDED,
+    Definite,
+    ErrorSystem,
+    outcome_of,
+    registry,
+)
 from history.operation import Outcome
 
 __all__ = [
@@ -44,6 +52,7 @@ __all__ = [
     "Write",
     "alter_config",
     "answer_of",
+    "ask_broker",
     "ask_write",
     "cancel_reassignment",
     "creatable",
@@ -61,19 +70,10 @@ _TOPIC: Final = i8(2)
 _SET: Final = i8(0)
 _PREFERRED: Final = i8(0)
 
-_CERTAIN_NO: Final = frozenset(
-    {
-        ErrorCode.cluster_authorization_failed,
-        ErrorCode.invalid_config,
-        ErrorCode.invalid_partitions,
-        ErrorCode.invalid_replica_assignment,
-        ErrorCode.invalid_replication_factor,
-        ErrorCode.invalid_topic_exception,
-        ErrorCode.policy_violation,
-        ErrorCode.topic_authorization_failed,
-        ErrorCode.topic_deletion_disabled,
-        ErrorCode.unsupported_version,
-    }
+_OF_ONE_ATTEMPT: Final = frozenset(
+    entry.name
+    for entry in registry(ErrorSystem.METADATA).values()
+    if entry.definite is Definite.SINGLE_ATTEMPT
 )
 
 
@@ -107,6 +107,14 @@ def ask_write(connection: NodeConnection, write: Write, *, timeout_s: float) -> 
         outcome = Outcome.INFO if silence.sent else Outcome.FAIL
         return Answered(outcome=outcome, error=silence.reason)
     return write.answered(response)
+
+
+def ask_broker(connection: NodeConnection, write: Write, *, timeout_s: float) -> Answered:
+    """Ask a broker for a client, once: what it refuses before it passes anything on is a fail."""
+    answer = ask_write(connection, write, timeout_s=timeout_s)
+    if answer.error in _OF_ONE_ATTEMPT:
+        return replace(answer, outcome=Outcome.FAIL)
+    return answer
 
 
 def create_topic(topic: TopicSpec, *, timeout_s: float, spoken: Spoken = NEWEST) -> Write:
@@ -225,7 +233,7 @@ def answer_of(code: ErrorCode, message: str | None, *, topic_id: str | None = No
     """Return what an error code proves of the write that it answers."""
     if code is ErrorCode.none:
         return Answered(outcome=Outcome.OK, topic_id=topic_id)
-    outcome = Outcome.FAIL if code in _CERTAIN_NO else Outcome.INFO
+    outcome = outcome_of(code.value, attempts_max=ATTEMPTS_UNBOUNDED, system=ErrorSystem.METADATA)
     return Answered(outcome=outcome, error=error_name(code), message=message or "")
 
 

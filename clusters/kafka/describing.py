@@ -29,13 +29,16 @@ from clusters.kafka.admin_requests import error_name, topic_id_text
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.journal import ReadJournal
 
 __all__ = [
     "COUNTER_SETTING",
     "DescribeRecorder",
     "Item",
+    "Overview",
     "Placement",
+    "ask_overview",
     "ask_placement",
     "ask_topics",
     "config_items",
@@ -95,6 +98,28 @@ def ask_topics(
     """The metadata of these topics as a node shows it; NoAnswerError."""
     request = spoken.asking_metadata(names)
     return tuple(metadata_items(connection.ask(request, spoken.metadata, timeout_s=timeout_s)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What a broker says of the cluster as a whole."""
+
+    topics: tuple[str, ...]
+    controller: Address | None
+    """The address for clients of the broker that it calls the controller; in KRaft, which has
+    controllers of its own, that is some broker. None: it knows none."""
+
+
+def ask_overview(
+    connection: NodeConnection, *, timeout_s: float, spoken: Spoken = NEWEST
+) -> Overview:
+    """The topics and the controller by a node; NoAnswerError."""
+    response = connection.ask(spoken.asking_metadata(None), spoken.metadata, timeout_s=timeout_s)
+    controllers = (one for one in response.brokers if one.node_id == response.controller_id)
+    return Overview(
+        topics=tuple(str(topic.name) for topic in response.topics),
+        controller=next(((str(one.host), int(one.port)) for one in controllers), None),
+    )
 
 
 def metadata_items(response: MetadataResponse) -> Iterator[Item]:
@@ -179,33 +204,34 @@ class Placement:
 
 def ask_placement(
     connection: NodeConnection, topic: str, partition: int, *, timeout_s: float
-) -> Placement | None:
-    """The placement by a broker; None if it, or the controller behind it, did not say."""
+) -> tuple[Placement | None, str | None]:
+    """The placement by a broker; None if it, or the controller behind it, did not say, and why."""
     try:
-        moving = _is_moving(connection, topic, partition, timeout_s=timeout_s)
+        asked = _reassignments(connection, topic, partition, timeout_s=timeout_s)
+        if asked.error_code is not ErrorCode.none:
+            return None, error_name(asked.error_code)
         items = ask_topics(connection, [topic], timeout_s=timeout_s)
-    except NoAnswerError:
-        return None
-    shown = [item["replicas"] for item in items if item.get("partition") == partition]
-    if moving is None or not shown:
-        return None
-    return Placement(replicas=tuple(shown[0]), is_moving=moving)
+    except NoAnswerError as silence:
+        return None, silence.reason
+    shown = [item for item in items if item["topic"] == topic]
+    replicas = [item["replicas"] for item in shown if item.get("partition") == partition]
+    if not replicas:
+        return None, next((item["error"] for item in shown), None)
+    is_moving = any(
+        str(one.name) == topic and part.partition_index == partition
+        for one in asked.topics
+        for part in one.partitions
+    )
+    return Placement(replicas=tuple(replicas[0]), is_moving=is_moving), None
 
 
-def _is_moving(
+def _reassignments(
     connection: NodeConnection, topic: str, partition: int, *, timeout_s: float
-) -> bool | None:
+) -> ListPartitionReassignmentsResponse:
     asked = ListPartitionReassignmentsTopics(
         name=TopicName(topic), partition_indexes=(i32(partition),)
     )
     request = ListPartitionReassignmentsRequest(
         timeout=i32Timedelta.parse(timedelta(milliseconds=int(timeout_s * 1000))), topics=(asked,)
     )
-    response = connection.ask(request, ListPartitionReassignmentsResponse, timeout_s=timeout_s)
-    if response.error_code is not ErrorCode.none:
-        return None
-    return any(
-        str(one.name) == topic and part.partition_index == partition
-        for one in response.topics
-        for part in one.partitions
-    )
+    return connection.ask(request, ListPartitionReassignmentsResponse, timeout_s=timeout_s)

@@ -136,6 +136,19 @@ class Scenario:
         return _asked(self.mix, self.play)
 
     @property
+    def asked_operations(self) -> Mapping[str, float | None]:
+        """The kinds of operation that its clients set out to do (`WorkloadKind.operations`).
+
+        Of a trial none: its clients ask for metadata in a way of their own.
+        """
+        asked: dict[str, float | None] = {}
+        if self.trial is not None:
+            return asked
+        for spec in self.workloads:
+            asked |= kind_of(spec).operations(spec)
+        return asked
+
+    @property
     def asked_windows(self) -> tuple[str, ...]:
         """The kinds of window that its mix may open."""
         if self.mix is None:

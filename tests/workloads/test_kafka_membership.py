@@ -127,7 +127,7 @@ def test_what_cannot_be_over_is_called_off_and_left_where_it_was(
     def still(key: str) -> bool:
         topic, _, partition = key.rpartition("-")
         with NodeConnection(host_and_port, client_id="test") as connection:
-            placement = ask_placement(connection, topic, int(partition), timeout_s=60)
+            placement, _ = ask_placement(connection, topic, int(partition), timeout_s=60)
         return placement is not None and not placement.is_moving
 
     wait_until(lambda: all(still(key) for key in KEYS), "no partition is on its way")

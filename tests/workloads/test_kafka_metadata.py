@@ -109,6 +109,16 @@ def test_a_client_that_was_killed_leaves_what_was_under_way_as_info(
     assert {row["outcome"] for row in open_writes} == {"info"}
 
 
+def test_a_topic_that_comes_when_nobody_waits_for_it_is_deleted(
+    cluster: KafkaCluster, warden: Warden, tmp_path: Path
+) -> None:
+    workload, _ = begun(cluster, warden, tmp_path)
+    cluster.create_topics([TopicSpec(name="m-000300", replication_factor=1)])
+    assert until(lambda: "m-000300-0" not in cluster.view().partitions)
+    workload.stop(timeout_s=20)
+    assert not workload.failures()
+
+
 def until(claim: Callable[[], bool], *, timeout_s: float = 60.0) -> bool:
     """Wait for a claim to come true; False if it has not within the bound."""
     deadline = time.monotonic() + timeout_s

@@ -35,3 +35,16 @@ def test_its_clients_use_znodes_of_an_ensemble() -> None:
     assert KIND.model is Model.ZNODE
     assert MODEL_TABLES[KIND.model] == "znode_operations"
     assert not KIND.beside
+
+
+@pytest.mark.parametrize(
+    ("said", "left_out"),
+    [
+        ({}, set()),
+        ({"mix": {"cas": 0, "sync_read": 0}}, {"cas", "sync-read"}),
+        ({"deleted_share": 0}, {"delete"}),
+    ],
+)
+def test_its_clients_set_out_to_do_what_is_drawn(said: dict[str, Any], left_out: set[str]) -> None:
+    everything = {"create", "set", "cas", "delete", "read", "sync-read", "final-read"}
+    assert set(KIND.operations(SPEC.validate_python(said))) == everything - left_out

@@ -1,7 +1,8 @@
 """The membership client: movers that reassign partitions, one at a time each, until told to stop.
 
-A mover looks where its next partition is, asks one broker after the other to have it elsewhere, and
-waits until the move is over. A move is cancelled if it was meant to be called off, if it is not
+A mover looks where its next partition is, asks one broker after the other to have it elsewhere (or
+the controller, where brokers pass nothing on to it: `workloads.generators.asked`), and waits until
+the move is over. A move is cancelled if it was meant to be called off, if it is not
 over within its bound, or if it is under way when the client is told to stop. So is a move that no
 mover waits for: a write without an answer may have begun it.
 
@@ -22,15 +23,18 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from clusters.kafka.admin_requests import Write, ask_write, cancel_reassignment, reassign
-from clusters.kafka.connection import NodeConnection
-from clusters.kafka.describing import Placement, ask_placement
+from clusters.kafka.admin_requests import Write, ask_broker, cancel_reassignment, reassign
+from clusters.kafka.connection import NoAnswerError, NodeConnection
+from clusters.kafka.describing import Placement, ask_overview, ask_placement
+from clusters.port import NodeName
+from clusters.protocol.talking import Address
 from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.clients.membership_config import MembershipConfig, read_membership_config
 from workloads.clients.places import places_of
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.threads import await_due, run_threads, steady_pace
+from workloads.generators.asked import Asked
 from workloads.generators.keys import KeyCycle
 
 __all__ = ["Move", "Moves", "ReplicaChange", "Replicas", "main", "run_client"]
@@ -40,6 +44,7 @@ _LOOK_TIMEOUT_S: Final = 1.0
 _ATTEMPT_S_MIN: Final = 0.5
 _END_SLACK_S: Final = 1.0
 _NOTHING_TO_CANCEL: Final = "NO_REASSIGNMENT_IN_PROGRESS"
+_LOOK: Final = "list-reassignments"
 _OF_TURNS: Final = 1
 """The random stream that draws the turns, apart from the stream that draws the moves."""
 T = TypeVar("T")
@@ -100,11 +105,11 @@ class _Mover:
         spec = self._config.spec
         pace = steady_pace(spec.rate / spec.movers, self._clock, share=self._number / spec.movers)
         with ExitStack() as stack:
-            brokers = _Turns(
+            client_id = self._config.client
+            brokers = _Brokers(
+                self._config.brokers,
                 {
-                    name: stack.enter_context(
-                        NodeConnection(address, client_id=self._config.client)
-                    )
+                    name: stack.enter_context(NodeConnection(address, client_id=client_id))
                     for name, address in self._config.brokers.items()
                 },
                 np.random.default_rng([self._config.seed, self._process, _OF_TURNS]),
@@ -113,7 +118,7 @@ class _Mover:
                 self._move(self._moves.next_key(), brokers, ending)
                 pace.take(1, self._clock.now_ns())
 
-    def _move(self, key: int, brokers: "_Turns", ending: threading.Event) -> None:
+    def _move(self, key: int, brokers: "_Brokers", ending: threading.Event) -> None:
         placement = self._look(key, brokers)
         if placement is None:
             return
@@ -139,7 +144,7 @@ class _Mover:
         if not is_over:
             self._cancel(key, brokers)
 
-    def _cancel(self, key: int, brokers: "_Turns") -> None:
+    def _cancel(self, key: int, brokers: "_Brokers") -> None:
         """Ask one broker after the other, within the time-out of a write."""
         topic, partition = self._places[key]
         deadline_s = time.monotonic() + self._timeout_s
@@ -164,19 +169,20 @@ class _Mover:
         f: str,
         key: int,
         write: Write,
-        brokers: "_Turns",
+        brokers: "_Brokers",
         *,
         timeout_s: float,
         columns: Mapping[str, object],
     ) -> tuple[int, Outcome, str | None]:
         """Ask the next broker; return the write's number, still to be ended, and how it went."""
-        broker, connection = brokers.next()
+        broker, connection = brokers.next(f)
         topic, partition = self._places[key]
         begun = {"f": f, "node": broker, "topic": topic, "partition": partition, **columns}
         with self._beginning:  # numbers follow times
             times = {"process": self._process, "call_ns": self._clock.now_ns()}
             number = self._journal.begin(begun | times)
-        answer = ask_write(connection, write, timeout_s=timeout_s)
+        answer = ask_broker(connection, write, timeout_s=timeout_s)
+        brokers.answered(f, broker, answer.error)
         ended = {"outcome": answer.outcome, "error": answer.error}
         # A client that is killed while it waits for the move has had its answer all the same.
         self._journal.note(number, ended | {"return_ns": self._clock.now_ns()})
@@ -190,7 +196,7 @@ class _Mover:
         self,
         key: int,
         replicas: Replicas | None,
-        brokers: "_Turns",
+        brokers: "_Brokers",
         limit_s: float,
         ending: threading.Event,
     ) -> bool:
@@ -205,29 +211,56 @@ class _Mover:
             ending.wait(_LOOK_S)
         return False
 
-    def _look(self, key: int, brokers: "_Turns") -> Placement | None:
-        _, connection = brokers.next()
+    def _look(self, key: int, brokers: "_Brokers") -> Placement | None:
+        broker, connection = brokers.next(_LOOK)
         topic, partition = self._places[key]
-        return ask_placement(connection, topic, partition, timeout_s=_LOOK_TIMEOUT_S)
+        found, error = ask_placement(connection, topic, partition, timeout_s=_LOOK_TIMEOUT_S)
+        brokers.answered(_LOOK, broker, error)
+        return found
 
 
-class _Turns:
-    """The brokers, all in a drawn order, then all again in another.
+class _Brokers:
+    """The brokers, all in a drawn order, then all again in another; and the controller among them.
 
     In a fixed order the same step of each move would come to the same broker, and if that one
     hears nothing, no move would ever get beyond it.
     """
 
-    def __init__(self, brokers: Mapping[str, NodeConnection], draw: np.random.Generator) -> None:
-        self._brokers = list(brokers.items())
+    def __init__(
+        self,
+        addresses: Mapping[NodeName, Address],
+        connections: Mapping[NodeName, NodeConnection],
+        draw: np.random.Generator,
+    ) -> None:
+        self._names = {address: name for name, address in addresses.items()}
+        self._connections = dict(connections)
         self._draw = draw
         self._order: list[int] = []
+        self._asked = Asked(self._turn)
 
-    def next(self) -> tuple[str, NodeConnection]:
-        """Return the broker whose turn it is."""
+    def next(self, kind: str) -> tuple[NodeName, NodeConnection]:
+        """Return the broker to send a request of this kind to."""
+        if self._asked.needs_look:
+            self._look()
+        name = self._asked.next(kind)
+        return name, self._connections[name]
+
+    def answered(self, kind: str, broker: NodeName, error: str | None) -> None:
+        """Take the error with which a broker answered, or that stands for its silence."""
+        self._asked.answered(kind, broker, error)
+
+    def _look(self) -> None:
+        connection = self._connections[self._turn()]
+        try:
+            controller = ask_overview(connection, timeout_s=_LOOK_TIMEOUT_S).controller
+        except NoAnswerError:
+            controller = None
+        self._asked.named(None if controller is None else self._names.get(controller))
+
+    def _turn(self) -> NodeName:
         if not self._order:
-            self._order = self._draw.permutation(len(self._brokers)).tolist()
-        return self._brokers[self._order.pop()]
+            self._order = self._draw.permutation(len(self._connections)).tolist()
+        return list(self._connections)[self._order.pop()]
 
 
 class ReplicaChange(StrEnum):

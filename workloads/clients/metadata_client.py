@@ -1,16 +1,18 @@
 """The metadata client: threads that write metadata and threads that read it, until told to stop.
 
-Each writer has topics of its own and asks one broker after the other; each reader has one broker,
-so that one that is paused delays no read of another, unless its client is a stock one. Every thread
-has its own connections and is a process of the history.
+Each writer has topics of its own and asks one broker after the other, or the controller, where
+brokers pass nothing on to it (`workloads.generators.asked`); each reader has one broker, so that
+one that is paused delays no read of another, unless its client is a stock one. Every thread has its
+own connections and is a process of the history.
 
 A write is on disk before it is sent. One that has no answer in time is info, and so is one that was
-under way when the client was killed.
+under way when the client was killed. From time to time a writer looks which topics there are, and
+deletes what such a write has left behind; these looks are not on the record.
 """
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,13 +25,13 @@ import numpy as np
 from clusters.kafka.admin_requests import (
     Write,
     alter_config,
-    ask_write,
+    ask_broker,
     create_partitions,
     create_topic,
     delete_topic,
 )
-from clusters.kafka.connection import NodeConnection
-from clusters.kafka.describing import DescribeRecorder, Item, counter_setting
+from clusters.kafka.connection import NoAnswerError, NodeConnection
+from clusters.kafka.describing import DescribeRecorder, Item, ask_overview, counter_setting
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from history.journal import EventJournal, ReadJournal
@@ -39,7 +41,8 @@ from workloads.clients.librdkafka_reads import LibrdkafkaReads
 from workloads.clients.metadata_config import MetadataConfig, read_metadata_config
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.threads import await_due, run_threads, steady_pace
-from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
+from workloads.generators.asked import Asked
+from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
 from workloads.metadata_spec import ReadingClient
 
 __all__ = ["main", "run_client"]
@@ -118,9 +121,10 @@ class _Writer:
 
     def run(self, ending: threading.Event) -> None:
         """Write until told to end."""
-        spec = self._config.spec
+        spec, clock = self._config.spec, self._clock
         share = self._number / spec.writers
-        pace = steady_pace(spec.write_rate / spec.writers, self._clock, share=share)
+        pace = steady_pace(spec.write_rate / spec.writers, clock, share=share)
+        looks = steady_pace(1 / LOOK_S, clock, share=share)
         with ExitStack() as stack:
             brokers = {
                 name: stack.enter_context(NodeConnection(address, client_id=self._config.client))
@@ -128,14 +132,29 @@ class _Writer:
             }
             # Writers start at different brokers.
             order = list(brokers)[self._number % len(brokers) :] + list(brokers)
-            turns = cycle(order[: len(brokers)])
-            while await_due(pace, self._clock, ending):
-                broker = next(turns)
-                self._write(broker, brokers[broker])
-                pace.take(1, self._clock.now_ns())
+            asked = Asked(cycle(order[: len(brokers)]).__next__)
+            while await_due(pace, clock, ending):
+                if asked.needs_look or looks.due(clock.now_ns()):
+                    self._look(brokers[asked.next("look")], asked)
+                    looks.take(1, clock.now_ns())
+                self._write(brokers, asked)
+                pace.take(1, clock.now_ns())
 
-    def _write(self, broker: NodeName, connection: NodeConnection) -> None:
+    def _look(self, connection: NodeConnection, asked: Asked[NodeName]) -> None:
+        """Look which topics there are, and who the controller is."""
+        timeout_s = self._config.spec.read_timeout_ms / 1000
+        try:
+            overview = ask_overview(connection, timeout_s=timeout_s)
+        except NoAnswerError:
+            asked.named(None)
+            return
+        nodes = {address: name for name, address in self._config.brokers.items()}
+        asked.named(None if overview.controller is None else nodes.get(overview.controller))
+        self._lives.shown(overview.topics)
+
+    def _write(self, brokers: Mapping[NodeName, NodeConnection], asked: Asked[NodeName]) -> None:
         write = self._lives.next()
+        broker = asked.next(write.f)
         timeout_s = self._config.spec.write_timeout_ms / 1000
         request, journal = _request(write, timeout_s=timeout_s), self._journals.of(write)
         with self._journals.beginning:
@@ -149,7 +168,7 @@ class _Writer:
                     "call_ns": self._clock.now_ns(),
                 }
             )
-        answer = ask_write(connection, request, timeout_s=timeout_s)
+        answer = ask_broker(brokers[broker], request, timeout_s=timeout_s)
         ended: dict[str, object] = {
             "outcome": answer.outcome,
             "error": answer.error,
@@ -157,7 +176,8 @@ class _Writer:
         }
         made = {"topic_id": answer.topic_id} if answer.topic_id else {}
         journal.end(number, ended | made)
-        self._lives.ended(write, Outcome(answer.outcome))
+        asked.answered(write.f, broker, answer.error)
+        self._lives.ended(write, Outcome(answer.outcome), answer.error)
         self._names[self._number] = self._lives.names
 
 

@@ -5,19 +5,33 @@ another name takes its place. The first slot of several keeps its topic, and cha
 the time: a read that is minutes old then shows it, too. The number that a setting carries grows
 with every write to the name, over all its lives, so that each number says which write it is of.
 
-After a write that may have happened or not (info) the state of its topic is uncertain: the name is
-given up.
+After a write that may have happened or not (info) the state of its topic is uncertain: the slot
+deletes it, again and again until the topic is known to be gone, and gives the name up. What was
+under way may arrive later and bring it back. So the writer looks from time to time which topics
+there are, and tells it here (`shown`): each that is in no slot any more is deleted, too. No name is
+taken again after it was given up, so no such deletion meets a topic that is in use.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from numpy.random import Generator
 
 from history.operation import Outcome
 
-__all__ = ["MetadataF", "TopicLives", "TopicWrite"]
+__all__ = ["LOOK_S", "MetadataF", "TopicLives", "TopicWrite"]
+
+LOOK_S: Final = 5.0
+"""The time between two looks at the topics that there are."""
+_PREFIX: Final = "m-"
+_EXISTS: Final = "TOPIC_ALREADY_EXISTS"
+_TRIES_MAX: Final = 4
+"""Creations of a name in a further life: where ZooKeeper has the metadata, a deletion is granted
+before its znodes are gone, and until then the name is taken."""
+_GONE: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+"""The answer to the deletion of a topic that is not there."""
 
 
 class MetadataF(StrEnum):
@@ -60,6 +74,10 @@ class _Slot:
     grows_left: int = 0
     partition_count: int = 0
     is_alive: bool = False
+    is_in_doubt: bool = False
+    """Its topic may be there or not, and is to be deleted."""
+    tries_count: int = 0
+    """Creations that found the topic of the life before."""
     writes_count: int = 0
 
 
@@ -89,8 +107,11 @@ class TopicLives:
         self._grows = grows
         self._replication_factor_max = replication_factor_max
         self._draw = draw
-        self._next_number = first_number
+        self._first_number = self._next_number = first_number
         self._stride = stride
+        self._left_over: list[str] = []
+        """The topics that were shown and are in no slot, still to be deleted."""
+        self._clears_now = False
         self._slots = [self._new_slot(is_kept=not place and slots > 1) for place in range(slots)]
         self._retired: list[str | None] = [None] * slots
         self._turn = 0
@@ -100,9 +121,23 @@ class TopicLives:
         """The names worth reading: the name in each slot, and the one that was there before."""
         return [slot.name for slot in self._slots] + [name for name in self._retired if name]
 
+    def shown(self, topics: Iterable[str]) -> None:
+        """Take the topics that the cluster has, of whatever names, by one of its brokers."""
+        used = {slot.name for slot in self._slots}
+        self._left_over = [name for name in sorted(topics) if self._is_mine(name)]
+        self._left_over = [name for name in self._left_over if name not in used]
+
     def next(self) -> TopicWrite:
-        """Return the write to do now; say how it `ended` before asking for another."""
+        """Return the write to do now; say how it `ended` before asking for another.
+
+        Every other write deletes what was left over, as long as there is any.
+        """
+        self._clears_now = bool(self._left_over) and not self._clears_now
+        if self._clears_now:
+            return TopicWrite(f=MetadataF.DELETE, topic=self._left_over[0], config_value=None)
         slot = self._slots[self._turn]
+        if slot.is_in_doubt:
+            return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
         if not slot.is_alive:
             factor = int(self._draw.integers(1, self._replication_factor_max + 1))
             return TopicWrite(
@@ -123,16 +158,34 @@ class TopicLives:
             return TopicWrite(f=MetadataF.ALTER, topic=slot.name, config_value=slot.writes_count)
         return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
 
-    def ended(self, write: TopicWrite, outcome: Outcome) -> None:
+    def ended(self, write: TopicWrite, outcome: Outcome, error: str | None = None) -> None:
         """Take the outcome of the write; the next write is for another topic."""
+        if self._clears_now:
+            del self._left_over[0]  # the next look says whether it is there nevertheless
+            return
         slot = self._slots[self._turn]
         slot.writes_count += 1  # also after a failure: a number is never written twice
+        is_gone = write.f is MetadataF.DELETE and (outcome is Outcome.OK or error == _GONE)
         if outcome is Outcome.OK:
             self._done(slot, write.f)
-        if outcome is Outcome.INFO or (not slot.is_alive and not slot.lives_left):
+        slot.is_in_doubt |= outcome is Outcome.INFO and not self._tries_again(slot, write, error)
+        if is_gone and (slot.is_in_doubt or not slot.lives_left):
             self._retired[self._turn] = slot.name
             self._slots[self._turn] = self._new_slot(is_kept=slot.is_kept)
         self._turn = (self._turn + 1) % len(self._slots)
+
+    def _tries_again(self, slot: _Slot, write: TopicWrite, error: str | None) -> bool:
+        """Return whether the topic of the life before may just not be gone yet."""
+        if write.f is not MetadataF.CREATE or error != _EXISTS or slot.lives_left == self._lives:
+            return False
+        slot.tries_count += 1
+        return slot.tries_count < _TRIES_MAX
+
+    def _is_mine(self, name: str) -> bool:
+        number = name.removeprefix(_PREFIX)
+        if number == name or not number.isdecimal():
+            return False
+        return int(number) % self._stride == self._first_number
 
     def _is_grown_now(self, slot: _Slot) -> bool:
         """Draw whether to add a partition; each order of the writes left is equally likely."""
@@ -145,6 +198,7 @@ class TopicLives:
         if f is MetadataF.CREATE:
             slot.is_alive, slot.lives_left = True, slot.lives_left - 1
             slot.alters_left, slot.grows_left = self._alters, self._grows
+            slot.tries_count = 0
             slot.partition_count = self._partitions
         elif f is MetadataF.ALTER:
             slot.alters_left -= 1
@@ -155,6 +209,6 @@ class TopicLives:
             slot.is_alive = False
 
     def _new_slot(self, *, is_kept: bool) -> _Slot:
-        name = f"m-{self._next_number:06}"
+        name = f"{_PREFIX}{self._next_number:06}"
         self._next_number += self._stride
         return _Slot(name=name, lives_left=self._lives, is_kept=is_kept)

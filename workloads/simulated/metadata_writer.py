@@ -1,16 +1,20 @@
 """A simulated writer of metadata: creates, alters, grows and deletes topics, one at a time.
 
-They are its own. It asks one broker after the other. A write without an answer in time is info, and
-its topic is left alone; so is one whose connection broke, since a broker may have passed it on
-before.
+They are its own. It asks one broker after the other, or the controller where brokers pass nothing
+on (`workloads.generators.asked`). A write without an answer in time is info; so is one whose
+connection broke, since a broker may have passed it on before. From time to time it looks which
+topics there are, and deletes what such a write has left behind.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any, Final
 
 from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
 from clusters.reference.codec.identifiers import text_of
+from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -24,9 +28,12 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
 )
 from clusters.simulation.world import WAKE
+from history.errors import ErrorSystem, outcome_of
 from history.operation import Outcome
 from workloads.clients.recording import RecordsEvents
-from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
+from workloads.generators.asked import Asked
+from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
+from workloads.simulated.routes import hosts_of
 
 __all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter", "told"]
 
@@ -36,17 +43,8 @@ COUNTER_BASE: Final = 1_000_000_000_000
 """The smallest counter: smaller values of the setting are the cluster's, not ours."""
 
 _TOPIC: Final = 2
-_CERTAIN_NO: Final = frozenset(
-    {
-        Error.INVALID_CONFIG,
-        Error.INVALID_PARTITIONS,
-        Error.INVALID_REPLICA_ASSIGNMENT,
-        Error.INVALID_REPLICATION_FACTOR,
-        Error.INVALID_TOPIC_EXCEPTION,
-        Error.UNSUPPORTED_VERSION,
-    }
-)
-"""Errors that refuse a write, whatever happened before."""
+_LOOK_NS: Final = int(LOOK_S * S)
+_LOOK_TIMEOUT_NS: Final = 2 * S
 _ANSWERS: Final = frozenset(
     {
         CreateTopicsResponse.kind,
@@ -74,23 +72,25 @@ class SimulatedWriter:
     ) -> None:
         self.lives = lives
         self._process = process
-        self._brokers = brokers
+        first = process % len(brokers)
+        self._asked = Asked(cycle((*brokers[first:], *brokers[:first])).__next__)
         self._node_of = node_of
         self._of_topics = of_topics
         self._of_partitions = of_partitions
         self._interval_ns = interval_ns
         self._timeout_ns = timeout_ns
-        self._turn = process
         self._due_ns: int | None = None
+        self._look_due_ns = 0
+        self._looks_since_ns: int | None = None
         self._correlation = 0
-        self._open: tuple[TopicWrite, int, int] | None = None
-        """A write, its number, and when it was called."""
+        self._open: tuple[TopicWrite, int, int, int] | None = None
+        """A write, its number, when it was called, and of which broker."""
         self._stopping = False
         self.counts = dict.fromkeys(Outcome, 0)
 
     @property
     def idle(self) -> bool:
-        """Return whether it is told to stop, and has nothing open."""
+        """Return whether it is told to stop, and has no write open."""
         return self._stopping and self._open is None
 
     def stop(self) -> None:
@@ -104,8 +104,12 @@ class SimulatedWriter:
         """Take an event of the world."""
         if kind in (TICK, START):
             self._tick(now, effects)
-        elif self._open is None or message.correlation != self._correlation:
+        elif message.correlation != self._correlation:
             return  # given up
+        elif self._looks_since_ns is not None:
+            self._looked(message if kind == MetadataResponse.kind else None)
+        elif self._open is None:
+            return
         elif kind in _ANSWERS:
             self._answered(now, message)
         elif kind == UNREACHABLE:
@@ -114,17 +118,39 @@ class SimulatedWriter:
     def _tick(self, now: int, effects: Effects) -> None:
         if self._due_ns is None:
             self._due_ns = now + self._process * self._interval_ns // 7 % self._interval_ns
+            self._look_due_ns = now + self._process * _LOOK_NS // 7 % _LOOK_NS
         if self._open is not None and now >= self._open[2] + self._timeout_ns:
             self._end(now, Outcome.INFO, "REQUEST_TIMED_OUT", None)
-        if self._open is None and not self._stopping and now >= self._due_ns:
-            self._write(now, effects)
-            self._due_ns = max(self._due_ns + self._interval_ns, now)
+        if self._looks_since_ns is not None and now >= self._looks_since_ns + _LOOK_TIMEOUT_NS:
+            self._looked(None)
+        has_nothing_open = self._open is None and self._looks_since_ns is None
+        if has_nothing_open and not self._stopping and now >= self._due_ns:
+            if self._asked.needs_look or now >= self._look_due_ns:
+                self._look(now, effects)
+            else:
+                self._write(now, effects)
+                self._due_ns = max(self._due_ns + self._interval_ns, now)
         effects.append((WAKE, max(self._due_ns, now + self._interval_ns // 4)))
+
+    def _look(self, now: int, effects: Effects) -> None:
+        """Look which topics there are, and who the controller is."""
+        self._look_due_ns = now + _LOOK_NS
+        self._looks_since_ns = now
+        self._correlation += 1
+        effects.append((SEND, self._asked.next("look"), MetadataRequest(self._correlation, None)))
+
+    def _looked(self, response: MetadataResponse | None) -> None:
+        self._looks_since_ns = None
+        self._correlation += 1  # an answer that comes later is given up
+        if response is None:
+            self._asked.named(None)
+            return
+        self._asked.named(hosts_of(response).get(response.controller_id))
+        self.lives.shown(topic[0] for topic in response.topics)
 
     def _write(self, now: int, effects: Effects) -> None:
         write = self.lives.next()
-        broker = self._brokers[self._turn % len(self._brokers)]
-        self._turn += 1
+        broker = self._asked.next(write.f)
         self._correlation += 1
         number = self._journal_of(write).begin(
             {
@@ -136,7 +162,7 @@ class SimulatedWriter:
                 "call_ns": now,
             }
         )
-        self._open = (write, number, now)
+        self._open = (write, number, now, broker)
         effects.append((SEND, broker, self._request(write)))
 
     def _journal_of(self, write: TopicWrite) -> RecordsEvents:
@@ -164,20 +190,19 @@ class SimulatedWriter:
 
     def _answered(self, now: int, message: Any) -> None:
         error, topic_id = told(message)
-        if not error:
-            self._end(now, Outcome.OK, None, topic_id)
-        elif error in _CERTAIN_NO and not _may_be_done(message, error):
-            self._end(now, Outcome.FAIL, Error(error).name, None)
-        else:
-            self._end(now, Outcome.INFO, Error(error).name, None)
+        outcome = outcome_of(error, attempts_max=1, system=ErrorSystem.METADATA)
+        if _may_be_done(message, error):
+            outcome = Outcome.INFO
+        self._end(now, outcome, Error(error).name if error else None, topic_id)
 
     def _end(self, now: int, outcome: Outcome, error: str | None, topic_id: str | None) -> None:
         assert self._open is not None
-        write, number, _ = self._open
+        write, number, _, broker = self._open
         self._open = None
         ended: dict[str, object] = {"outcome": outcome, "error": error, "return_ns": now}
         self._journal_of(write).end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
-        self.lives.ended(write, outcome)
+        self._asked.answered(write.f, broker, error)
+        self.lives.ended(write, outcome, error)
         self.counts[outcome] += 1
 
 

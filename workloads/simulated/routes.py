@@ -11,7 +11,7 @@ from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 
-__all__ = ["Correlations", "Routes"]
+__all__ = ["Correlations", "Routes", "hosts_of"]
 
 _MS: Final = 1_000_000
 _RETRY_NS: Final = 100 * _MS
@@ -103,8 +103,7 @@ class Routes:
         if response.correlation != self._waits_for:
             return False
         self._waits_for = 0
-        # Brokers are named for the numbers of their hosts, whatever their ids are.
-        hosts = {broker: int(host.rpartition("-")[2]) for broker, host, _, _ in response.brokers}
+        hosts = hosts_of(response)
         for name, topic_id, _, partitions in response.topics:
             for one in partitions:
                 number = self._places.get((name, one.partition))
@@ -123,3 +122,8 @@ class Routes:
         if self.leaders[number] != leader:
             self.leaders[number] = leader
             self.changes_count += 1
+
+
+def hosts_of(response: MetadataResponse) -> dict[int, int]:
+    """Return the number of each broker's host by its id: brokers are named for their hosts."""
+    return {broker: int(host.rpartition("-")[2]) for broker, host, _, _ in response.brokers}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from metadata_logs import FACTS, asked, doubts, proofs, tables
+from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, proofs, tables
 from proving import assert_proof
 
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
@@ -25,11 +25,16 @@ WRITES = (CREATE, ALTER, DELETE)
 IDS = ("create", "alter", "delete")
 
 
-def lost(*writes: dict[str, Any], log: str = LOG) -> list[Proof]:
-    return proofs(asked(lost_metadata_writes, given(*writes, log=log), FACTS)).get("m", [])
+def lost(*writes: dict[str, Any], log: str = LOG, on_zookeeper: bool = False) -> list[Proof]:
+    facts = ON_ZOOKEEPER if on_zookeeper else FACTS
+    node = facts.controllers[0]
+    tables_given = given(*writes, log=log, node=node)
+    return proofs(asked(lost_metadata_writes, tables_given, facts)).get("m", [])
 
 
-def given(*writes: dict[str, Any], log: str = LOG) -> dict[str, pa.Table]:
+def given(
+    *writes: dict[str, Any], log: str = LOG, node: str = "controller-1"
+) -> dict[str, pa.Table]:
     rows = [
         {"process": 0, "node": "broker-1", "topic": "m", "outcome": "ok"}
         | write
@@ -37,7 +42,12 @@ def given(*writes: dict[str, Any], log: str = LOG) -> dict[str, pa.Table]:
         | {name: 1_000_000 * write[name] for name in ("call_ns", "return_ns") if write[name]}
         for number, write in enumerate(writes)
     ]
-    return tables(log, metadata_writes=pa.Table.from_pylist(rows, schema=METADATA_WRITES))
+    metadata = metadata_log(**{node: log}) if log else metadata_log()
+    return tables(
+        log,
+        metadata_log=metadata,
+        metadata_writes=pa.Table.from_pylist(rows, schema=METADATA_WRITES),
+    )
 
 
 @pytest.mark.parametrize("place", range(3), ids=IDS)
@@ -74,6 +84,18 @@ def test_a_deletion_stands_where_it_is_decided_and_the_topic_goes_later() -> Non
     later = later.replace("4 topic n", "6 topic n").replace("at 4000", "at 5400")
     assert lost(DELETE, log=later)
     assert not lost(DELETE, log=later.replace("3 noop", "3 to-delete m"))
+
+
+def test_on_zookeeper_a_deletion_may_be_granted_once_more_when_it_is_done() -> None:
+    log = LOG.replace("3 delete m at 3000", "3 to-delete m at 3000")
+    unclear = DELETE | {"outcome": "info"}
+    again = DELETE | {"call_ns": 5000, "return_ns": 5050}
+    created = CREATE | {"call_ns": 4500, "return_ns": 4550, "topic_id": None}
+    assert not lost(unclear, again, log=log, on_zookeeper=True)
+    assert lost(again, log=log, on_zookeeper=True)
+    assert lost(unclear | {"call_ns": 4400, "return_ns": 4450}, again, log=log, on_zookeeper=True)
+    assert lost(unclear, created, again, log=log, on_zookeeper=True)
+    assert lost(unclear, again, log=log)
 
 
 @pytest.mark.parametrize("write", WRITES, ids=IDS)

@@ -61,6 +61,15 @@ def test_a_function_of_which_no_operation_is_ok_is_named() -> None:
     assert judged(KILL, ok=OK | {"delete": 0}, asked_faults=("kill",)).validity is Validity.VALID
 
 
+def test_what_clients_set_out_to_do_is_demanded_and_nothing_else() -> None:
+    none = {"ok": OK | {"delete": 0, "cas": 0}, "asked_faults": ("kill",)}
+    asked = dict.fromkeys(f for f in OK if f != "cas")
+    result = judged(KILL, asked_operations=asked, **none)
+    assert (result.validity, result.reason) == (Validity.UNKNOWN, "no delete is ok")
+    fewer = {f: None for f in asked if f != "delete"}
+    assert judged(KILL, asked_operations=fewer, **none).validity is Validity.VALID
+
+
 def test_a_kind_of_fault_during_which_no_write_came_through_is_named() -> None:
     result = judged(KILL, served={("kill", "read"): 2}, asked_faults=("kill",))
     assert result.validity is Validity.UNKNOWN

@@ -33,6 +33,8 @@ from clusters.kafka.admin_requests import (
     Answered,
     Write,
     alter_config,
+    ask_broker,
+    ask_write,
     cancel_reassignment,
     create_partitions,
     create_topic,
@@ -151,3 +153,32 @@ def test_a_reassignment_names_its_replicas_and_a_cancellation_none() -> None:
 def test_a_leader_that_leads_already_is_elected() -> None:
     assert answered(election, ErrorCode.election_not_needed).outcome is Outcome.OK
     assert answered(election, ErrorCode.preferred_leader_not_available).outcome is Outcome.INFO
+
+
+class Told:
+    """A connection to a node that gives one answer."""
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
+
+    def ask(self, _request: Any, _type: Any, *, timeout_s: float) -> Any:
+        assert timeout_s == 1
+        return self.response
+
+
+@pytest.mark.parametrize("asked", [creation, deletion, growth, cancellation])
+def test_a_broker_that_is_not_the_controller_has_refused_and_a_controller_may_not(
+    asked: Any,
+) -> None:
+    write, response = asked(ErrorCode.not_controller)
+    told: Any = Told(response)
+    refused = ask_broker(told, write, timeout_s=1)
+    assert (refused.outcome, refused.error) == (Outcome.FAIL, "NOT_CONTROLLER")
+    # One of KRaft that loses its office says so of what its successor may yet commit.
+    assert ask_write(told, write, timeout_s=1).outcome is Outcome.INFO
+
+
+def test_partitions_that_are_there_already_may_be_those_that_were_asked_for() -> None:
+    write, response = growth(ErrorCode.invalid_partitions)
+    told: Any = Told(response)
+    assert ask_broker(told, write, timeout_s=1).outcome is Outcome.INFO

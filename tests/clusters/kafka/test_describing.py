@@ -36,6 +36,7 @@ from clusters.kafka.describing import (
     COUNTER_SETTING,
     DescribeRecorder,
     Placement,
+    ask_overview,
     ask_placement,
     config_items,
     counter_setting,
@@ -224,13 +225,24 @@ class Answers:
 
 def placed(*answers: Any, partition: int = 1) -> Placement | None:
     connection: Any = Answers(*answers)
-    found = ask_placement(connection, "t", partition, timeout_s=2)
+    found, error = ask_placement(connection, "t", partition, timeout_s=2)
     # First whether it moves: replicas that are shown after that are those it ended in.
     assert connection.asked in (
         ["ListPartitionReassignmentsRequest"],
         ["ListPartitionReassignmentsRequest", "MetadataRequest"],
     )
+    assert (found is None) == (error is not None)
     return found
+
+
+def test_an_overview_names_all_topics_and_where_clients_find_the_controller() -> None:
+    answer = replace(shown(), controller_id=BrokerId(i32(1)))
+    (one,) = answer.brokers
+    connection: Any = Answers(answer, replace(answer, controller_id=BrokerId(i32(-1))))
+    overview = ask_overview(connection, timeout_s=2)
+    assert overview.topics == ("t", "u")
+    assert overview.controller == (str(one.host), int(one.port))
+    assert ask_overview(connection, timeout_s=2).controller is None
 
 
 def test_a_partition_is_where_the_broker_shows_it() -> None:

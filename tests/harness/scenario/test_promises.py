@@ -1,6 +1,7 @@
 """What clients are promised on nodes of our own."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -42,3 +43,39 @@ def test_clients_go_on_until_there_are_settled_reads_where_these_are_held_to_an_
 @pytest.mark.parametrize("name", ["smoke", "storm", "all-faults", "metadata", "visibility"])
 def test_a_nightly_holds_reads_of_metadata_to_an_age(name: str) -> None:
     assert load_scenario(find_scenario(name), []).promises.metadata_age_is_bounded
+
+
+def asked(name: str, **changes: object) -> set[str]:
+    found = load_scenario(find_scenario(name), [])
+    beside = tuple(replace(one, **changes) for one in found.beside)
+    return set(replace(found, beside=beside).asked_operations)
+
+
+TOPICS = {"create-topic", "delete-topic", "alter-config", "create-partitions"}
+
+
+def test_a_scenario_says_which_kinds_of_operation_its_clients_set_out_to_do() -> None:
+    assert asked("smoke") == TOPICS
+    assert asked("smoke", grows=0, alters=0) == {"create-topic", "delete-topic"}
+    assert asked("smoke", alters=0, topics=6) == TOPICS  # a topic that stays is altered
+    assert asked("membership") == {"reassign", "cancel-reassignment"}
+    assert asked("membership", cancel_share=0.0) == {"reassign"}
+    assert asked("transactions") == {"commit", "abort", "fetch-offsets", "send-offsets"}
+    assert not asked("kip-903")
+
+
+def test_the_slower_clients_are_the_later_they_have_done_everything() -> None:
+    smoke = scenario(None)
+    (metadata,) = smoke.beside
+    slow = replace(smoke, beside=(replace(metadata, write_rate=0.5),))
+    for f, due_s in smoke.asked_operations.items():
+        assert due_s is not None
+        assert due_s < 20
+        later_s = slow.asked_operations[f]
+        assert later_s is not None
+        assert later_s > 60
+
+
+def test_a_trial_owes_no_kind_of_operation() -> None:
+    trial: Any = object()
+    assert not replace(scenario(None), trial=trial).asked_operations

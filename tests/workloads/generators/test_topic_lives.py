@@ -25,6 +25,10 @@ def lives_of(slots: int, *, first_number: int = 0, grows: int = 0) -> TopicLives
     )
 
 
+def named(writes: list[TopicWrite]) -> list[tuple[str, str]]:
+    return [(str(write.f), write.topic) for write in writes]
+
+
 def done(lives: TopicLives, outcomes: list[Outcome]) -> list[TopicWrite]:
     writes = []
     for outcome in outcomes:
@@ -87,11 +91,59 @@ def test_what_failed_is_done_again_under_another_number() -> None:
 
 
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_a_write_without_a_clear_end_gives_the_name_up(before: int) -> None:
+def test_after_a_write_without_a_clear_end_its_topic_is_deleted_and_the_name_given_up(
+    before: int,
+) -> None:
     lives = lives_of(1)
-    done(lives, [Outcome.OK] * before + [Outcome.INFO])
+    writes = done(lives, [Outcome.OK] * before + [Outcome.INFO] * 3 + [Outcome.FAIL, Outcome.OK])
+    assert named(writes)[before + 1 :] == [("delete-topic", "m-000000")] * 4
     assert lives.next().f is MetadataF.CREATE
     assert list(lives.names) == ["m-000003", "m-000000"]
+
+
+@pytest.mark.parametrize("outcomes", [[Outcome.INFO], [Outcome.OK] * 3])
+def test_a_topic_that_is_not_there_is_gone(outcomes: list[Outcome]) -> None:
+    lives = lives_of(1)
+    done(lives, outcomes)
+    deletion = lives.next()
+    assert deletion.f is MetadataF.DELETE
+    lives.ended(deletion, Outcome.INFO, "UNKNOWN_TOPIC_OR_PARTITION")
+    created = lives.next()
+    assert (created.f, created.topic) == (MetadataF.CREATE, "m-000003")
+
+
+def test_a_further_life_is_tried_again_while_the_topic_of_the_last_one_is_being_deleted() -> None:
+    lives = lives_of(1)
+    writes = done(lives, [Outcome.OK] * 4)
+    for _ in range(3):
+        writes.append(lives.next())
+        lives.ended(writes[-1], Outcome.INFO, "TOPIC_ALREADY_EXISTS")
+    again = lives.next()
+    assert named([*writes[4:], again]) == [("create-topic", "m-000000")] * 4
+    lives.ended(again, Outcome.INFO, "TOPIC_ALREADY_EXISTS")
+    assert named([lives.next()]) == [("delete-topic", "m-000000")]
+
+
+def test_in_its_first_life_a_topic_that_exists_already_is_one_that_came_unnoticed() -> None:
+    lives = lives_of(1)
+    lives.ended(lives.next(), Outcome.INFO, "TOPIC_ALREADY_EXISTS")
+    assert named([lives.next()]) == [("delete-topic", "m-000000")]
+
+
+def test_what_comes_back_after_its_name_was_given_up_is_deleted() -> None:
+    lives = lives_of(1)
+    done(lives, [Outcome.INFO, Outcome.OK, Outcome.OK])
+    lives.shown(["m-000003", "m-000000", "m-000001", "t", "m-", "m-x", "m-000300"])
+    assert named(done(lives, [Outcome.INFO, Outcome.OK, Outcome.FAIL, Outcome.OK])) == [
+        ("delete-topic", "m-000000"),
+        ("alter-config", "m-000003"),
+        ("delete-topic", "m-000300"),
+        ("alter-config", "m-000003"),
+    ]
+    assert lives.next().topic == "m-000003"
+    lives.shown(["m-000000", "m-000003"])
+    assert lives.next().topic == "m-000000"
+    lives.shown(["m-000003"])
 
 
 @given(st.lists(st.sampled_from(list(Outcome)), max_size=200), st.integers(1, 4), st.integers(0, 3))
@@ -105,8 +157,16 @@ def test_numbers_grow_names_are_not_shared_and_topics_are_what_they_are_taken_fo
     numbers: dict[str, int] = {}
     alive: Counter[str] = Counter()
     partition_counts: dict[str, int] = {}
+    doubtful: set[str] = set()
     for write, outcome in zip(mine, outcomes, strict=True):
-        assert (write.f is MetadataF.CREATE) == (not alive[write.topic])
+        is_known = write.topic not in doubtful
+        assert write.f is MetadataF.DELETE or is_known
+        assert not is_known or (write.f is MetadataF.CREATE) == (not alive[write.topic])
+        if outcome is Outcome.INFO:
+            doubtful.add(write.topic)
+        elif outcome is Outcome.OK and write.f is MetadataF.DELETE:
+            doubtful.discard(write.topic)
+        assert len(doubtful | {name for name, lives_on in alive.items() if lives_on}) <= slots
         assert 1 <= write.replication_factor <= 3
         if write.config_value is not None:
             assert write.config_value > numbers.get(write.topic, -1)
