@@ -11,15 +11,19 @@ Where fewer controllers than a majority left a log, no log of record exists: wha
 may have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
 voter that never was one can only shorten the log of record, not put anything false into it.
 
-A copy may begin with a snapshot where an older part was deleted. If another node that agrees with
-the log of record goes back further, its older part is put in front.
+A copy has spans. Each but one that begins with the log itself begins with a snapshot: what was
+before it is not all there, and what is there of it is the span before. The log of record is the
+last span of the copy that was chosen, and what goes before that is put in front, from whichever
+node has it: a span leads to another one if it has one of its records, or the last one of its
+snapshot. By Raft, at one offset and epoch all that came before is the same.
 
 Records inside a transaction of the metadata log (KIP-868) that was aborted, or never ended, count
 for nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,18 +97,17 @@ def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """One node's log, without its snapshot, as arrays in the order of the offsets."""
+    """One node's log, without its snapshots, as arrays in the order of the offsets."""
 
     rows: pa.Table
-    """All of them, the snapshot's too."""
+    """All of them, those of snapshots too."""
     offset: NDArray[Any]
     epoch: NDArray[Any]
     digest: NDArray[Any]
-
-    @property
-    def first_offset(self) -> int:
-        """The first offset of the log behind the snapshot; without a snapshot, of the log."""
-        return int(self.offset[0]) if len(self.offset) else np.iinfo(np.int64).max
+    snapshot_end: int
+    """The end offset of its last snapshot, which sums up all before it; 0: it has none."""
+    spans: "tuple[_Span, ...]"
+    """Of the log, by offset."""
 
     @property
     def last(self) -> tuple[int, int]:
@@ -121,13 +124,40 @@ class _Copy:
             & (self.epoch[place] == other.epoch)
             & (self.digest[place] == other.digest)
         )
-        # The log below its first record is summed up in the snapshot that it begins with.
-        return same | (other.offset < self.first_offset) if self.has_snapshot else same
+        return same | (other.offset < self.snapshot_end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """A part of a node's log without a gap, and the snapshot that it begins with."""
+
+    snapshot: pa.Table
+    """Its rows; none, if it begins with the log itself."""
+    rows: pa.Table
 
     @property
-    def has_snapshot(self) -> bool:
-        """Return whether it begins with a snapshot."""
-        return bool(self.rows.num_rows > len(self.offset))
+    def first_offset(self) -> int:
+        """The first offset behind the snapshot; of an empty log, the end of the snapshot."""
+        if self.snapshot.num_rows:
+            return int(self.snapshot["metadata_offset"][0].as_py()) + 1
+        return int(self.rows["metadata_offset"][0].as_py()) if self.rows.num_rows else 0
+
+    def before(self, offset: int) -> "_Span":
+        """Return the part of it that is below an offset."""
+        rows = self.rows.filter(pc.less(self.rows["metadata_offset"], offset))
+        return _Span(snapshot=self.snapshot, rows=rows)
+
+    def leads_to(self, later: "_Span") -> bool:
+        """Return whether what is before the later one is before one of the records here, too."""
+        end = later.first_offset
+        rows = self.rows.filter(pc.greater_equal(self.rows["metadata_offset"], end - 1))
+        place = ["metadata_offset", "controller_epoch"]
+        here, there = rows.select([*place, "digest"]), later.rows.select([*place, "digest"])
+        both = here.join(there, place, join_type="inner", right_suffix="_there")
+        if both.num_rows:
+            return bool(pc.any(pc.equal(both["digest"], both["digest_there"])).as_py())
+        last = later.snapshot.select(place)
+        return bool(here.join(last, place, join_type="left semi").num_rows)
 
 
 def _copies(metadata_log: pa.Table) -> Mapping[str, _Copy]:
@@ -140,12 +170,29 @@ def _copies(metadata_log: pa.Table) -> Mapping[str, _Copy]:
 
 def _copy(rows: pa.Table) -> _Copy:
     logged = rows.filter(pc.invert(rows["snapshot"]))
+    spans = tuple(_spans(rows))
+    last = spans[-1].snapshot
     return _Copy(
         rows=rows,
         offset=logged["metadata_offset"].to_numpy(),
         epoch=logged["controller_epoch"].to_numpy(),
         digest=logged["digest"].to_numpy(),
+        snapshot_end=last["metadata_offset"][0].as_py() + 1 if last.num_rows else 0,
+        spans=spans,
     )
+
+
+def _spans(rows: pa.Table) -> Iterator[_Span]:
+    snapshot = rows["snapshot"].to_numpy()
+    offset = rows["metadata_offset"].to_numpy()
+    anew = snapshot[1:] & (~snapshot[:-1] | (offset[1:] != offset[:-1]))
+    bounds = [0, *(np.flatnonzero(anew) + 1).tolist(), rows.num_rows]
+    for start, end in pairwise(bounds):
+        count = int(np.count_nonzero(snapshot[start:end]))
+        yield _Span(
+            snapshot=rows.slice(start, count),
+            rows=rows.slice(start + count, end - start - count),
+        )
 
 
 def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
@@ -153,19 +200,23 @@ def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> in
     holders = np.sum([copy.has(chosen) for copy in voters], axis=0)
     held = np.append(holders >= majority, False)
     count = int(np.argmin(held))
-    return int(chosen.offset[count - 1]) + 1 if count else chosen.first_offset
+    return int(chosen.offset[count - 1]) + 1 if count else chosen.spans[-1].first_offset
 
 
 def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> pa.Table:
-    """Return its rows, with the older part that another copy still has put in front."""
-    oldest = min(copies, key=lambda copy: copy.first_offset)
-    overlap = (oldest.offset >= chosen.first_offset) & chosen.has(oldest)
-    # One record in common at one offset and epoch: by Raft, all that came before is the same.
-    if oldest.first_offset >= chosen.first_offset or not np.any(overlap):
-        return chosen.rows
-    before = pc.less(oldest.rows["metadata_offset"], chosen.first_offset)
-    logged = chosen.rows.filter(pc.invert(chosen.rows["snapshot"]))
-    return pa.concat_tables([oldest.rows.filter(before), logged])
+    """Return the rows of its last span, with those in front that other spans have."""
+    known = [span for copy in (chosen, *copies) for span in copy.spans]
+    first = chosen.spans[-1]
+    found = [first.rows]
+    while older := [one for one in known if one.first_offset < first.first_offset]:
+        # The longest one is the first to be asked: mostly it has all of it.
+        older.sort(key=lambda span: span.first_offset)
+        leading = next((one for one in older if one.leads_to(first)), None)
+        if leading is None:
+            break
+        found.append(leading.before(first.first_offset).rows)
+        first = leading
+    return pa.concat_tables([first.snapshot, *reversed(found)])
 
 
 def _without_aborted(records: Sequence[MetadataRecord]) -> tuple[MetadataRecord, ...]:
