@@ -113,8 +113,11 @@ class _NodeLog:
         """Take what a node drops from its log, which begins at `offset` from now on."""
         snapshot: Snapshot = self._disk.files[SNAPSHOT]
         if not _are_summed_up(batches, snapshot, offset):
-            self._trim(offset)
-            self._spans.append(_Span(start=offset, end=offset))
+            end = snapshot.end_offset
+            self._trim(end)
+            if self._spans and self._spans[-1].start == end:
+                self._spans.pop()
+            self._spans.append(_Span(start=end, end=end))
             self._write(self._rows.snapshot(snapshot))
             return
         begin = batches[0].base_offset
@@ -153,12 +156,13 @@ class _NodeLog:
 
 
 def _are_summed_up(batches: list[MetadataBatch], snapshot: Snapshot, offset: int) -> bool:
-    """Return whether the snapshot at which a log begins is of the very records before it."""
-    if not batches:
+    """Return whether the newest snapshot is of the very records that go.
+
+    It may be a later one than the one at which the log begins now: it was written meanwhile.
+    """
+    if not batches or batches[-1].end_offset != offset:
         return False
-    last = batches[-1]
-    ends = (last.end_offset, last.epoch, offset)
-    return ends == (snapshot.end_offset, snapshot.epoch, snapshot.end_offset)
+    return offset < snapshot.end_offset or batches[-1].epoch == snapshot.epoch
 
 
 def _read(kept: _File) -> Iterator[pa.Table]:
