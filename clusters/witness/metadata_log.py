@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,8 +168,8 @@ def _kept_parts(kept: Path | None, *, until: int) -> Iterator[_KeptPart]:
     found = [(one.end_offset, 0, one.path) for one in _snapshots(kept)]
     found += [(one.base_offset, 1, one.path) for one in segments_of(kept)]
     found = sorted(one for one in found if one[0] < until or one[:2] == (until, 0))
-    for (start, is_log, path), after in zip(found, [*found[1:], (until, 0, kept)], strict=True):
-        yield _KeptPart(path=path, start=start, end=after[0], is_snapshot=not is_log)
+    for (start, is_log, path), (end, *_) in pairwise([*found, (until, 0, kept)]):
+        yield _KeptPart(path=path, start=start, end=end, is_snapshot=not is_log)
 
 
 def _snapshot_rows(

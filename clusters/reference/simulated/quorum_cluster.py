@@ -175,11 +175,7 @@ class SimulatedQuorumCluster(SimulatedCluster):
 
     def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
         """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
-        from clusters.reference.simulated.kept_log import KeptLogs  # noqa: PLC0415  # as below
-
-        self._kept = KeptLogs(raw / "metadata_logs", times)
-        for node in self.nodes:
-            self._kept.follow(node, self.host(node).disk)
+        self._kept = self._followed(raw, times)
 
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes
@@ -188,11 +184,18 @@ class SimulatedQuorumCluster(SimulatedCluster):
         # With pyarrow, which a trial does not take.
         from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
 
-        if self._kept is None:
-            self.keep_metadata(raw, times=times)
-        assert self._kept is not None
+        kept = self._kept or self._followed(raw, times)
         disks = {node: self.host(node).disk for node in self.nodes}
-        return write_simulated_witness(disks, kept=self._kept, topics=topics, times=times, raw=raw)
+        return write_simulated_witness(disks, kept=kept, topics=topics, times=times, raw=raw)
+
+    def _followed(self, raw: Path, times: AppendTimes) -> "KeptLogs":
+        """Return the logs of all nodes, as they go on from here."""
+        from clusters.reference.simulated.kept_log import KeptLogs  # noqa: PLC0415  # as above
+
+        kept = KeptLogs(raw / "metadata_logs", times)
+        for node in self.nodes:
+            kept.follow(node, self.host(node).disk)
+        return kept
 
     def _built(self, node: NodeName) -> Node:
         configuration = self._configuration(node)

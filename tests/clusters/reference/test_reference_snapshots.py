@@ -41,7 +41,7 @@ def test_k10_a_broker_without_metadata_gets_it_in_pieces(
             cluster.wipe_node(TWO)
             cluster.start_node(TWO)
             assert until(lambda: _serves(cluster), timeout_s=40)
-            (snapshot,) = tmp_path.glob("broker-2/**/*.checkpoint")
+            (snapshot,) = tmp_path.glob("broker-2/disk/**/*.checkpoint")
             assert snapshot.stat().st_size > 64 * 10
         finally:
             cluster.stop()
