@@ -37,7 +37,7 @@ LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
 """A node's data directory, by its name in the place."""
 KEPT: Final = "kept"
-"""The directory of what a node of our own cuts off its metadata log, which outlives its data."""
+"""The directory of what is kept of a node's metadata log, cut off or lost: it outlives the data."""
 LOG: Final = "server.log"
 """The file that takes the process's stdout and stderr; every start appends to it."""
 
