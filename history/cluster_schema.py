@@ -161,12 +161,16 @@ WINDOWS: Final = pa.schema(
 METADATA_LOG: Final = pa.schema(
     [
         # One row a record and node, from that node's own `__cluster_metadata`; in the order of
-        # node, snapshot first, offset. In the ZooKeeper generation: a row a change of a znode that
-        # holds metadata, from the logs of that server of the ensemble; the offset is its zxid,
-        # which the rows of one transaction share, and the digest is the transaction's.
+        # node, offset. What a node cut off its log during the run, to a snapshot of its own, is in
+        # front of what its disk held at the end; what it lost with its disk is not. In the
+        # ZooKeeper generation: a row a change of a znode that holds metadata, from the logs of that
+        # server of the ensemble; the offset is its zxid, which the rows of one transaction share,
+        # and the digest is the transaction's.
         pa.field("node", pa.string(), nullable=False),
-        # True: it comes from the oldest snapshot that the node's log goes on from, and its offset
-        # is the snapshot's last contained offset. A log that begins at 0 needs none.
+        # True: it comes from a snapshot that the node's log goes on from, and its offset is the
+        # snapshot's last contained offset. A log that begins at 0 needs none, and one is also told
+        # where a log went on from a leader's (the node was behind, or had lost its disk): of what
+        # was before, the node's rows may have a part only, or none.
         pa.field("snapshot", pa.bool_(), nullable=False),
         pa.field("metadata_offset", pa.int64(), nullable=False),
         # The leader epoch of the batch: KRaft's controller epoch.

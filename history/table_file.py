@@ -20,6 +20,9 @@ from history.schema import TABLES
 __all__ = ["PartFiles", "TableFile", "whole_table_file"]
 
 _ROW_GROUP_ROWS: Final = 1 << 20
+_WIDE_GROUP_ROWS: Final[Mapping[str, int]] = {"metadata_log": 1 << 16}
+"""Of a table whose rows are many times larger than others': what one who writes or reads it by the
+row group holds is to stay small, however long the run."""
 _PART_ROWS: Final = 1 << 23
 
 _GROWING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -42,6 +45,7 @@ class TableFile:
         self._path = path
         self._schema = TABLES[name]
         self._growing = _GROWING.get(name, ())
+        self._group_rows = _WIDE_GROUP_ROWS.get(name, _ROW_GROUP_ROWS)
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self.waiting_rows = 0
@@ -49,8 +53,8 @@ class TableFile:
     def add(self, table: pa.Table) -> None:
         """Append rows; written once a row group is full."""
         assert table.column_names == self._schema.names, table.column_names
-        while self.waiting_rows + table.num_rows >= _ROW_GROUP_ROWS:
-            taken = _ROW_GROUP_ROWS - self.waiting_rows
+        while self.waiting_rows + table.num_rows >= self._group_rows:
+            taken = self._group_rows - self.waiting_rows
             self._wait(table.slice(0, taken))
             self.end_row_group()
             table = table.slice(taken)
@@ -60,7 +64,7 @@ class TableFile:
         """Write what waits as a row group of its own."""
         if self.waiting_rows:
             table = pa.concat_tables(self._waiting).unify_dictionaries()
-            self._open(table.schema).write_table(table, row_group_size=_ROW_GROUP_ROWS)
+            self._open(table.schema).write_table(table, row_group_size=self._group_rows)
             self._waiting, self.waiting_rows = [], 0
 
     def close(self) -> None:

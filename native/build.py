@@ -60,6 +60,8 @@ _PLAIN: Final = (
     "clusters/reference/simulated/administration.py",
     "clusters/reference/simulated/asking.py",
     "clusters/reference/simulated/deferred.py",
+    "clusters/reference/simulated/kept_log.py",
+    "clusters/reference/simulated/metadata_rows.py",
     "clusters/reference/simulated/witness.py",
     "clusters/reference_zookeeper/simulated/driver.py",
     "clusters/reference_zookeeper/simulated/log_files.py",

@@ -11,8 +11,11 @@ Where fewer controllers than a majority left a log, no log of record exists: wha
 may have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
 voter that never was one can only shorten the log of record, not put anything false into it.
 
-A copy may begin with a snapshot where an older part was deleted. If another node that agrees with
-the log of record goes back further, its older part is put in front.
+A copy has spans. Each but one that begins with the log itself begins with a snapshot: what was
+before it is not all there, and what is there of it is the span before. The log of record is the
+last span of the copy that was chosen, and what goes before that is put in front, from whichever
+node has it: a span leads to another one if it has one of its records, or the last one of its
+snapshot. By Raft, at one offset and epoch all that came before is the same.
 
 Records inside a transaction of the metadata log (KIP-868) that was aborted, or never ended, count
 for nothing.
@@ -21,6 +24,7 @@ for nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -132,9 +136,8 @@ def log_of_record(
         for numbers in _extended(voters[chosen], tuple(copies.values()))
     ]
     rows = all_rows.take(pa.array(np.concatenate(parts)))
-    counts = _without_aborted(rows)
-    cut = len(parts[0])
-    segments = (parts[0][counts[:cut]], parts[1][counts[cut:]])
+    counts = np.split(_without_aborted(rows), np.cumsum([len(part) for part in parts])[:-1])
+    segments = [part[mask] for part, mask in zip(parts, counts, strict=True)]
     return LogOfRecord(
         records=Records(source, segments, keep),
         rows=rows,
@@ -151,59 +154,117 @@ def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Copy:
-    """One node's log: its rows by number, and those behind its snapshot as arrays by offset."""
+class _Rows:
+    """Some rows of METADATA_LOG by number, in order, as arrays."""
 
-    summed: NDArray[np.int64]
-    """The rows of its snapshot."""
-    logged: NDArray[np.int64]
-    """The others."""
+    number: NDArray[np.int64]
     offset: NDArray[Any]
     epoch: NDArray[Any]
     digest: NDArray[Any]
 
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def take(self, rows: NDArray[Any] | slice) -> "_Rows":
+        """Return some of them, by place or by mask."""
+        return _Rows(
+            number=self.number[rows],
+            offset=self.offset[rows],
+            epoch=self.epoch[rows],
+            digest=self.digest[rows],
+        )
+
+    def meets(self, other: "_Rows") -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows of the other have one of their offset and epoch here, and the same."""
+        if not len(self):
+            nowhere = np.zeros(len(other), dtype=np.bool_)
+            return nowhere, nowhere
+        place = np.minimum(np.searchsorted(self.offset, other.offset), len(self) - 1)
+        there: NDArray[np.bool_] = (self.offset[place] == other.offset) & (
+            self.epoch[place] == other.epoch
+        )
+        return there, there & (self.digest[place] == other.digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """A part of a node's log without a gap, and the snapshot that it begins with."""
+
+    snapshot: _Rows
+    """Its rows; none, if it begins with the log itself."""
+    rows: _Rows
+
     @property
     def first_offset(self) -> int:
-        """The first offset of the log behind the snapshot; without a snapshot, of the log."""
-        return int(self.offset[0]) if len(self.offset) else np.iinfo(np.int64).max
+        """The first offset behind the snapshot; of an empty log, the end of the snapshot."""
+        if len(self.snapshot):
+            return int(self.snapshot.offset[0]) + 1
+        return int(self.rows.offset[0]) if len(self.rows) else 0
+
+    def leads_to(self, later: "_Span") -> bool:
+        """Return whether what is before the later one is before one of the records here, too."""
+        here = self.rows.take(self.rows.offset >= later.first_offset - 1)
+        there, same = here.meets(later.rows)
+        if np.any(there):
+            return bool(np.any(same))
+        return bool(np.any(here.meets(later.snapshot)[0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """One node's log, without its snapshots, and its spans."""
+
+    rows: _Rows
+    snapshot_end: int
+    """The end offset of its last snapshot, which sums up all before it; 0: it has none."""
+    spans: tuple[_Span, ...]
+    """Of the log, by offset."""
 
     @property
     def last(self) -> tuple[int, int]:
         """Return the pair that elections compare: the epoch and the offset of the last record."""
-        return (int(self.epoch[-1]), int(self.offset[-1])) if len(self.offset) else (-1, -1)
+        return (int(self.rows.epoch[-1]), int(self.rows.offset[-1])) if len(self.rows) else (-1, -1)
 
-    def has(self, other: "_Copy") -> NDArray[Any]:
+    def has(self, other: "_Copy") -> NDArray[np.bool_]:
         """Return a mask of the other copy's records that this copy has, too."""
-        if not len(self.offset):
-            return np.zeros(len(other.offset), dtype=np.bool_)
-        place = np.minimum(np.searchsorted(self.offset, other.offset), len(self.offset) - 1)
-        same: NDArray[Any] = (
-            (self.offset[place] == other.offset)
-            & (self.epoch[place] == other.epoch)
-            & (self.digest[place] == other.digest)
-        )
-        # The log below its first record is summed up in the snapshot that it begins with.
-        return same | (other.offset < self.first_offset) if len(self.summed) else same
+        if not len(self.rows):
+            return np.zeros(len(other.rows), dtype=np.bool_)
+        return self.rows.meets(other.rows)[1] | (other.rows.offset < self.snapshot_end)
 
 
 def _copies(rows: pa.Table) -> Mapping[str, _Copy]:
     node = rows["node"].combine_chunks().dictionary_encode()
     names, codes = node.dictionary.to_pylist(), node.indices.to_numpy()
     snapshot = rows["snapshot"].to_numpy()
-    offset = rows["metadata_offset"].to_numpy()
-    epoch, digest = rows["controller_epoch"].to_numpy(), rows["digest"].to_numpy()
+    everything_of_all = _Rows(
+        number=np.arange(len(rows)),
+        offset=rows["metadata_offset"].to_numpy(),
+        epoch=rows["controller_epoch"].to_numpy(),
+        digest=rows["digest"].to_numpy(),
+    )
     found = {}
     for name in sorted(names):
-        mine = codes == names.index(name)
-        summed, logged = np.flatnonzero(mine & snapshot), np.flatnonzero(mine & ~snapshot)
-        found[name] = _Copy(
-            summed=summed,
-            logged=logged,
-            offset=offset[logged],
-            epoch=epoch[logged],
-            digest=digest[logged],
-        )
+        mine = np.flatnonzero(codes == names.index(name))
+        found[name] = _copy(everything_of_all.take(mine), snapshot[mine])
     return found
+
+
+def _copy(rows: _Rows, snapshot: NDArray[np.bool_]) -> _Copy:
+    spans = tuple(_spans(rows, snapshot))
+    last = spans[-1].snapshot
+    return _Copy(
+        rows=rows.take(~snapshot),
+        snapshot_end=int(last.offset[0]) + 1 if len(last) else 0,
+        spans=spans,
+    )
+
+
+def _spans(rows: _Rows, snapshot: NDArray[np.bool_]) -> Iterator[_Span]:
+    anew = snapshot[1:] & (~snapshot[:-1] | (rows.offset[1:] != rows.offset[:-1]))
+    bounds = [0, *(np.flatnonzero(anew) + 1).tolist(), len(rows)]
+    for start, end in pairwise(bounds):
+        log = start + int(np.count_nonzero(snapshot[start:end]))
+        yield _Span(snapshot=rows.take(slice(start, log)), rows=rows.take(slice(log, end)))
 
 
 def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
@@ -211,23 +272,23 @@ def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> in
     holders = np.sum([copy.has(chosen) for copy in voters], axis=0)
     held = np.append(holders >= majority, False)
     count = int(np.argmin(held))
-    return int(chosen.offset[count - 1]) + 1 if count else chosen.first_offset
+    return int(chosen.rows.offset[count - 1]) + 1 if count else chosen.spans[-1].first_offset
 
 
-def _extended(
-    chosen: _Copy, copies: Sequence[_Copy]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows before its log, and its log's.
-
-    Before it is its snapshot, or the older part that another copy still has.
-    """
-    oldest = min(copies, key=lambda copy: copy.first_offset)
-    overlap = (oldest.offset >= chosen.first_offset) & chosen.has(oldest)
-    # One record in common at one offset and epoch: by Raft, all that came before is the same.
-    if oldest.first_offset >= chosen.first_offset or not np.any(overlap):
-        return chosen.summed, chosen.logged
-    older = oldest.logged[oldest.offset < chosen.first_offset]
-    return np.concatenate([oldest.summed, older]), chosen.logged
+def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> Sequence[NDArray[np.int64]]:
+    """Return the rows of its last span, with those in front that other spans have, part by part."""
+    known = [span for copy in (chosen, *copies) for span in copy.spans]
+    first = chosen.spans[-1]
+    found = [first.rows.number]
+    while older := [one for one in known if one.first_offset < first.first_offset]:
+        # The longest one is the first to be asked: mostly it has all of it.
+        older.sort(key=lambda span: span.first_offset)
+        leading = next((one for one in older if one.leads_to(first)), None)
+        if leading is None:
+            break
+        found.append(leading.rows.number[leading.rows.offset < first.first_offset])
+        first = leading
+    return [first.snapshot.number, *reversed(found)]
 
 
 def _without_aborted(rows: pa.Table) -> NDArray[np.bool_]:

@@ -22,6 +22,7 @@ from history.clock import Clock
 
 __all__ = [
     "DATA",
+    "KEPT",
     "LOG",
     "LOOPBACK",
     "Host",
@@ -35,6 +36,8 @@ __all__ = [
 LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
 """A node's data directory, by its name in the place."""
+KEPT: Final = "kept"
+"""The directory of what is kept of a node's metadata log, cut off or lost: it outlives the data."""
 LOG: Final = "server.log"
 """The file that takes the process's stdout and stderr; every start appends to it."""
 

@@ -186,6 +186,7 @@ def properties(
     return {
         **broker_defaults(spec.brokers, version=version),
         **_SESSIONS,
+        **_WHOLE_METADATA_LOG,
         **spec.settings,
         **(spec.controller_settings if node.votes else {}),
         **(spec.broker_settings if node.serves else {}),
@@ -317,6 +318,14 @@ _SESSIONS: Final = {
     # A restarted broker is refused until its old session has ended; a fault shows sooner.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
+}
+
+
+_WHOLE_METADATA_LOG: Final = {
+    # The log tells what was decided, from the first moment of the run on. A node deletes its
+    # beginning behind a snapshot only by these, and one that lost its disk then fetches it whole.
+    "metadata.max.retention.bytes": "-1",
+    "metadata.max.retention.ms": "-1",
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusters.hosts.place import KEPT
 from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.processes import BrokerProcesses
@@ -67,9 +68,11 @@ class QuorumProcesses(BrokerProcesses):
         from clusters.witness.witness import write_witness  # noqa: PLC0415
 
         self._write_node_tables(raw)
+        # A spare node that was never started has nothing to tell.
+        nodes = [name for name in self._nodes if self.pid_of(name) is not None]
         return write_witness(
-            # A spare node that was never started has nothing to tell.
-            {name: self.data_of(name) for name in self._nodes if self.pid_of(name) is not None},
+            {name: self.data_of(name) for name in nodes},
+            kept={name: self._nodes[name].place.fetch(KEPT) for name in nodes},
             topics=topics,
             definitions=self._definitions(),
             raw=raw,

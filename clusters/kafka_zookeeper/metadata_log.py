@@ -21,22 +21,22 @@ epochs. Releases before 2.8 give topics no ids: the zxid that made a topic stand
 one transaction share its zxid, the controller epoch behind it, and its digest.
 
 A server's transaction logs that begin with the ensemble are the whole story. One that lost its
-disk, or was away for long, took over a snapshot of its leader: its story begins with that, and what
-its logs hold before it is left out. Such a gap is known by its zxids, which are counted from 1 in
-each epoch; a gap that lasts until the end of an epoch cannot be told, but other servers' logs do
-not agree with such a log (`checkers.metadata.log_of_record`).
+disk, or was away for long, took over a snapshot of its leader: there its rows have the snapshot,
+and before it what counts of what it had until then, its lost disks included
+(`clusters.kafka_zookeeper.log_runs`).
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, assert_never
 
 import pyarrow as pa
 
+from clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
 from clusters.port import NodeName
 from clusters.protocol.zookeeper_transactions import (
     Change,
@@ -49,15 +49,9 @@ from clusters.protocol.zookeeper_transactions import (
     SetAclTxn,
     SetDataTxn,
     Transaction,
-    zxid_in,
 )
 from clusters.witness.witness import Damage, WitnessReport
-from clusters.zookeeper.stored.logs import (
-    StoredError,
-    log_files,
-    stored_entries,
-    transactions_in,
-)
+from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 from clusters.zookeeper.stored.snapshots import NEVER, newest_tree
 from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.view import zxid_text
@@ -70,7 +64,6 @@ __all__ = ["MetadataChanges", "metadata_rows", "write_metadata_log"]
 _TABLE: Final = "metadata_log"
 _SUBJECT: Final = "transaction logs"
 _PIECE_ROWS: Final = 1 << 14
-_EPOCH_BITS: Final = 32
 _NO_DIGEST: Final = 0
 """A snapshot is no transaction."""
 _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
@@ -89,19 +82,25 @@ _Json = Mapping[str, Any]
 
 
 def write_metadata_log(
-    node_data: Mapping[NodeName, Path], *, raw: Path, report: WitnessReport
+    node_data: Mapping[NodeName, Path],
+    *,
+    raw: Path,
+    report: WitnessReport,
+    kept: Mapping[NodeName, Path] = MappingProxyType({}),
 ) -> None:
     """Write the table metadata_log into a run's raw directory, and note in `report` what it has.
 
-    `node_data` has each ZooKeeper server's data directory. Raises HarnessError if `raw` cannot be
-    written, or a directory not be read.
+    `node_data` has each ZooKeeper server's data directory, `kept` a directory with the
+    `version-2` directories, numbered, of its disks that were lost. Raises HarnessError if `raw`
+    cannot be written, or a directory not be read.
     """
     try:
         raw.mkdir(parents=True, exist_ok=True)
+        homes = {node: _homes(data, kept.get(node)) for node, data in sorted(node_data.items())}
         with whole_table_file(raw / f"{_TABLE}.parquet", _TABLE) as file:
-            for node, data in sorted(node_data.items()):
+            for node, runs in runs_that_count(homes).items():
                 report.metadata_record_counts[node] = 0
-                rows = metadata_rows(node, data, report=report)
+                rows = metadata_rows(node, runs, report=report)
                 while piece := list(islice(rows, _PIECE_ROWS)):
                     file.add(pa.Table.from_pylist(piece, schema=METADATA_LOG))
                     report.metadata_record_counts[node] += len(piece)
@@ -111,21 +110,39 @@ def write_metadata_log(
         ) from error
 
 
-def metadata_rows(node: NodeName, data: Path, *, report: WitnessReport) -> Iterator[dict[str, Any]]:
-    """Yield a server's rows, those of a snapshot first; a damage is noted in `report`."""
-    home = data / "version-2"
+def _homes(data: Path, kept: Path | None) -> list[Path]:
+    lost = [] if kept is None or not kept.is_dir() else sorted(kept.iterdir())
+    return [*lost, data / "version-2"]
+
+
+def metadata_rows(
+    node: NodeName, runs: Sequence[LogRun], *, report: WitnessReport
+) -> Iterator[dict[str, Any]]:
+    """Yield a server's rows, run by run, those of a snapshot first; damages go to `report`."""
+    starts = [_start(run) for run in runs]
+    for at, run in enumerate(runs):
+        # A later run supersedes what an earlier one has from there on.
+        end = min((run.end, *starts[at + 1 :]))
+        if run.is_last or starts[at] < end:
+            yield from _rows(node, run, end=end, report=report)
+
+
+def _rows(
+    node: NodeName, run: LogRun, *, end: int, report: WitnessReport
+) -> Iterator[dict[str, Any]]:
     changes = MetadataChanges(node)
     try:
-        first = _first_without_gap(home)
-        transactions = _transactions(home, first=first)
+        transactions = _transactions(run, end=end)
         one = next(transactions, None)
-        snapshot = newest_tree(home, before=NEVER if first is None else first)
+        snapshot = _snapshot_before(run)
         if snapshot is not None:
             yield from changes.begin(
                 snapshot, timestamp_ms=one.time_ms if one else 0, digest=_NO_DIGEST
             )
-        elif first is not None and first != _first_of_epoch(first):
-            what = f"the logs begin at {zxid_text(first)}, and no snapshot goes before that"
+        elif run.first is not None and run.first != first_of_epoch(run.first):
+            if not run.is_last:
+                return
+            what = f"the logs begin at {zxid_text(run.first)}, and no snapshot goes before that"
             report.damages.append(Damage(node=node, subject=_SUBJECT, what=what))
         while one is not None:
             yield from changes.of(one)
@@ -134,36 +151,28 @@ def metadata_rows(node: NodeName, data: Path, *, report: WitnessReport) -> Itera
         report.damages.append(Damage(node=node, subject=_SUBJECT, what=str(error)))
 
 
-def _transactions(home: Path, *, first: int | None) -> Iterator[Transaction]:
-    """Yield the transactions from this one on, each once."""
-    after = 0 if first is None else first - 1
-    for log in log_files(home):
+def _snapshot_before(run: LogRun) -> StoredTree | None:
+    return newest_tree(run.home, before=NEVER if run.first is None else run.first)
+
+
+def _start(run: LogRun) -> int:
+    """Return the zxid after which a run begins."""
+    snapshot = _snapshot_before(run)
+    if snapshot is not None:
+        return snapshot.zxid
+    return NEVER if run.first is None else run.first - 1
+
+
+def _transactions(run: LogRun, *, end: int) -> Iterator[Transaction]:
+    """Yield the transactions of a run up to this one, each once."""
+    after = 0 if run.first is None else run.first - 1
+    for log in log_files(run.home):
         for one in transactions_in(log):
+            if one.zxid > end:
+                return
             if one.zxid > after:
                 after = one.zxid
                 yield one
-
-
-def _first_without_gap(home: Path) -> int | None:
-    """Return the zxid from which on the logs have every transaction; None for empty logs.
-
-    The logs are looked through up to any damage, which their reader reports.
-    """
-    first = last = None
-    with suppress(StoredError):
-        for zxid in _zxids(home):
-            if last is None or (zxid > last + 1 and zxid != _first_of_epoch(zxid)):
-                first = zxid
-            last = max(zxid, last or 0)
-    return first
-
-
-def _zxids(home: Path) -> Iterator[int]:
-    return (zxid_in(entry) for log in log_files(home) for _, entry in stored_entries(log))
-
-
-def _first_of_epoch(zxid: int) -> int:
-    return (zxid >> _EPOCH_BITS << _EPOCH_BITS) + 1
 
 
 class MetadataChanges:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusters.abilities import LinkEnd
-from clusters.hosts.place import Site
+from clusters.hosts.place import KEPT, Site
 from clusters.kafka.asking import is_answered
 from clusters.kafka.configuration import KafkaNode
 from clusters.kafka.metadata_watch import MetadataWatch
@@ -157,6 +157,20 @@ class BrokersOnZooKeeper(BrokerProcesses):
             self._await_session_end(node)
         super().start_node(node)
 
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+        """Delete all data of a node that is down; what a server had logged is kept elsewhere."""
+        self._keep_logs(node)
+        super().wipe_node(node, keep_directory_id=keep_directory_id)
+
+    def rollback_node(self, node: NodeName, name: str) -> None:
+        """Replace the data of a node by a copy; what a server had logged is kept elsewhere."""
+        self._keep_logs(node)
+        super().rollback_node(node, name)
+
+    def _keep_logs(self, node: NodeName) -> None:
+        if role_of(node) is Role.ZOOKEEPER:
+            self._nodes[node].keep("version-2")
+
     def view(self) -> KafkaZooKeeperView:
         """The znodes, which brokers serve, and the ensemble, within a few seconds.
 
@@ -223,7 +237,8 @@ class BrokersOnZooKeeper(BrokerProcesses):
         brokers = {name: self.data_of(name) for name in self._names(Role.BROKER)}
         servers = {name: self.data_of(name) for name in self._names(Role.ZOOKEEPER)}
         report = write_replicas(brokers, topics=topics, raw=raw)
-        write_metadata_log(servers, raw=raw, report=report)
+        kept = {name: self._nodes[name].place.fetch(KEPT) for name in servers}
+        write_metadata_log(servers, kept=kept, raw=raw, report=report)
         # It reads the same logs, and finds the same damages.
         write_server_disks(servers, raw)
         return report

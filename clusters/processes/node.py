@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from clusters.hosts.cgroups.node_group import NodeGroup
-from clusters.hosts.place import DATA, LOG, NodeProcess, Place
+from clusters.hosts.place import DATA, KEPT, LOG, NodeProcess, Place
 from clusters.port import NodeName, NodeState
 from history.failure import HarnessError, UsageError
 
@@ -83,6 +83,7 @@ class ProcessNode:
         """The control groups that its next start is put into."""
         self._log_start_bytes = 0
         self._snapshots: set[str] = set()
+        self._kept_count = 0
 
     @property
     def process(self) -> NodeProcess:
@@ -124,6 +125,13 @@ class ProcessNode:
         """Send SIGKILL, also to a paused one; return when the process is gone."""
         self.wanted = False
         self.process.kill()
+
+    def keep(self, part: str) -> None:
+        """Copy a directory of its data, if it is there, to where it outlives them. It is down."""
+        self._require_down("copied")
+        if self.place.fetch(f"{DATA}/{part}").is_dir():
+            self._kept_count += 1
+            self.place.copy(f"{DATA}/{part}", f"{KEPT}/{self._kept_count:04}")
 
     def wipe(self, *, keep_directory_id: bool) -> None:
         """Delete all its data and format anew, which fails on what is not gone. It must be down."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.place import Site
+from clusters.hosts.place import KEPT, Site
 from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
 from clusters.kafka.quorum_processes import QuorumProcesses
 from clusters.kafka.software import KafkaFiles
@@ -102,6 +102,7 @@ class ReferenceCluster(QuorumProcesses):
             nodes=nodes,
             data=node.data,
             hosts=node.place.directory / HOSTS,
+            kept=node.place.directory / KEPT,
             rules_off=self._rules_off,
             route=self._route,
         )

@@ -12,7 +12,7 @@ from clusters.abilities import Route
 from clusters.kafka.configuration import KafkaNode, Listener, controller_address
 from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import CLIENTS
-from clusters.reference.shell.node_settings import HOSTS
+from clusters.reference.shell.node_settings import HOSTS, KEPT
 from clusters.reference.shell.properties import KNOWN, LEVEL, parsed
 from clusters.reference.shell.property_values import RULES_OFF
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
@@ -34,6 +34,7 @@ def settings_of(
     nodes: tuple[KafkaNode, ...],
     data: Path,
     hosts: Path,
+    kept: Path,
     rules_off: Sequence[str],
     route: Route,
 ) -> dict[str, str]:
@@ -49,6 +50,7 @@ def settings_of(
         "log.dirs": str(data),
         LEVEL: str(level_of(spec)),
         HOSTS: str(hosts),
+        KEPT: str(kept),
         **_listeners(node, route=route),
     }
     if rules_off:

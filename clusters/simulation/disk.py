@@ -13,7 +13,10 @@ from typing import Any, Final
 
 from clusters.node_port.storage import METADATA, Contents, FileName, LogName, PartitionKey
 
-__all__ = ["Disk", "Mark"]
+__all__ = ["Disk", "Keeps", "Mark"]
+
+Keeps = Callable[[list[Any], int], None]
+"""(batches, offset): hears of what is dropped below an offset, at which a log begins now."""
 
 Mark = list[tuple[Any, ...]]
 """The state that a sync makes durable: (name, log, count, generation), (name, None, value, 0)."""
@@ -58,6 +61,11 @@ class Disk:
         self._topics: dict[PartitionKey, str] = {}
         self._starts: dict[LogName, int] = {}
         self._copies: dict[str, Disk] = {}
+        self._keeps: Keeps | None = None
+
+    def keep(self, keeps: Keeps) -> None:
+        """Have `keeps` told whenever the metadata log begins anew, whatever became of it before."""
+        self._keeps = keeps
 
     def contents(self, incarnation_id: int) -> Contents:
         """Return what a starting node finds."""
@@ -126,6 +134,8 @@ class Disk:
         first = 0
         while first < len(log.batches) and log.batches[first].end_offset <= offset:
             first += 1
+        if name == METADATA and self._keeps is not None:
+            self._keeps(log.batches[:first], offset)
         del log.batches[:first]
         log.dropped += first
         log.synced = max(log.synced, log.dropped)

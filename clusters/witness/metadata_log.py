@@ -7,6 +7,11 @@ in the same directory: of those that the log goes on from without a gap, the old
 it leaves most of the history. (`bootstrap.checkpoint` lies elsewhere: it is what a controller of a
 new cluster copies into its log.)
 
+Nodes of our own keep what they cut off, in a directory beside their data that outlives these
+(`clusters.reference.shell.disk`): pieces of the log, each named as a segment is, and a snapshot
+where one of a leader's replaced the log, so that something is not there. What lies there is put in
+front, and a log that goes on from it without a gap needs no snapshot.
+
 What a log holds at its end may not be committed: that only the quorum knows.
 
 Kafka's records say "nothing changed" by values of their own (leader -2, recovery state -1); the
@@ -17,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,11 +117,11 @@ class _Snapshot:
 
 
 def read_metadata_log(
-    node: NodeName, data: Path, *, definitions: Definitions
+    node: NodeName, data: Path, *, definitions: Definitions, kept: Path | None = None
 ) -> Iterator[MetadataPiece]:
     """The log of a node with this data directory, by the piece; first a snapshot, if it needs one.
 
-    It never fails: what cannot be read is a damage.
+    `kept`: the directory of what was cut off it. It never fails: what cannot be read is a damage.
     """
     directory = data / METADATA_DIRECTORY
     segments = segments_of(directory)
@@ -123,18 +129,54 @@ def read_metadata_log(
         yield _only(f"no metadata log: there is no segment in {directory}")
         return
     topics: dict[str, str] = {}
-    first_offset = segments[0].base_offset
-    snapshot, damages = _snapshot_for(directory, first_offset, definitions)
-    if damages:
-        yield _only(*damages)
-    if snapshot is not None:
-        offset = snapshot.end_offset - 1
-        for piece in read_batches_file(snapshot.path, piece_bytes=_PIECE_BYTES):
-            yield _rows(node, piece, definitions, topics, snapshot_offset=offset)
-    # The log begins at a snapshot's end; what may still lie before it counts as deleted.
-    start = first_offset if snapshot is None else snapshot.end_offset
+    start = segments[0].base_offset
+    end = 0
+    for one in _kept_parts(kept, until=start):
+        if one.is_snapshot:
+            yield from _snapshot_rows(node, one.path, one.start, definitions, topics)
+            end = one.start
+        elif one.start == end:
+            for piece in read_batches_file(one.path, piece_bytes=_PIECE_BYTES):
+                yield _rows(node, piece, definitions, topics, end=one.end)
+                end = min(one.end, piece.batches[-1].last_offset + 1) if piece.batches else end
+    if end < start or not start:
+        snapshot, damages = _snapshot_for(directory, start, definitions)
+        if damages:
+            yield _only(*damages)
+        if snapshot is not None:
+            # The log begins at a snapshot's end; what may still lie before it counts as deleted.
+            start = snapshot.end_offset
+            yield from _snapshot_rows(node, snapshot.path, start, definitions, topics)
     for piece in read_log(directory, from_offset=start, piece_bytes=_PIECE_BYTES):
         yield _rows(node, piece, definitions, topics, start=start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptPart:
+    """A file of what was cut off a log: its records below `end` count, or it is a snapshot."""
+
+    path: Path
+    start: int
+    end: int
+    is_snapshot: bool
+
+
+def _kept_parts(kept: Path | None, *, until: int) -> Iterator[_KeptPart]:
+    """Yield the parts of a log before an offset, in order."""
+    if kept is None:
+        return
+    found = [(one.end_offset, 0, one.path) for one in _snapshots(kept)]
+    found += [(one.base_offset, 1, one.path) for one in segments_of(kept)]
+    found = sorted(one for one in found if one[0] < until or one[:2] == (until, 0))
+    for (start, is_log, path), (end, *_) in pairwise([*found, (until, 0, kept)]):
+        yield _KeptPart(path=path, start=start, end=end, is_snapshot=not is_log)
+
+
+def _snapshot_rows(
+    node: NodeName, path: Path, end: int, definitions: Definitions, topics: dict[str, str]
+) -> Iterator[MetadataPiece]:
+    for piece in read_batches_file(path, piece_bytes=_PIECE_BYTES):
+        yield _rows(node, piece, definitions, topics, snapshot_offset=end - 1)
 
 
 def decoded(piece: BatchRun, index: int, definitions: Definitions) -> DecodedRecord:
@@ -216,13 +258,14 @@ def _rows(
     *,
     snapshot_offset: int | None = None,
     start: int = 0,
+    end: int | None = None,
 ) -> MetadataPiece:
     records = piece.records
     offsets, timestamps = records.offsets.tolist(), records.timestamps_ms.tolist()
     batch_of = records.batch_index.tolist()
     rows: list[dict[str, Any]] = []
     for index, offset in enumerate(offsets):
-        if snapshot_offset is None and offset < start:
+        if snapshot_offset is None and (offset < start or (end is not None and offset >= end)):
             continue
         record = decoded(piece, index, definitions)
         if record.type == "TopicRecord":

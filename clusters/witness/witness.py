@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -118,16 +119,17 @@ def write_witness(
     topics: Collection[str],
     definitions: Definitions,
     raw: Path,
+    kept: Mapping[NodeName, Path] = MappingProxyType({}),
 ) -> WitnessReport:
     """Write the tables metadata_log, replicas and replica_records into a run's raw directory.
 
-    `node_data` has each node's data directory, `topics` are those whose replicas are read. Raises
-    HarnessError if `raw` cannot be written.
+    `node_data` has each node's data directory, `kept` what was cut off its metadata log, `topics`
+    are those whose replicas are read. Raises HarnessError if `raw` cannot be written.
     """
     report = WitnessReport()
     try:
         raw.mkdir(parents=True, exist_ok=True)
-        _write_metadata_log(node_data, definitions=definitions, raw=raw, report=report)
+        _write_metadata_log(node_data, kept, definitions=definitions, raw=raw, report=report)
         _write_replicas(node_data, topics=topics, raw=raw, report=report)
     except OSError as error:
         raise HarnessError(f"cannot write the witness's tables in {raw}: {error}") from error
@@ -149,6 +151,7 @@ def write_replicas(
 
 def _write_metadata_log(
     node_data: Mapping[NodeName, Path],
+    kept: Mapping[NodeName, Path],
     *,
     definitions: Definitions,
     raw: Path,
@@ -157,7 +160,9 @@ def _write_metadata_log(
     with whole_table_file(raw / "metadata_log.parquet", "metadata_log") as file:
         for node, data in sorted(node_data.items()):
             count = 0
-            for piece in read_metadata_log(node, data, definitions=definitions):
+            for piece in read_metadata_log(
+                node, data, kept=kept.get(node), definitions=definitions
+            ):
                 file.add(piece.rows)
                 count += piece.rows.num_rows
                 unknown = piece.rows.filter(pc.equal(piece.rows["type"], UNKNOWN))

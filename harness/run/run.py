@@ -200,7 +200,7 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
 
 
 def _drop_data(run: RunDirectory) -> None:
-    for copies in ("disk", "followed", "snapshots"):
+    for copies in ("disk", "followed", "kept", "snapshots"):
         for directory in run.nodes.glob(f"*/{copies}"):
             shutil.rmtree(directory, ignore_errors=True)
 

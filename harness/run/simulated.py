@@ -64,6 +64,7 @@ def record_simulated(
         progress.say(f"{ignored} means nothing to a simulated node")
     times = AppendTimes(ORIGIN_UTC_NS)
     cluster.world.watch(Overheard(stamps(times)))
+    cluster.keep_metadata(run.raw, times=times)
     with ExitStack() as stack:
         stack.enter_context(few_collections())
         tape = BufferedTape(run.raw) if options.wire else None

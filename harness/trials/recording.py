@@ -79,6 +79,7 @@ class TrialRecording:
     def begin(self, cluster: SimulatedCluster) -> None:
         """Begin the recording, when the cluster is built and nothing has happened to it yet."""
         self._cluster = cluster
+        cluster.keep_metadata(self._run.raw, times=self._times)
         self._time = SimulatedTime(cluster)
         self._notebook = RecordedNotebook(
             self._run.raw,

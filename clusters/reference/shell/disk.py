@@ -32,7 +32,7 @@ from clusters.node_port.storage import (
     Snapshot,
 )
 from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.record_batches import BatchScan
+from clusters.protocol.record_batches import BatchScan, scan_batches
 from clusters.reference.codec.batches import encoded, placed
 from clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
 from clusters.reference.codec.metadata_log import (
@@ -63,6 +63,7 @@ __all__ = ["DataDirectories"]
 
 _METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 _PARTITION: Final = re.compile(r"(.+)-(\d+)(\.[\w-]{22}-stray)?")
+_CHECKPOINT_SUFFIX: Final = ".checkpoint"
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
@@ -79,15 +80,22 @@ class DataDirectories:
 
     `metadata`: the directory of the metadata log, if it is not one of `directories`. `voters`: of
     the quorum that keeps that log; a node without a quorum has no such log, and may start on a disk
-    that is not formatted. Raises HarnessError for a file that is not what it should be.
+    that is not formatted. `kept`: where that log goes on as if it were never cut, in files with
+    Kafka's names; None: nowhere. Raises HarnessError for a file that is not what it should be.
     """
 
     def __init__(
-        self, directories: tuple[Path, ...], *, metadata: Path | None, voters: tuple[int, ...]
+        self,
+        directories: tuple[Path, ...],
+        *,
+        metadata: Path | None,
+        voters: tuple[int, ...],
+        kept: Path | None = None,
     ) -> None:
         self._directories = directories
         self._metadata = metadata or directories[0]
         self._voters = voters
+        self._kept = kept
         self._logs: dict[LogName, LogFile] = {}
         self._topics: dict[PartitionKey, str] = {}
         self._found: dict[PartitionKey, tuple[str, Path]] = {}
@@ -144,6 +152,8 @@ class DataDirectories:
 
     def advance(self, log: LogName, offset: int) -> None:
         """Drop what is below this offset."""
+        if log == METADATA and self._kept is not None:
+            self._keep(self._kept, offset)
         self._logs[log].advance(offset)
 
     def create(self, log: PartitionKey, topic: str) -> None:
@@ -264,6 +274,33 @@ class DataDirectories:
         for other in path.parent.glob("*.checkpoint"):
             if other != path:
                 other.unlink()
+
+    def _keep(self, kept: Path, offset: int) -> None:
+        """Keep the records that go, if the newest snapshot sums them up; else that snapshot.
+
+        Records that it does not sum up were lost, or another log's snapshot replaced them: they may
+        never have been committed. What was kept of them before is superseded.
+        """
+        log = self._logs[METADATA]
+        newest = max(self._path(SNAPSHOT, "").glob("*.checkpoint"))
+        end, epoch = (int(part) for part in newest.stem.split("-"))
+        data, last = log.below(offset)
+        batches = scan_batches(data[last:]).batches
+        is_own = bool(batches) and batches[-1].last_offset + 1 == offset
+        is_own = is_own and (offset < end or batches[-1].leader_epoch == epoch)
+        begin = log.start if is_own else end
+        kept.mkdir(parents=True, exist_ok=True)
+        for file in kept.iterdir():
+            start = int(file.name.split("-")[0].split(".")[0])
+            # A snapshot at the beginning of a piece is what the piece goes on from.
+            if start > begin or (
+                start == begin and not (is_own and file.suffix == _CHECKPOINT_SUFFIX)
+            ):
+                file.unlink()
+        if is_own:
+            (kept / f"{begin:020}.log").write_bytes(data)
+        else:
+            shutil.copyfile(newest, kept / newest.name)
 
     def _set_aside(self, directory: Path) -> None:
         """A topic may come back under its name before the old one's directory is gone."""

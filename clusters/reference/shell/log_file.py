@@ -65,7 +65,7 @@ class LogFile:
     def advance(self, offset: int) -> None:
         """Begin at this offset: what is below it goes, durably only after the rest is kept."""
         index = bisect_left(self._bases, offset)
-        begin = self._positions[index] if index < len(self._positions) else self._size
+        begin = self._begin(index)
         rest = _read(self._descriptor, begin, self._size - begin)
         old, self.start = self._path(), offset
         fresh = _opened(self._path())
@@ -79,6 +79,11 @@ class LogFile:
         if old != self._path():
             old.unlink(missing_ok=True)
 
+    def below(self, offset: int) -> tuple[bytes, int]:
+        """Return (the batches that `advance` to this offset drops, where the last one begins)."""
+        index = bisect_left(self._bases, offset)
+        return _read(self._descriptor, 0, self._begin(index)), self._begin(max(0, index - 1))
+
     def copied_descriptor(self) -> int:
         """Return a descriptor for a thread to sync and close, whatever happens to the log."""
         return os.dup(self._descriptor)
@@ -86,6 +91,10 @@ class LogFile:
     def close(self) -> None:
         """Give up the file; nothing can be done with the log any more."""
         os.close(self._descriptor)
+
+    def _begin(self, index: int) -> int:
+        """Return where the batch of this index begins, or the end of the file."""
+        return self._positions[index] if index < len(self._positions) else self._size
 
     def _read(self, scanned: Scanned) -> Iterator[Any]:
         data = _read(self._descriptor, 0, os.fstat(self._descriptor).st_size)

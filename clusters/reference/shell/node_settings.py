@@ -9,9 +9,10 @@ from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.shell.property_values import Address
 
-__all__ = ["HOSTS", "ProcessSettings"]
+__all__ = ["HOSTS", "KEPT", "ProcessSettings"]
 
 HOSTS: Final = "fencepost.hosts.file"
+KEPT: Final = "fencepost.metadata.kept.dir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,5 +34,7 @@ class ProcessSettings:
     metadata_directory: Path
     hosts_file: Path | None
     """The file in which names of other nodes are looked up before any other source."""
+    kept_directory: Path | None = None
+    """The directory for what is cut off the metadata log; None: it is deleted."""
     zookeepers: tuple[Address, ...] = ()
     """The servers of the ensemble, of a node of the ZooKeeper generation."""

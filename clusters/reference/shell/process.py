@@ -103,6 +103,7 @@ class _Process:
             settings.log_directories,
             metadata=settings.metadata_directory,
             voters=settings.configuration.voters,
+            kept=settings.kept_directory,
         )
         contents = self._disk.contents(incarnation_id=secrets.randbits(_INCARNATION_BITS))
         meta = contents.files.get(META_PROPERTIES)

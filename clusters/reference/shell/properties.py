@@ -15,7 +15,7 @@ from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.shell import zk_properties
-from clusters.reference.shell.node_settings import HOSTS, ProcessSettings
+from clusters.reference.shell.node_settings import HOSTS, KEPT, ProcessSettings
 from clusters.reference.shell.property_values import (
     ID_MAX,
     PORT_MAX,
@@ -100,6 +100,7 @@ _OTHERS: Final = (
     RULES_OFF,
     LEVEL,
     HOSTS,
+    KEPT,
 )
 
 KNOWN: Final = frozenset((*_NUMBERS, *_ALIASES, *_OTHERS))
@@ -166,6 +167,7 @@ def parsed(stated: Mapping[str, str]) -> ProcessSettings:
         log_directories=directories,
         metadata_directory=Path(found.get("metadata.log.dir", str(directories[0]))),
         hosts_file=Path(found[HOSTS]) if HOSTS in found else None,
+        kept_directory=Path(found[KEPT]) if KEPT in found else None,
     )
 
 

@@ -125,6 +125,10 @@ class SimulatedCluster(ABC):
         """Record in `raw`, while entered, what the nodes show."""
 
     @abstractmethod
+    def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
+        """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
+
+    @abstractmethod
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes
     ) -> tuple[int, int]:

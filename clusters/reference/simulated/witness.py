@@ -5,11 +5,10 @@ Times are those at which a record was first appended anywhere (`AppendTimes`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import chain, groupby
 from operator import attrgetter, is_
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,70 +17,41 @@ from numpy.typing import NDArray
 from clusters.kafka_port import Role
 from clusters.node_port.storage import (
     HIGH_WATERMARKS,
-    METADATA,
-    SNAPSHOT,
     Batch,
-    MetadataBatch,
     PartitionKey,
 )
 from clusters.port import NodeName
 from clusters.reference.codec.identifiers import text_of
-from clusters.reference.nodes.levels import KAFKA_LEVELS, METADATA_VERSION
-from clusters.reference.nodes.records import (
-    BrokerRegistrationChangeRecord,
-    ConfigRecord,
-    FeatureLevelRecord,
-    LeaderChangeMessage,
-    MetadataRecord,
-    NoOpRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
 from clusters.reference.simulated.append_times import AppendTimes
+from clusters.reference.simulated.kept_log import KeptLogs
 from clusters.simulation.disk import Disk
-from history.cluster_schema import METADATA_LOG, REPLICA_RECORDS, REPLICAS
+from history.cluster_schema import REPLICA_RECORDS, REPLICAS
 from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import TableFile
 from history.writer import bucket_of
 
 __all__ = ["write_simulated_replicas", "write_simulated_witness"]
 
-_TYPE_KEYS: Final[Mapping[type, int]] = {
-    RegisterBrokerRecord: 0,
-    UnregisterBrokerRecord: 1,
-    TopicRecord: 2,
-    PartitionRecord: 3,
-    ConfigRecord: 4,
-    PartitionChangeRecord: 5,
-    RemoveTopicRecord: 9,
-    FeatureLevelRecord: 12,
-    ProducerIdsRecord: 15,
-    BrokerRegistrationChangeRecord: 17,
-    NoOpRecord: 20,
-    LeaderChangeMessage: 2,
-}
-_TOPIC_RESOURCE: Final = 2
-_RECOVERING: Final = {None: None, False: 0, True: 1}
-
 
 def write_simulated_witness(
-    disks: Mapping[NodeName, Disk], *, topics: Collection[str], times: AppendTimes, raw: Path
+    disks: Mapping[NodeName, Disk],
+    *,
+    kept: KeptLogs,
+    topics: Collection[str],
+    times: AppendTimes,
+    raw: Path,
 ) -> tuple[int, int]:
     """Write metadata_log, replicas and replica_records into a raw directory; how many records.
 
-    (metadata records, records in replicas.)
+    (metadata records, records in replicas.) `kept`: it has followed these disks.
     """
     metadata_count = 0
     with TableFile(raw / "metadata_log.parquet", "metadata_log") as file:
-        for node, disk in sorted(disks.items()):
-            rows = _metadata_rows(node, disk, times)
-            metadata_count += len(rows)
-            file.add(pa.Table.from_pylist(rows, schema=METADATA_LOG))
+        for node in sorted(disks):
+            for table in kept.tables(node):
+                metadata_count += table.num_rows
+                file.add(table)
+    kept.remove()
     return metadata_count, write_simulated_replicas(disks, topics=topics, times=times, raw=raw)
 
 
@@ -101,129 +71,6 @@ def write_simulated_replicas(
         rows = [_replica_row(*replica) for replica in replicas]
         file.add(pa.Table.from_pylist(rows, schema=REPLICAS))
     return _write_records(replicas, times, raw / "replica_records")
-
-
-def _metadata_rows(node: NodeName, disk: Disk, times: AppendTimes) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    topics: dict[int, str] = {}
-    batches: Sequence[MetadataBatch] = disk.batches(METADATA)
-    snapshot = disk.files.get(SNAPSHOT)
-    start = 0
-    if snapshot is not None and (not batches or batches[0].base_offset > 0):
-        start = snapshot.end_offset
-        stamp = MetadataBatch(start, snapshot.epoch, ())
-        for record in snapshot.records:
-            row = _metadata_row(record, topics)
-            found.append(row | _place(node, start - 1, stamp, times, snapshot=True))
-    for batch in batches:
-        for offset, record in enumerate(batch.records, batch.base_offset):
-            row = _metadata_row(record, topics)
-            if offset >= start:
-                found.append(row | _place(node, offset, batch, times, snapshot=False))
-    return found
-
-
-def _place(
-    node: NodeName, offset: int, batch: MetadataBatch, times: AppendTimes, *, snapshot: bool
-) -> dict[str, Any]:
-    return {
-        "node": node,
-        "snapshot": snapshot,
-        "metadata_offset": offset,
-        "controller_epoch": batch.epoch,
-        "timestamp_ms": times.of(batch),
-    }
-
-
-def _metadata_row(record: MetadataRecord, topics: dict[int, str]) -> dict[str, Any]:
-    """The columns that come from the record itself. `topics`: names by id, learnt on the way."""
-    if isinstance(record, TopicRecord):
-        topics[record.topic_id] = record.name
-    words = repr(record)
-    found = {
-        "type": type(record).__name__,
-        "type_key": _TYPE_KEYS[type(record)],
-        "version": 0,
-        "control": isinstance(record, LeaderChangeMessage),
-        "digest": _digest(words.encode()),
-        "detail": words,
-        **_columns(record),
-    }
-    topic_id = getattr(record, "topic_id", None)
-    if topic_id is not None:
-        found["topic_id"] = text_of(topic_id)
-        found.setdefault("topic", topics.get(topic_id))
-    return found
-
-
-def _columns(record: MetadataRecord) -> dict[str, Any]:
-    match record:
-        case PartitionRecord() | PartitionChangeRecord():
-            return _partition_columns(record)
-        case RegisterBrokerRecord() | BrokerRegistrationChangeRecord():
-            return {
-                "broker_id": record.broker_id,
-                "broker_epoch": record.broker_epoch,
-                "fenced": record.fenced,
-                "in_controlled_shutdown": record.in_controlled_shutdown,
-                **(_registered_as(record) if isinstance(record, RegisterBrokerRecord) else {}),
-            }
-        case UnregisterBrokerRecord():
-            return {"broker_id": record.broker_id, "broker_epoch": record.broker_epoch}
-        case TopicRecord():
-            return {"topic": record.name}
-        case ConfigRecord():
-            return _config_columns(record)
-        case FeatureLevelRecord():
-            return {"name": record.name, "value": str(_level(record.name, record.level))}
-        case ProducerIdsRecord():
-            return {
-                "broker_id": record.broker_id,
-                "broker_epoch": record.broker_epoch,
-                "value": str(record.next_producer_id),
-            }
-        case LeaderChangeMessage():
-            return {"leader": record.leader_id}
-        case _:
-            return {}
-
-
-def _registered_as(record: RegisterBrokerRecord) -> dict[str, Any]:
-    supported = [
-        f"{name}={_level(name, least)}..{_level(name, most)}"
-        for name, least, most in record.features
-    ]
-    return {
-        "incarnation_id": text_of(record.incarnation_id),
-        "value": ",".join(supported) or None,
-    }
-
-
-def _level(feature: str, level: int) -> int:
-    return KAFKA_LEVELS.get(level, level) if feature == METADATA_VERSION else level
-
-
-def _partition_columns(record: PartitionRecord | PartitionChangeRecord) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "partition": record.partition,
-        "leader": record.leader,
-        "leader_recovery_state": _RECOVERING[record.recovering],
-    }
-    for name in ("replicas", "isr", "adding", "removing"):
-        value = getattr(record, name)
-        found[name] = None if value is None else list(value)
-    if isinstance(record, PartitionRecord):
-        found["leader_epoch"] = record.leader_epoch
-        found["partition_epoch"] = record.partition_epoch
-    return found
-
-
-def _config_columns(record: ConfigRecord) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": record.name, "value": record.value}
-    if record.resource_type == _TOPIC_RESOURCE:
-        return found | {"topic": record.resource_name}
-    named = record.resource_name.isdecimal()
-    return found | ({"broker_id": int(record.resource_name)} if named else {})
 
 
 def _replica_row(key: str, node: NodeName, log: PartitionKey, disk: Disk) -> dict[str, Any]:
@@ -302,7 +149,3 @@ def _record_columns(batches: Sequence[Batch], times: AppendTimes) -> dict[str, p
         "value": values,
         "digest": values,
     }
-
-
-def _digest(value: bytes) -> int:
-    return int.from_bytes(sha256(value).digest()[:8], signed=True)

@@ -250,6 +250,9 @@ class SimulatedZkCluster(SimulatedCluster):
         self._zk_watch.ensemble_journal = journal
         return closing(journal)
 
+    def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
+        """Do nothing: these servers drop nothing of their logs, and send them whole."""
+
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes
     ) -> tuple[int, int]:

@@ -52,6 +52,34 @@ def test_a_copy_that_goes_back_further_is_put_in_front_of_a_snapshot() -> None:
     assert log.begins_with_snapshot
 
 
+def test_parts_of_several_copies_are_joined_where_one_leads_to_the_next() -> None:
+    """Each node lost its disk once, and began again at a snapshot: no copy is whole."""
+    first = "0 leader 1000\n1 topic t\n2 topic u\nsnapshot 6 topic t\n7 topic x\n8 noop"
+    second = "0 leader 1000\nsnapshot 2 topic t\n3 topic v\n4 noop\n5 topic w\n6 noop\n7 topic x"
+    log = of_record(controller_1=first, controller_2=second, controller_3=second)
+    assert offsets(log) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert [one.topic for one in log.records if one.topic] == ["t", "u", "v", "w", "x"]
+    assert not log.begins_with_snapshot
+
+
+def test_a_part_that_does_not_lead_to_the_next_one_is_left_out() -> None:
+    later = "snapshot 6 topic t\n7 topic x"
+    gap = "0 leader 1000\n1 topic t\n2 topic u\n" + later
+    other = "0 leader 1000\n1 topic t\n6 topic u epoch 2\n" + later
+    for front in (gap, other):
+        log = of_record(controller_1=front, controller_2=later, controller_3=later)
+        assert offsets(log) == [6, 7]
+        assert log.begins_with_snapshot
+
+
+def test_a_copy_with_a_gap_counts_as_one_that_has_what_its_snapshot_sums_up() -> None:
+    whole = "0 leader 1000\n1 topic t\n2 topic u\n3 noop\n4 topic v\n5 noop"
+    gap = "0 leader 1000\nsnapshot 3 topic t\n4 topic v\n5 noop"
+    log = of_record(controller_1=whole, controller_2=gap, controller_3=gap)
+    assert log.end_offset == 6
+    assert offsets(log) == [0, 1, 2, 3, 4, 5]
+
+
 def test_an_aborted_transaction_of_the_log_counts_for_nothing() -> None:
     text = "0 leader 1000\n1 begin\n2 topic t\n3 {}\n4 topic u"
     aborted = log_of_record(metadata_log(text.format("abort")), FACTS)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from stored_files import creation, made, setting, write_log, write_snapshot
 
+from clusters.kafka_zookeeper.log_runs import runs_that_count
 from clusters.kafka_zookeeper.metadata_log import MetadataChanges, metadata_rows, write_metadata_log
 from clusters.protocol.zookeeper_transactions import (
     Change,
@@ -241,7 +243,8 @@ def whole_log() -> list[Transaction]:
 
 def told(data: Path) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
     report = WitnessReport()
-    found = list(metadata_rows("zookeeper-1", data, report=report))
+    runs = runs_that_count({"zookeeper-1": [data / "version-2"]})["zookeeper-1"]
+    found = list(metadata_rows("zookeeper-1", runs, report=report))
     pa.Table.from_pylist(found, schema=METADATA_LOG)
     names = ("type", "snapshot", "metadata_offset")
     return [picked(row, *names) for row in found], report.damaged
@@ -277,6 +280,56 @@ def test_behind_a_gap_the_story_begins_with_the_snapshot_that_filled_it(tmp_path
         ],
         (),
     )
+
+
+def test_what_a_server_had_before_a_gap_counts_as_far_as_it_is_known_to_be_decided(
+    tmp_path: Path,
+) -> None:
+    """Each lost its disk once; one of them had logged what was undone then."""
+    log, trees = whole_log(), {}
+    tree = StoredTree()
+    for one in log:
+        tree.apply(one)
+        trees[one.zxid - EPOCH] = deepcopy(tree)
+    first, second = tmp_path / "1", tmp_path / "2"
+    undone = made(EPOCH + 8, setting(STATE, state(1, 0, 2), 2))
+    write_disk(first / "kept" / "1", *log[:3], snapshot=StoredTree())
+    (first / "kept" / "1" / "version-2").rename(first / "kept" / "0001")
+    (first / "kept" / "1").rmdir()
+    write_disk(first / "data", *log[4:], snapshot=trees[4])
+    write_disk(second / "kept" / "1", *log[:7], undone, snapshot=StoredTree())
+    (second / "kept" / "1" / "version-2").rename(second / "kept" / "0001")
+    (second / "kept" / "1").rmdir()
+    write_disk(second / "data", log[7], snapshot=trees[7])
+    servers = ("zookeeper-1", first), ("zookeeper-2", second)
+    write_metadata_log(
+        {node: place / "data" for node, place in servers},
+        kept={node: place / "kept" for node, place in servers},
+        raw=tmp_path,
+        report=WitnessReport(),
+    )
+    found = pq.read_table(tmp_path / "metadata_log.parquet").to_pylist()
+    names = ("snapshot", "metadata_offset")
+    of_nodes = [
+        [picked(row, *names) for row in found if row["node"] == node] for node, _ in servers
+    ]
+    created, led, shrunk = EPOCH + 3, EPOCH + 6, EPOCH + 7
+    at_4, last = EPOCH + 4, 2 * EPOCH + 1
+    assert of_nodes[0] == [
+        (False, created),
+        (True, at_4),
+        (False, led),
+        (False, shrunk),
+        (False, last),
+    ]
+    assert of_nodes[1] == [
+        (False, created),
+        (False, led),
+        (False, shrunk),
+        (True, shrunk),
+        (True, shrunk),
+        (False, last),
+    ]
 
 
 def test_a_log_that_begins_in_the_middle_without_a_snapshot_is_a_damage(tmp_path: Path) -> None:

@@ -60,6 +60,20 @@ def test_a_wiped_controller_is_no_voter_unless_its_disk_passes_for_the_old_one(
     assert (directory_id_of(own.data), is_voter(own)) == (another, False)
 
 
+def test_what_is_kept_of_a_disk_outlives_it(tmp_path: Path, warden: Warden) -> None:
+    own = node(tmp_path, warden)
+    own.format()
+    own.keep("version-2")  # is not there yet
+    for words in ("first", "second"):
+        log = own.data / "version-2" / "log.100000001"
+        log.parent.mkdir()
+        log.write_text(words)
+        own.keep("version-2")
+        own.wipe(keep_directory_id=False)
+    found = {path.parent.name: path.read_text() for path in (tmp_path / "kept").glob("*/log.*")}
+    assert found == {"0001": "first", "0002": "second"}
+
+
 @pytest.mark.parametrize(
     ("java", "end"), [("/bin/false", "ended with exit code 1"), ("/bin/true", "with exit code 0")]
 )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from clusters.hosts.local_host import LocalHost
@@ -41,10 +42,23 @@ def test_k10_a_broker_without_metadata_gets_it_in_pieces(
             cluster.wipe_node(TWO)
             cluster.start_node(TWO)
             assert until(lambda: _serves(cluster), timeout_s=40)
-            (snapshot,) = tmp_path.glob("broker-2/**/*.checkpoint")
+            (snapshot,) = tmp_path.glob("broker-2/disk/**/*.checkpoint")
             assert snapshot.stat().st_size > 64 * 10
         finally:
             cluster.stop()
+        cluster.testify(tmp_path, topics=[])
+    log = pq.read_table(tmp_path / "metadata_log.parquet")
+    rows = log.select(["node", "snapshot", "metadata_offset"]).to_pylist()
+    for node in ("controller-1", "broker-1", "broker-2"):
+        found = [row for row in rows if row["node"] == node]
+        logged = [row["metadata_offset"] for row in found if not row["snapshot"]]
+        assert logged[0] == 0
+        assert logged == sorted(logged)
+        # What a wiped broker had cut is there; a snapshot marks what it never had again.
+        if node == "broker-2":
+            assert any(row["snapshot"] for row in found)
+        else:
+            assert logged == list(range(len(found)))
 
 
 def _serves(cluster: ReferenceCluster) -> bool:

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from commands import Fencepost
 from sealed_runs import sealed_table
 
+from checkers.facts import facts_of
+from checkers.metadata.log_of_record import log_of_record
+from harness.scenario.sources import find_scenario
 from history.manifest import RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
@@ -122,6 +126,26 @@ def test_a_storm_that_wipes_combined_nodes_is_valid(fencepost: Fencepost, tmp_pa
     ended = fencepost("run", "combined-storm", *SIMULATED, *short, results=tmp_path)
     assert ended.said["validity"] == "valid"
     assert "wipe" in sealed_table(ended.run, "faults")["fault"].to_pylist()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["storm", "combined-storm"])
+def test_a_storm_whose_nodes_cut_their_logs_is_judged_from_its_beginning(
+    fencepost: Fencepost, scenario: str, tmp_path: Path
+) -> None:
+    data = yaml.safe_load(find_scenario(scenario).read_text())
+    settings = data["cluster"].setdefault("settings", {})
+    settings["fencepost.metadata.snapshot.records"] = 200
+    path = tmp_path / "cut.yaml"
+    path.write_text(yaml.safe_dump(data))
+    ended = fencepost("run", str(path), *SIMULATED, "--time-limit", "60s", results=tmp_path)
+    assert ended.said["validity"] == "valid"
+    manifest = read_manifest(ended.run.manifest_path)
+    found = log_of_record(sealed_table(ended.run, "metadata_log"), facts_of(manifest))
+    assert found.rows["metadata_offset"].to_pylist() == list(range(found.end_offset))
+    assert not found.begins_with_snapshot
+    assert found.end_offset > 600
 
 
 RECREATED = """\

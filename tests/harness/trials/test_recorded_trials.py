@@ -12,6 +12,7 @@ from checkers.check import check_run
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.nodes.rules import Rules
+from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
 from harness.cli.running import replayed
 from harness.scenario.scenario import load_scenario, parse_scenario
 from harness.scenario.sources import find_scenario
@@ -101,6 +102,42 @@ def test_a_clean_trial_is_not_accused(seed: int, tmp_path: Path) -> None:
 def test_clean_trials_are_not_accused(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 5):
         trial = stored(drawn_plan(seed), tmp_path / "run")
+        if not trial.result.excused:
+            assert (seed, violated(judged(trial))) == (seed, set())
+
+
+def cut_often(plan: TrialPlan) -> TrialPlan:
+    """A trial's log has a hundred records at most: its nodes cut theirs several times."""
+    settings = {**plan.cluster.settings, "fencepost.metadata.snapshot.records": "20"}
+    return replace(plan, cluster=replace(plan.cluster, settings=settings))
+
+
+def first_places(trial: StoredTrial) -> dict[str, tuple[bool, int]]:
+    """Whether a node's log begins with a snapshot, and its first offset."""
+    log = sealed_table(trial.run, "metadata_log").select(["node", "snapshot", "metadata_offset"])
+    rows = reversed(log.to_pylist())
+    return {row["node"]: (row["snapshot"], row["metadata_offset"]) for row in rows}
+
+
+@pytest.mark.parametrize("first", range(200, 240, 5))
+def test_clean_trials_whose_logs_are_cut_are_judged_whole_and_not_accused(
+    first: int, tmp_path: Path
+) -> None:
+    for seed in range(first, first + 5):
+        trial = stored(cut_often(drawn_plan(seed)), tmp_path / "run")
+        assert (False, 0) in first_places(trial).values()
+        if not trial.result.excused:
+            assert (seed, violated(judged(trial))) == (seed, set())
+
+
+@pytest.mark.parametrize("first", range(200, 240, 5))
+def test_clean_trials_of_whose_logs_an_end_alone_is_known_are_not_accused(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimulatedQuorumCluster, "keep_metadata", lambda *_, **__: None)
+    for seed in range(first, first + 5):
+        trial = stored(cut_often(drawn_plan(seed)), tmp_path / "run")
+        assert any(snapshot for snapshot, _ in first_places(trial).values())
         if not trial.result.excused:
             assert (seed, violated(judged(trial))) == (seed, set())
 

@@ -1,5 +1,6 @@
 """What a node's disk keeps through restarts, torn ends and lost snapshots; the witness reads it."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -226,6 +227,69 @@ def test_the_witness_reads_the_metadata_log_as_it_reads_kafkas(node: _Node, data
         "NoOpRecord",
     ]
     assert rows[-1]["controller_epoch"] == 2
+
+
+def test_what_is_cut_off_the_metadata_log_outlives_the_data_and_is_read_in_front(
+    data: Path, tmp_path: Path
+) -> None:
+    def opened() -> DataDirectories:
+        found = DataDirectories((data,), metadata=None, voters=(1001,), kept=tmp_path / "kept")
+        found.contents(incarnation_id=9)
+        return found
+
+    disk = opened()
+    for batch in _LOG:
+        disk.append(METADATA, batch)
+    disk.write(SNAPSHOT, Snapshot(end_offset=1, epoch=1, records=()))
+    disk.advance(METADATA, 1)
+    disk.write(SNAPSHOT, Snapshot(end_offset=3, epoch=1, records=(TopicRecord("t", 77),)))
+    disk.advance(METADATA, 3)
+    assert _places(data, tmp_path / "kept") == [(False, offset) for offset in range(4)]
+    disk.close()
+    shutil.rmtree(data)
+    format_directory(data, node_id=1, cluster_id="c")
+    disk = opened()
+    # A leader's: the record at offset 3 was never in it, and may have been undone.
+    disk.write(SNAPSHOT, Snapshot(end_offset=6, epoch=3, records=(TopicRecord("t", 77),)))
+    disk.advance(METADATA, 6)
+    disk.append(METADATA, MetadataBatch(6, 3, (NoOpRecord(), NoOpRecord())))
+    before = [*((False, offset) for offset in range(3)), *[(True, 5)] * 3]
+    assert _places(data, tmp_path / "kept") == [*before, (False, 6), (False, 7)]
+    disk.write(SNAPSHOT, Snapshot(end_offset=8, epoch=3, records=()))
+    disk.advance(METADATA, 8)
+    disk.append(METADATA, MetadataBatch(8, 3, (NoOpRecord(),)))
+    after = [(False, offset) for offset in (6, 7, 8)]
+    assert _places(data, tmp_path / "kept") == [*before, *after]
+    disk.close()
+    shutil.rmtree(data)
+    format_directory(data, node_id=1, cluster_id="c")
+    disk = opened()
+    # It begins again with the log itself, which is all that counts then.
+    disk.append(METADATA, _LOG[0])
+    assert _places(data, tmp_path / "kept") == [(False, 0)]
+    disk.close()
+
+
+def test_records_that_a_snapshot_of_another_log_replaces_are_not_kept(
+    data: Path, tmp_path: Path
+) -> None:
+    disk = DataDirectories((data,), metadata=None, voters=(1001,), kept=tmp_path / "kept")
+    disk.contents(incarnation_id=9)
+    for batch in _LOG:
+        disk.append(METADATA, batch)
+    disk.write(SNAPSHOT, Snapshot(end_offset=4, epoch=3, records=()))
+    disk.advance(METADATA, 4)
+    disk.append(METADATA, MetadataBatch(4, 3, (NoOpRecord(),)))
+    assert _places(data, tmp_path / "kept") == [*[(True, 3)] * 2, (False, 4)]
+    disk.close()
+
+
+def _places(data: Path, kept: Path) -> list[tuple[bool, int]]:
+    node = NodeName("controller-1")
+    pieces = list(read_metadata_log(node, data, kept=kept, definitions=definitions()))
+    assert [piece.damages for piece in pieces if piece.damages] == []
+    rows = [row for piece in pieces for row in piece.rows.to_pylist()]
+    return [(row["snapshot"], row["metadata_offset"]) for row in rows]
 
 
 def test_the_witness_reads_replicas_as_it_reads_kafkas(node: _Node, data: Path) -> None:
