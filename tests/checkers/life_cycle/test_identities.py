@@ -62,6 +62,37 @@ def test_a_refused_broker_goes_on() -> None:
     assert not refused(REFUSED)
 
 
+def test_what_a_refused_broker_sends_of_one_kind_is_one_finding() -> None:
+    def tried(at_ms: int) -> str:
+        refusal = REFUSED.replace("1000", str(at_ms)).replace("1005", str(at_ms + 5))
+        alter = "broker-1 alter t-0 expecting 5 isr 1 under -1 -> STALE_BROKER_EPOCH at"
+        return (
+            refusal
+            + f"at {at_ms + 10} {alter} {at_ms + 15}\nat {at_ms + 20} {alter} {at_ms + 25}\n"
+        )
+
+    (proof,) = refused(tried(1000) + tried(2000) + tried(3000))
+    assert_proof(
+        proof,
+        "{further_count} more of its kind followed",
+        api="AlterPartition",
+        broker_epoch=-1,
+        answer="STALE_BROKER_EPOCH",
+        asked=1010,
+        further_count=5,
+        last_asked=3020,
+        last_frame=80,
+    )
+    accepted = tried(2000).replace("STALE_BROKER_EPOCH at 2015", "ok 6 at 2015")
+    answers = [one.fact("answer") for one in refused(tried(1000) + accepted)]
+    assert answers == ["STALE_BROKER_EPOCH", "NONE"]
+    beat = "at 1030 broker-1 heartbeat epoch -1 -> STALE_BROKER_EPOCH at 1031"
+    assert [one.fact("api") for one in refused(tried(1000) + beat)] == [
+        "AlterPartition",
+        "BrokerHeartbeat",
+    ]
+
+
 def test_a_refused_broker_may_try_again() -> None:
     again = "at 1500 broker-1 register incarnation a -> {} at 1505\n"
     assert not refused(REFUSED + again.format("ok 7") + BEAT)
