@@ -213,6 +213,7 @@ CHECKS: Final = (
             meaning="A registration out of the past replaces the broker that lives now.",
             case="a registration of a broker id after its first one",
             source="KIP-631",
+            tells_outages=True,
             needs=("metadata_log",),
         ),
         kernel=incarnations_that_went_back,

@@ -38,6 +38,7 @@ from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, looked_up, missing_in, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
+from harness.interpreter.shortfalls import Shortfalls
 from harness.interpreter.window_book import WindowBook
 from harness.timing import FileWatch, RealTime, Time
 from history.clock import Clock
@@ -90,7 +91,7 @@ class Interpreter:
     """The book of the windows that a mix opens."""
     time: Time = field(default_factory=RealTime)
     policy: Policy = field(default_factory=Policy)
-    shortfalls: list[str] = field(default_factory=list)
+    shortfalls: Shortfalls = field(default_factory=Shortfalls)
     _begin_s: float = field(init=False)
     _end_s: float = math.inf
     """The time by which the step under way has to end."""
@@ -144,8 +145,8 @@ class Interpreter:
                     return
 
     def _rescue(self, nodes: Collection[NodeName], *, after_s: float) -> None:
-        missing = missing_in(self.observer.latest())
-        self.shortfalls.append(f"not whole {after_s:g} s after a fault was healed: {missing}")
+        words = f"{after_s:g} s after a fault was healed"
+        self.shortfalls.not_whole(words, self.observer.latest())
         for node in sorted(nodes):
             target = NamedNodes(nodes=(node,))
             if self.cluster.state(node) is not NodeState.DOWN:
@@ -188,9 +189,7 @@ class Interpreter:
         whole = self._heal_all(self._now_s() + limit_s)
         self.windows.close()
         if not whole:
-            self.shortfalls.append(
-                f"not whole {limit_s:g} s after healing: {missing_in(self.observer.latest())}"
-            )
+            self.shortfalls.not_whole(f"{limit_s:g} s after healing", self.observer.latest())
             # A replica whose broker came back late is stuck only once it had the whole limit.
             end_s = self._now_s() + limit_s + _ROUNDED_S
             self._until(lambda now: now.view is None or not now.view.left_out, end_s)
