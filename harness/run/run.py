@@ -30,7 +30,7 @@ from harness.run.record import record
 from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
 from harness.run.spark_start import SparkStart
-from harness.scenario.expectation import Expectation, expectation_for, is_met
+from harness.scenario.expectation import Expectation, expectation_for, is_met, known_to
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from harness.trials.plan import plan_of
@@ -160,14 +160,13 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     """Create the directory of a run that begins now, with its first manifest, and return it."""
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
     run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
-    expectation = stage.expectation(scenario)
     manifest = first_manifest(
         scenario,
         options,
         run,
         origin_ns=stage.origin_ns,
         origin_utc_ns=stage.origin_utc_ns,
-        known=() if expectation is None or stage.level is not None else expectation.known,
+        known=known_to(stage.expectation(scenario), level=stage.level),
     )
     write_manifest(run.manifest_path, manifest)
     return run

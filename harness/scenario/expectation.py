@@ -24,7 +24,14 @@ from checkers.verdict import Validity, Verdict
 from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
 from history.failure import Mistakes, SpecError
 
-__all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
+__all__ = [
+    "Expectation",
+    "expectation_for",
+    "is_met",
+    "known_to",
+    "parse_expectations",
+    "tried_releases",
+]
 
 _KEYS: Final = ("kafka", "release", "level", "valid", "invalid", "known", "tried")
 
@@ -96,6 +103,15 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
     """Return whether the verdict is what was expected, with every anomaly named."""
     illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
     return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
+
+
+def known_to(expectation: Expectation | None, *, level: int | None) -> tuple[str, ...]:
+    """Return the findings that a run reckons with.
+
+    `level`: that of a cluster of our own, to which nothing is known: it has no bug but those of the
+    rules that are switched off.
+    """
+    return () if expectation is None or level is not None else expectation.known
 
 
 def _parse_one(data: Mapping[str, object]) -> Expectation:

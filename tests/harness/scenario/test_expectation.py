@@ -6,7 +6,13 @@ import pytest
 
 from checkers.known_findings import KNOWN_FINDINGS, KnownFinding
 from checkers.verdict import CheckResult, Validity, Verdict
-from harness.scenario.expectation import expectation_for, is_met, parse_expectations
+from harness.scenario.expectation import (
+    expectation_for,
+    is_met,
+    known_to,
+    parse_expectations,
+)
+from harness.scenario.scenario import load_scenario
 from history.failure import SpecError
 
 
@@ -73,6 +79,16 @@ def test_a_run_in_which_all_that_was_found_is_known_is_as_expected() -> None:
     (one,) = parse_expectations([{"valid": True, "known": ["unregistered-leader"]}])
     assert is_met(one, verdict(lost_write=Validity.VALID, refused_but_running=Validity.KNOWN))
     assert not is_met(one, verdict(lost_write=Validity.VALID, refused_but_running=Validity.INVALID))
+
+
+def test_only_a_run_on_kafka_reckons_with_what_is_known_of_kafka() -> None:
+    scenario = load_scenario(Path("scenarios/nightly/combined-storm.yaml"), [])
+    stock = expectation_for(scenario.expect, release="4.3.1")
+    assert known_to(stock, level=None) == ("unregistered-leader",)
+    assert known_to(stock, level=3) == ()
+    assert known_to(None, level=None) == ()
+    # A release that nobody has looked at is judged without it.
+    assert known_to(expectation_for(scenario.expect, release="4.4.0"), level=None) == ()
 
 
 @pytest.mark.parametrize("finding", KNOWN_FINDINGS.values())
