@@ -30,6 +30,7 @@ from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.resent import with_client_made
+from checkers.explained import explained
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
 from checkers.grounds.grounds import course, fault_windows, run_grounds
@@ -140,6 +141,7 @@ def check_run(
         (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
     anomalies = _anomalies(verdict, answered.findings, of_groups)
+    verdict = explained(verdict, manifest, anomalies)
     _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))
     return verdict
 

@@ -67,6 +67,8 @@ class CatalogueEntry:
     no promise of the whole run decides."""
     rests_on: tuple[str, ...] = ()
     """Assumptions without which its answer is unknown."""
+    tells_outages: bool = False
+    """Its proofs tell which broker an anomaly put out, and when (`checkers.outages`)."""
     needs: tuple[str, ...] = ()
     """Tables without which it is not asked (`history.manifest.Manifest.tables`)."""
 

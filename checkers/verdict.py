@@ -2,8 +2,9 @@
 
 A check that crashed, ran out of its budget, was skipped, lacked grounds or whose assumptions do not
 hold is *unknown*. Unknown never passes a gate and never hides an invalid. A check without a single
-case to judge is *not judged*, and one that cannot fail on this cluster is a *figure*: neither is
-evidence for anything, so a run of nothing else is unknown.
+case to judge is *not judged*, one that cannot fail on this cluster is a *figure*, and one of which
+all findings are *known* by name, as the scenario says, holds nothing against this run: none of
+these is evidence for anything, so a run of nothing else is unknown.
 
 `verdict.json` holds a verdict whole, with the first few anomalies of each check; all of them are in
 `anomalies/<check>.parquet`.
@@ -47,6 +48,8 @@ class Validity(StrEnum):
     """The answer of a check only: there was no case to judge."""
     FIGURE = "figure"
     """The answer of a check only: anything that it finds is legal on this cluster."""
+    KNOWN = "known"
+    """The answer of a check only: all that it found is known by name, and the scenario says so."""
 
 
 EXIT_CODES: Mapping[Validity, int] = {
@@ -91,6 +94,9 @@ class CheckResult:
     """The figures measured on the way; units are suffixes."""
     seconds: float = 0.0
     """The seconds of one core."""
+    follows_from: str = ""
+    """The check whose anomaly explains why this one is unknown (`checkers.consequences`): it is
+    told beneath that one, and remains unknown. Empty: it is a doubt of its own."""
     examples: "tuple[Anomaly, ...]" = ()
     """The first few anomalies, those that are never allowed first."""
 

@@ -4,7 +4,7 @@ Controllers that decide, brokers that clients talk to, topics with partitions an
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
@@ -319,6 +319,14 @@ class ClusterView:
             for key, one in self.partitions.items()
             if one.leader is None or set(one.isr) != set(one.replicas)
         ]
+
+    def lacks_only(self, members: Collection[int]) -> bool:
+        """Return whether only these are out of ISRs, and who can lead any other partition does."""
+        return all(
+            set(one.replicas) - set(one.isr) <= set(members)
+            and (one.leader is not None or set(one.isr) <= set(members))
+            for one in self.partitions.values()
+        )
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:

@@ -25,10 +25,11 @@ def first_manifest(
     *,
     origin_ns: int,
     origin_utc_ns: int,
+    known: tuple[str, ...] = (),
 ) -> Manifest:
     """Return the manifest of a run that begins now.
 
-    The origins: those of its clock, by both clocks.
+    The origins: those of its clock, by both clocks. `known`: the findings that it reckons with.
     """
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
@@ -52,6 +53,7 @@ def first_manifest(
         asked_windows=scenario.asked_windows,
         asked_strikes=() if scenario.mix is None else asked_strikes(scenario.mix),
         required_checks=scenario.require.judged,
+        known=known,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )

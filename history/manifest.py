@@ -21,6 +21,7 @@ __all__ = [
     "FORMAT_VERSION",
     "Manifest",
     "NemesisWork",
+    "NotWhole",
     "Promises",
     "RunState",
     "VersionChange",
@@ -113,6 +114,18 @@ class NemesisWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotWhole:
+    """A shortfall of a cluster that lacked nothing but brokers which ran and took no part."""
+
+    shortfall: str
+    """Its words in `Manifest.shortfalls`."""
+    time_ns: int
+    """The time when the cluster should have been whole."""
+    broker_ids: tuple[int, ...]
+    """The brokers that took no part. Whatever else was lacking were their replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """One run. Times are ns of the run's clock, unless they say UTC."""
 
@@ -153,6 +166,9 @@ class Manifest:
     """The parts of the nodes' disks that could not be read when the cluster had stopped."""
     required_checks: tuple[str, ...] = ()
     """The checks that the scenario demands; one that had no case makes the run unknown."""
+    known: tuple[str, ...] = ()
+    """The findings by name that the scenario reckons with on this release
+    (`checkers.known_findings`)."""
     asked_faults: tuple[str, ...] = ()
     """The kinds of fault that the run was asked for: those that its mix draws from, or that the
     steps of its play begin. None: a control, or a run that did not record them."""
@@ -188,6 +204,8 @@ class Manifest:
     shortfalls: tuple[str, ...] = ()
     """The parts of the plan that the run could not do (a step whose bound passed, a cluster that
     did not recover): a run with any of these is never valid."""
+    not_whole: tuple[NotWhole, ...] = ()
+    """Of some shortfalls, as data: the brokers that were lacking, and when."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of each sealed file, by its path in the run directory."""
     harness_pid: int | None = None
@@ -221,12 +239,17 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     content["promises"] = asdict(manifest.promises)
     content["nemesis"] = None if manifest.nemesis is None else asdict(manifest.nemesis)
     content["changes"] = [asdict(change) for change in manifest.changes]
+    content["not_whole"] = [asdict(one) for one in manifest.not_whole]
     content["clock_skews"] = [asdict(skew) for skew in manifest.clock_skews]
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _optional(items: list[str] | None) -> tuple[str, ...] | None:
     return None if items is None else tuple(items)
+
+
+def _not_whole(item: Mapping[str, Any]) -> NotWhole:
+    return NotWhole(**{**item, "broker_ids": tuple(item["broker_ids"])})
 
 
 def _parse(content: Any, path: Path) -> Manifest:
@@ -246,6 +269,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "keys": tuple(content.get("keys", ())),
                 "recorded": tuple(content.get("recorded", ())),
                 "required_checks": tuple(content.get("required_checks", ())),
+                "known": tuple(content.get("known", ())),
                 "damages": tuple(content.get("damages", ())),
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "asked_faults": tuple(content.get("asked_faults", ())),
@@ -257,6 +281,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "promises": Promises(**content["promises"]),
                 "nemesis": NemesisWork(**told) if (told := content.get("nemesis")) else None,
                 "changes": tuple(VersionChange(**one) for one in content.get("changes", ())),
+                "not_whole": tuple(map(_not_whole, content.get("not_whole", ()))),
                 "clock_skews": tuple(ClockSkew(**one) for one in content.get("clock_skews", ())),
             }
         )

@@ -79,6 +79,9 @@ def _held(checks: Sequence[CheckResult]) -> Iterator[str]:
     if unjudged:
         yield f"{integer(len(unjudged))} had nothing to judge: {', '.join(unjudged)}"
     yield from reasons
+    known = [check for check in checks if check.validity is Validity.KNOWN]
+    for check in known:
+        yield f"{one_line(check.check)} is known: {one_line(check.reason)}"
     figures = _named(checks, Validity.FIGURE)
     if figures:
         yield f"{integer(len(figures))} cannot fail on this cluster: {', '.join(figures)}"
@@ -122,7 +125,8 @@ def _unanswered(checks: Sequence[CheckResult], *, of: int) -> str:
 def _reasons(checks: Iterable[CheckResult]) -> Iterable[str]:
     for check in checks:
         reason = one_line(check.reason) or "no reason was given."
-        yield f"{one_line(check.check)} is {check.validity}: {reason}"
+        answer = f"follows from {check.follows_from}" if check.follows_from else check.validity
+        yield f"{one_line(check.check)} {'' if check.follows_from else 'is '}{answer}: {reason}"
 
 
 def _without_verdict(manifest: Manifest | None) -> Headline:

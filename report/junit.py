@@ -1,10 +1,11 @@
 """The verdict for a build server: one test suite a run, one test case a check.
 
 Invalid is a failure, with the first anomalies and the facts that prove them; unknown is an error,
-for a build must not pass on it; a check that had nothing to judge, or that cannot fail on this
-cluster, is skipped. A run that failed or was not checked is one test case in error. The properties
-count the cases that each check judged. The shape is the one that Jenkins' and GitLab's readers
-accept (the Apache Ant JUnit schema with properties).
+for a build must not pass on it, and skipped where it follows from a failure. A check that had
+nothing to judge, that cannot fail on this cluster, or all of whose findings are known, is skipped.
+A run that failed or was not checked is one test case in error. The properties count the cases that
+each check judged. The shape is the one that Jenkins' and GitLab's readers accept (the Apache Ant
+JUnit schema with properties).
 """
 
 import xml.etree.ElementTree as ET
@@ -31,6 +32,7 @@ _DETAILS_MAX: Final = 4
 _SKIPPED: Final = {
     Validity.NOT_JUDGED: "not judged: there was no case",
     Validity.FIGURE: "a figure: it cannot fail on this cluster",
+    Validity.KNOWN: "known",
 }
 
 
@@ -58,13 +60,13 @@ def write_junit(run: RunDirectory) -> Path:
 
 def _suite(run: RunDirectory, manifest: Manifest | None, verdict: Verdict | None) -> ET.Element:
     checks = verdict.checks if verdict else ()
-    errors = sum(check.validity is Validity.UNKNOWN for check in checks) if verdict else 1
+    errors = sum(map(_is_error, checks)) if verdict else 1
     attributes = {
         "name": manifest.scenario if manifest else run.root.name,
         "tests": str(len(checks) if verdict else 1),
         "failures": str(sum(check.validity is Validity.INVALID for check in checks)),
         "errors": str(errors),
-        "skipped": str(sum(check.validity in _SKIPPED for check in checks)),
+        "skipped": str(sum(map(_is_skipped, checks))),
         "time": f"{sum(check.seconds for check in checks):.3f}",
     }
     if manifest:
@@ -117,17 +119,28 @@ def _case(suite: ET.Element, result: CheckResult) -> None:
         illegal = [example for example in result.examples if not example.allowed]
         failure.text = printable("\n".join(map(_told, illegal[:_DETAILS_MAX])))
         case.append(failure)
-    elif result.validity is Validity.UNKNOWN:
+    elif _is_error(result):
         case.append(_element("error", type="unknown", message=result.reason))
-    elif result.validity in _SKIPPED:
-        message = _SKIPPED[result.validity]
-        if result.reason:
+    elif _is_skipped(result):
+        message = _SKIPPED.get(result.validity, "")
+        if result.follows_from:
+            message = f"follows from {result.follows_from}: {result.reason}"
+        elif result.reason:
             message = f"{result.validity.value}: {result.reason}"
         case.append(_element("skipped", message=message))
     if result.figures:
         output = ET.SubElement(case, "system-out")
         output.text = printable("\n".join(f"{k}={v:g}" for k, v in result.figures.items()))
     suite.append(case)
+
+
+def _is_error(result: CheckResult) -> bool:
+    """Return whether it is a doubt of its own; a consequence fails with what it follows from."""
+    return result.validity is Validity.UNKNOWN and not result.follows_from
+
+
+def _is_skipped(result: CheckResult) -> bool:
+    return result.validity in _SKIPPED or bool(result.follows_from)
 
 
 def _told(anomaly: Anomaly) -> str:

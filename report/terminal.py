@@ -48,6 +48,14 @@ _TONES: Final = {
 }
 
 
+_WRONG: Final = {
+    Validity.INVALID: _Tone.INVALID,
+    Validity.UNKNOWN: _Tone.UNKNOWN,
+    Validity.KNOWN: _Tone.UNKNOWN,
+}
+"""The answers that hold something against the cluster, or the run, and how they are shown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
     text: str
@@ -82,12 +90,12 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> I
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
     """Yield the checks that do not hold, with reasons; those that hold; and how much was judged."""
-    for validity in (Validity.INVALID, Validity.UNKNOWN):
+    for validity, tone in _WRONG.items():
         for result in verdict.checks:
-            if result.validity is validity:
+            if result.validity is validity and not result.follows_from:
                 words = f"  {validity.value:<8}{one_line(result.check)}"
-                tone = _TONES[Standing(validity.value)]
                 yield _Line(text=f"{words}: {one_line(result.reason)}", tone=tone)
+                yield from _consequences(verdict, result)
     for subject, sound in _sound(verdict).items():
         yield _Line(text=f"  valid   {subject}: {_extent(sound)}", tone=_Tone.VALID)
     if verdict.validity is not Validity.VALID:
@@ -107,6 +115,13 @@ def _work(answers: RunAnswers) -> Iterator[_Line]:
     work = None if answers.manifest is None else answers.manifest.nemesis
     if work is not None:
         yield _Line(text=f"  nemesis {work_line(work)}")
+
+
+def _consequences(verdict: Verdict, cause: CheckResult) -> Iterator[_Line]:
+    """Yield the checks that could not answer because of an anomaly, beneath it."""
+    for result in verdict.checks:
+        if result.follows_from == cause.check:
+            yield _Line(text=f"    follows {one_line(result.check)}: {one_line(result.reason)}")
 
 
 def _windows(verdict: Verdict, answers: RunAnswers) -> Iterator[_Line]:

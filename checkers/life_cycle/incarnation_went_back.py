@@ -6,9 +6,15 @@ must learn that it is no longer meant: a registration of it that is accepted the
 past, as one that lay in the network does.
 
 It may as well lie there before it was ever accepted: the process died, the next one registered, and
-the request arrives when the session of that one is over. Nothing in a registration says how old it
-is. The tape tells: the request that was accepted later had arrived at the proxy earlier than the
-one that had been accepted before it.
+the request arrives when the session of that one is over, or before it has one. Nothing in a
+registration says how old it is. The tape tells: the request that was accepted later had arrived at
+the proxy earlier than the one that had been accepted before it.
+
+One that comes from the past takes nobody's place rightfully. So what it does until another
+incarnation registers is one finding, and the incarnation that it put out is not accused when it
+registers again. Where the log shows an id going to and fro and the tape lacks the answer that tells
+which request was accepted, the incarnation whose requests had all been sent before is the one
+named; without a tape it is the one that comes again.
 
 Exact: the log of record has the registrations in the order in which they were decided, and a
 request is known by the broker epoch that its answer gave it.
@@ -16,14 +22,18 @@ request is known by the broker epoch that its answer gave it.
 Source: KIP-631, "Incarnation id"; `ClusterControlManager.registerBroker`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
+
+import pyarrow as pa
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.rpcs import Rpc, accepted_registrations
+from checkers.metadata.rpcs import Rpc, accepted_registrations, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
+from checkers.outages import with_refused_heartbeats
 from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.table_check import TableCheck
@@ -33,8 +43,15 @@ __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
 NAME: Final = "incarnation-went-back"
 
 
-_Accepted = Mapping[tuple[int, int], Rpc]
-"""The requests by which brokers registered, by (broker id, broker epoch)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tape:
+    """The registrations on the tape, and the heartbeats of brokers that were put out."""
+
+    accepted: Mapping[tuple[int, int], Rpc]
+    """The requests by which brokers registered, by (broker id, broker epoch)."""
+    reached: Mapping[str, Sequence[Rpc]]
+    """The requests that reached a controller, by incarnation id, as they were sent."""
+    wire: pa.Table
 
 
 def incarnations_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
@@ -42,37 +59,109 @@ def incarnations_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    accepted = accepted_registrations(tables["wire"])
+    tape = _tape(tables["wire"])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, counted(NAME, key, _judged(broker, accepted))
+        yield key, counted(NAME, key, _Judgement(broker=broker, tape=tape).cases())
 
 
-def _judged(broker: BrokerHistory, accepted: _Accepted) -> Iterator[Proof | None]:
-    replaced: dict[str, BrokerVersion] = {}
-    holder: BrokerVersion | None = None
-    for version in broker.registrations():
-        if version.incarnation_id is None:
-            continue
-        late = None
-        if holder is not None and holder.incarnation_id != version.incarnation_id:
-            assert holder.incarnation_id is not None
-            replaced[holder.incarnation_id] = version
-            late = _overtaken(broker, version, holder, accepted)
-        if holder is not None:
-            by = replaced.get(version.incarnation_id)
-            yield late if by is None else _proof(broker, version, by)
-        holder = version
+def _tape(wire: pa.Table) -> _Tape:
+    reached: dict[str, list[Rpc]] = {}
+    for rpc in rpcs(wire, "BrokerRegistration"):
+        if rpc.reached_ns is not None and rpc.of("incarnation_id") is not None:
+            reached.setdefault(rpc.of("incarnation_id"), []).append(rpc)
+    return _Tape(accepted=accepted_registrations(wire), reached=reached, wire=wire)
 
 
-def _overtaken(
-    broker: BrokerHistory, version: BrokerVersion, holder: BrokerVersion, accepted: _Accepted
-) -> Proof | None:
-    """Return the proof that the request for a registration is older than that which it replaced."""
-    mine = accepted.get((broker.broker_id, version.broker_epoch))
-    before = accepted.get((broker.broker_id, holder.broker_epoch))
-    if mine is None or before is None or mine.asked_ns >= before.asked_ns:
-        return None
+@dataclass(slots=True, kw_only=True)
+class _Judgement:
+    """The registrations of one broker id, one after the other."""
+
+    broker: BrokerHistory
+    tape: _Tape
+    held: list[BrokerVersion] = field(default_factory=list)
+    """The registrations of the incarnation that holds the id rightfully, the last one last."""
+    replaced: dict[str, BrokerVersion] = field(default_factory=dict)
+    """The registration that took an incarnation's place rightfully, by incarnation id."""
+
+    def cases(self) -> Iterator[Proof | None]:
+        """Yield of each registration after the first the proof that it is from the past, or None.
+
+        Of one that such a registration repeats, or that follows it, None.
+        """
+        before = None
+        for version in self.broker.registrations():
+            if version.incarnation_id is None:
+                continue
+            if not self.held:
+                self.held.append(version)
+            elif version.incarnation_id == self.held[-1].incarnation_id:
+                self.held.append(version)
+                yield None
+            elif before is not None and version.incarnation_id == before.incarnation_id:
+                yield None
+            else:
+                yield self._of_another(version)
+            before = version
+
+    def _of_another(self, version: BrokerVersion) -> Proof | None:
+        """Judge a registration of another incarnation than the one that holds the id."""
+        holder = self.held[-1]
+        assert version.incarnation_id is not None
+        assert holder.incarnation_id is not None
+        if proof := self._overtaken(version, holder):
+            self.replaced.setdefault(version.incarnation_id, holder)
+            return self._with_outage(proof)
+        by = self.replaced.get(version.incarnation_id)
+        if by is None:
+            self._take_over(version, instead_of=holder)
+            return None
+        if proof := self._sent_before(holder, version):
+            between = self.held[0]
+            self._take_over(version, instead_of=between)
+            return proof
+        return self._with_outage(_came_again(self.broker, version, by))
+
+    def _take_over(self, version: BrokerVersion, *, instead_of: BrokerVersion) -> None:
+        assert instead_of.incarnation_id is not None
+        assert version.incarnation_id is not None
+        self.replaced[instead_of.incarnation_id] = version
+        self.replaced.pop(version.incarnation_id, None)
+        self.held = [version]
+
+    def _overtaken(self, version: BrokerVersion, holder: BrokerVersion) -> Proof | None:
+        """Return the proof that the request for a registration is older than the holder's."""
+        mine = self._request(version)
+        before = self._request(holder)
+        if mine is None or before is None or mine.asked_ns >= before.asked_ns:
+            return None
+        return _late(self.broker, version, holder, mine=mine, before=before)
+
+    def _sent_before(self, between: BrokerVersion, again: BrokerVersion) -> Proof | None:
+        """Return the proof that `between` is older than the one that comes again after it.
+
+        All its requests that reached a controller had been sent before the first of the other's.
+        """
+        assert between.incarnation_id is not None
+        assert again.incarnation_id is not None
+        older = self.tape.reached.get(between.incarnation_id, ())
+        newer = self.tape.reached.get(again.incarnation_id, ())
+        if not older or not newer or older[-1].asked_ns >= newer[0].asked_ns:
+            return None
+        return _late(self.broker, self.held[0], again, mine=older[-1], before=newer[0])
+
+    def _request(self, version: BrokerVersion) -> Rpc | None:
+        return self.tape.accepted.get((self.broker.broker_id, version.broker_epoch))
+
+    def _with_outage(self, proof: Proof) -> Proof:
+        """Return the proof with the heartbeats of the rightful holder that were refused."""
+        epochs = [one.broker_epoch for one in self.held]
+        return with_refused_heartbeats(proof, self.tape.wire, self.broker.broker_id, epochs=epochs)
+
+
+def _late(
+    broker: BrokerHistory, version: BrokerVersion, holder: BrokerVersion, *, mine: Rpc, before: Rpc
+) -> Proof:
     return Proof.of(
         "incarnation {incarnation_id} registered as broker {broker_id} at metadata offset "
         "{version_metadata_offset} by a request sent at {asked} (frame {frame}), and took the "
@@ -94,7 +183,7 @@ def _overtaken(
     )
 
 
-def _proof(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> Proof:
+def _came_again(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> Proof:
     return Proof.of(
         "incarnation {incarnation_id} registered as broker {broker_id} at metadata "
         "offset {version_metadata_offset}, after incarnation {by_incarnation_id} had "
@@ -120,10 +209,12 @@ CHECKS: Final = (
             title="An incarnation took the place of one that came after it",
             rule="In the registrations of a broker id, no incarnation comes again after another "
             "one; and none comes after another by a request that had arrived at the proxy earlier "
-            "than that one's.",
+            "than that one's. One that does takes nobody's place: until another one registers it "
+            "is one finding, and the incarnation that it put out may register again.",
             meaning="A registration out of the past replaces the broker that lives now.",
             case="a registration of a broker id after its first one",
             source="KIP-631",
+            tells_outages=True,
             needs=("metadata_log",),
         ),
         kernel=incarnations_that_went_back,

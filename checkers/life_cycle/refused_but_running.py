@@ -9,11 +9,16 @@ Heartbeats do not name the incarnation. A frame is the refused one's if it came 
 on a connection that was accepted no earlier than that of the refused registration: connections are
 numbered in that order, and an earlier process of the node was dead when this one started.
 
+An incarnation tries many times, and may go on after each. All that it sends of one kind, under one
+broker epoch and with one answer, is one finding.
+
 Source: KIP-631, "Broker registration"; `BrokerLifecycleManager`.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Final
+from itertools import repeat
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -29,6 +34,15 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "refused_but_running"]
 
 NAME: Final = "refused-but-running"
+
+
+class _Kind(NamedTuple):
+    """The kind of something that a refused incarnation sent."""
+
+    incarnation_id: str
+    api: str
+    broker_epoch: int
+    answer: str | None
 
 
 def refused_but_running(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
@@ -48,36 +62,61 @@ def _by_source(wire: pa.Table, *apis: str) -> dict[str, list[Rpc]]:
 
 
 def _judged(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proof | None]:
+    """Yield the findings, and None for every other refusal."""
     registered: set[str] = set()
+    refusals = 0
+    kinds: dict[_Kind, list[tuple[Rpc, Rpc]]] = {}
     for place, rpc in enumerate(registrations):
         incarnation = rpc.of("incarnation_id")
         if rpc.ok or (rpc.response is None and rpc.reached_ns is not None):
             registered.add(incarnation)
         if incarnation in registered or rpc.response is None or rpc.returned_ns is None:
             continue
+        refusals += 1
         following = registrations[place + 1 : place + 2]
         until_ns = following[0].asked_ns if following else OPEN_NS
-        mine = (work for work in works if work.connection >= rpc.connection)
-        between = (work for work in mine if rpc.returned_ns < work.asked_ns < until_ns)
-        work = next(between, None)
-        yield None if work is None else _proof(rpc, work)
+        for work in _between(works, rpc.returned_ns, until_ns):
+            if work.connection >= rpc.connection:
+                kind = _Kind(incarnation, work.api, work.of("broker_epoch"), work.error)
+                kinds.setdefault(kind, []).append((rpc, work))
+    yield from (_proof(*several[0], works=several) for several in kinds.values())
+    yield from repeat(None, max(0, refusals - len(kinds)))
 
 
-def _proof(refused: Rpc, work: Rpc) -> Proof:
-    return Proof.of(
+def _between(works: Sequence[Rpc], from_ns: int, until_ns: int) -> Sequence[Rpc]:
+    """Return those that were asked after and before these times; they stand in that order."""
+    first = bisect_right(works, from_ns, key=lambda one: one.asked_ns)
+    return works[first : bisect_left(works, until_ns, key=lambda one: one.asked_ns)]
+
+
+def _proof(refused: Rpc, work: Rpc, *, works: Sequence[tuple[Rpc, Rpc]]) -> Proof:
+    """Return the proof by the first of its kind; `works`: all, each with the refusal before it."""
+    proof = Proof.of(
         "{target} refused to register incarnation {incarnation_id} of {source} with {error} at "
-        "{returned} (frame {frame}), and without another try it sent a {api} at "
-        "{asked} (frame {work_frame})",
-        values={"broker_epoch": work.of("broker_epoch")},
+        "{returned} (frame {frame}), and without another try it sent a {api} with broker epoch "
+        "{broker_epoch} at {asked} (frame {work_frame}), which was answered with {answer}",
         frames={"frame": refused.frame, "work_frame": work.frame},
         times={"returned": refused.returned_ns or 0, "asked": work.asked_ns},
         sources=dict.fromkeys(("incarnation_id", "target", "error", "returned"), "frame")
-        | dict.fromkeys(("broker_epoch", "api", "asked"), "work_frame"),
+        | dict.fromkeys(("broker_epoch", "api", "asked", "answer"), "work_frame"),
         target=refused.target,
         incarnation_id=refused.of("incarnation_id"),
         source=refused.source,
         error=refused.error,
         api=work.api,
+        broker_epoch=work.of("broker_epoch"),
+        answer=work.error or "nothing",
+    )
+    if len(works) == 1:
+        return proof
+    last = works[-1][1]
+    return proof.further(
+        "; {further_count} more of its kind followed, the last at {last_asked} (frame "
+        "{last_frame})",
+        frames={"last_frame": last.frame},
+        times={"last_asked": last.asked_ns},
+        sources={"last_asked": "last_frame"},
+        further_count=len(works) - 1,
     )
 
 
@@ -89,7 +128,8 @@ CHECKS: Final = (
             title="A broker that was refused goes on",
             rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
             "AlterPartition before it tried again; none of its tries was accepted or left "
-            "unanswered.",
+            "unanswered. All that it sent of one kind, under one broker epoch and with one answer, "
+            "is one finding.",
             meaning="A broker that is not registered takes part.",
             case="a refusal of a registration",
             source="KIP-631",

@@ -70,7 +70,11 @@ def plan_data(plan: RunPlan) -> dict[str, Any]:
         "require": scenario.require.as_data(),
         "expect": None
         if expected is None
-        else {"verdict": expected.validity, "anomalies": expected.anomalies},
+        else {
+            "verdict": expected.validity,
+            "anomalies": expected.anomalies,
+            "known": expected.known,
+        },
     }
     return {key: _plain(value) for key, value in found.items() if value is not None}
 

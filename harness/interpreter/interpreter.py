@@ -39,6 +39,7 @@ from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, looked_up, missing_in, whole_nodes
 from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
+from harness.interpreter.shortfalls import Shortfalls
 from harness.interpreter.window_book import WindowBook
 from harness.timing import FileWatch, RealTime, Time
 from history.clock import Clock
@@ -86,7 +87,7 @@ class Interpreter:
     """The book of the windows that a mix opens."""
     time: Time = field(default_factory=RealTime)
     policy: Policy = field(default_factory=Policy)
-    shortfalls: list[str] = field(default_factory=list)
+    shortfalls: Shortfalls = field(default_factory=Shortfalls)
     _begin_s: float = field(init=False)
     _end_s: float = math.inf
     """The time by which the step under way has to end."""
@@ -142,9 +143,7 @@ class Interpreter:
         whole = self._heal_all(self.now_s() + limit_s)
         self.windows.close()
         if not whole:
-            self.shortfalls.append(
-                f"not whole {limit_s:g} s after healing: {missing_in(self.observer.latest())}"
-            )
+            self.shortfalls.not_whole(f"{limit_s:g} s after healing", self.observer.latest())
             # A replica whose broker came back late is stuck only once it had the whole limit.
             end_s = self.now_s() + limit_s + _ROUNDED_S
             self._until(lambda now: now.view is None or not now.view.left_out, end_s)

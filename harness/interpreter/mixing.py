@@ -11,7 +11,6 @@ from typing import Final
 from clusters.port import NodeName, NodeState
 from harness.interpreter.idleness import Idleness
 from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.observer import missing_in
 from history.failure import HarnessError
 from nemesis.mix import Mix
 from nemesis.play import step_data
@@ -91,8 +90,8 @@ def _perform_all(
 
 
 def _rescue(interpreter: Interpreter, nodes: Collection[NodeName], *, after_s: float) -> None:
-    missing = missing_in(interpreter.observer.latest())
-    interpreter.shortfalls.append(f"not whole {after_s:g} s after a fault was healed: {missing}")
+    words = f"{after_s:g} s after a fault was healed"
+    interpreter.shortfalls.not_whole(words, interpreter.observer.latest())
     for node in sorted(nodes):
         target = NamedNodes(nodes=(node,))
         if interpreter.cluster.state(node) is not NodeState.DOWN:

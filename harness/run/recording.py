@@ -20,6 +20,7 @@ from harness.interpreter.mixing import perform_mix
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
 from harness.interpreter.performer import Performer
+from harness.interpreter.shortfalls import Shortfalls
 from harness.interpreter.window_book import WindowBook
 from harness.manifest import note
 from harness.progress import Progress, Status
@@ -147,6 +148,7 @@ class Recording:
                 begin_clients=self.workload.start,
                 windows=windows,
                 time=self.time,
+                shortfalls=Shortfalls(self.clock),
                 on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
             )
             self._break(interpreter, faults)
@@ -166,6 +168,7 @@ class Recording:
             self.run,
             end_ns=self.clock.now_ns(),
             shortfalls=tuple(interpreter.shortfalls),
+            not_whole=tuple(interpreter.shortfalls.of_cluster),
             clock_skews=self.cluster.clock_skews() if isinstance(self.cluster, Skews) else (),
         )
 

@@ -30,7 +30,7 @@ from harness.run.record import record
 from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
 from harness.run.spark_start import SparkStart
-from harness.scenario.expectation import expectation_for, is_met
+from harness.scenario.expectation import Expectation, expectation_for, is_met, known_to
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from harness.trials.plan import plan_of
@@ -98,6 +98,10 @@ class _Stage:
     origin_utc_ns: int
     record: Callable[[RunDirectory], None]
 
+    def expectation(self, scenario: Scenario) -> Expectation | None:
+        """Return what the scenario expects of it."""
+        return expectation_for(scenario.expect, release=self.release, level=self.level)
+
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
     make = options.cluster
@@ -157,14 +161,19 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
     run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
     manifest = first_manifest(
-        scenario, options, run, origin_ns=stage.origin_ns, origin_utc_ns=stage.origin_utc_ns
+        scenario,
+        options,
+        run,
+        origin_ns=stage.origin_ns,
+        origin_utc_ns=stage.origin_utc_ns,
+        known=known_to(stage.expectation(scenario), level=stage.level),
     )
     write_manifest(run.manifest_path, manifest)
     return run
 
 
 def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verdict) -> RunOutcome:
-    expectation = expectation_for(scenario.expect, release=stage.release, level=stage.level)
+    expectation = stage.expectation(scenario)
     return RunOutcome(
         run=run,
         verdict=verdict,

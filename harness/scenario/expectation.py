@@ -4,6 +4,8 @@
       - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}
       - {kafka: ">=3.5", valid: true, tried: [3.5.2, 4.3.1]}
 
+`known` beside `valid` names findings on these releases that have a page of their own
+(`checkers.known_findings`): they make no run invalid, and every other finding does.
 The first entry that fits the release counts; a run on a release that none fits has no expectation.
 An entry with `level` in the place of `kafka` is about clusters of our own at a metadata.version of
 theirs, and fits no release.
@@ -12,15 +14,26 @@ theirs, and fits no release.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from checkers.known_findings import KNOWN_FINDINGS
 from checkers.verdict import Validity, Verdict
 from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
 from history.failure import Mistakes, SpecError
 
-__all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
+__all__ = [
+    "Expectation",
+    "expectation_for",
+    "is_met",
+    "known_to",
+    "parse_expectations",
+    "tried_releases",
+]
+
+_KEYS: Final = ("kafka", "release", "level", "valid", "invalid", "known", "tried")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +46,8 @@ class Expectation:
     levels: SpecifierSet | None = None
     """The metadata.versions of clusters of our own that it is about; None: it is about releases."""
     anomalies: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    """The findings on Kafka, by name, that a run has to reckon with: `checkers.known_findings`."""
     tried: tuple[str, ...] = ()
     """The releases that stand for all of them in a track record."""
 
@@ -90,20 +105,32 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
     return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
 
 
+def known_to(expectation: Expectation | None, *, level: int | None) -> tuple[str, ...]:
+    """Return the findings that a run reckons with.
+
+    `level`: that of a cluster of our own, to which nothing is known: it has no bug but those of the
+    rules that are switched off.
+    """
+    return () if expectation is None or level is not None else expectation.known
+
+
 def _parse_one(data: Mapping[str, object]) -> Expectation:
     read = MappingReader(data)
-    unknown = read.refuse_unknown(["kafka", "release", "level", "valid", "invalid", "tried"])
+    unknown = read.refuse_unknown(_KEYS)
     if not unknown and ("valid" in data) == ("invalid" in data):
         read.mistakes.note((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
+    if "known" in data and "valid" not in data:
+        read.mistakes.note(("known",), "it stands beside 'valid: true'")
     of_release = "release" if "release" in data else "kafka"
-    if "level" in data and (of_release in data or "tried" in data):
-        why = "it is about clusters of our own: no 'kafka' or 'tried' beside"
+    if "level" in data and not data.keys().isdisjoint((of_release, "tried", "known")):
+        why = "it is about clusters of our own: no 'kafka', 'tried' or 'known' beside"
         read.mistakes.note(("level",), why)
     found = Expectation(
         releases=read.at(of_release, _range, otherwise=SpecifierSet()),
         levels=read.at("level", _range, otherwise=None),
         validity=read.at("valid", _valid, otherwise=Validity.INVALID),
         anomalies=read.at("invalid", _anomalies, otherwise=()),
+        known=read.at("known", _known, otherwise=()),
         tried=read.at("tried", _tried, otherwise=()),
     )
     read.mistakes.refuse()
@@ -140,3 +167,9 @@ def _anomalies(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise SpecError((), "expected a list of anomalies, e.g. [lost-write]")
     return known_words(value, anomalies(), what="anomaly")
+
+
+def _known(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise SpecError((), "expected a list of findings, e.g. [unregistered-leader]")
+    return known_words(value, tuple(KNOWN_FINDINGS), what="finding")

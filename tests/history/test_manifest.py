@@ -11,6 +11,7 @@ from history.atomic import write_atomically
 from history.failure import HarnessError
 from history.manifest import (
     Manifest,
+    NotWhole,
     Promises,
     RunState,
     VersionChange,
@@ -48,6 +49,9 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         drawn=True,
         required_faults=("kill",),
         served_faults=(),
+        known=("unregistered-leader",),
+        shortfalls=("not whole",),
+        not_whole=(NotWhole(shortfall="not whole", time_ns=8, broker_ids=(1, 2)),),
     )
     write_manifest(path, moved_on)
     assert read_manifest(path) == moved_on

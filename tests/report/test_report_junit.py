@@ -185,3 +185,18 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     told = failure.text.splitlines()[0]
     assert told.strip() == ']]></failure><x a="1" & �[31m �  </testsuite>'
     assert "</testsuite>" in failure.get("message")
+
+
+def test_a_consequence_and_what_is_known_are_skipped_with_their_reasons(tmp_path: Path) -> None:
+    verdict = verdict_with(
+        replace(
+            result("as-planned", Validity.UNKNOWN, reason="not whole."), follows_from="lost-write"
+        ),
+        result("lost-write", Validity.INVALID, reason="2 values are gone.", count=2),
+        result("refused-but-running", Validity.KNOWN, reason="3 found, known as x.", count=3),
+    )
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict))
+    assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
+    messages = [one.get("message") for one in suite.findall("testcase/skipped")]
+    assert "follows from lost-write: not whole." in messages
+    assert "known: 3 found, known as x." in messages

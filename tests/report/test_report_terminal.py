@@ -150,3 +150,29 @@ def test_a_terminal_shows_what_is_wrong_in_red(tmp_path: Path) -> None:
     with console.capture() as capture:
         console.print(text)
     assert "\x1b[1;31mINVALID" in capture.get()
+
+
+def test_a_consequence_stands_beneath_what_it_follows_from(tmp_path: Path) -> None:
+    verdict = verdict_with(
+        replace(
+            result("as-planned", Validity.UNKNOWN, reason="not whole."), follows_from="lost-write"
+        ),
+        result("lost-write", Validity.INVALID, reason="2 values are gone.", count=2),
+        result("evidence", Validity.UNKNOWN, reason="Too few polls."),
+    )
+    lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
+    place = lines.index("  invalid lost-write: 2 values are gone.")
+    assert lines[place + 1] == "    follows as-planned: not whole."
+    assert "  unknown evidence: Too few polls." in lines
+    assert not any(line.startswith("  unknown as-planned") for line in lines)
+    assert lines[-1] == "outcome: invalid, exit code 1"
+
+
+def test_what_is_known_is_told_of_a_valid_run(tmp_path: Path) -> None:
+    verdict = verdict_with(
+        result("refused-but-running", Validity.KNOWN, reason="3 found, known as x.", count=3)
+    )
+    lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
+    assert "; refused-but-running is known: 3 found, known as x." in lines[0]
+    assert "  known   refused-but-running: 3 found, known as x." in lines
+    assert lines[-1] == "outcome: valid, exit code 0"

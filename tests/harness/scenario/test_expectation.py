@@ -1,9 +1,18 @@
 """Expectations of verdicts, by release and by level."""
 
+from pathlib import Path
+
 import pytest
 
+from checkers.known_findings import KNOWN_FINDINGS, KnownFinding
 from checkers.verdict import CheckResult, Validity, Verdict
-from harness.scenario.expectation import expectation_for, is_met, parse_expectations
+from harness.scenario.expectation import (
+    expectation_for,
+    is_met,
+    known_to,
+    parse_expectations,
+)
+from harness.scenario.scenario import load_scenario
 from history.failure import SpecError
 
 
@@ -51,5 +60,37 @@ def test_an_expectation_of_levels_is_about_clusters_of_our_own_alone() -> None:
         level: expectation_for(expected, release="4.3.1", level=level) for level in (1, 2, 3)
     }
     assert [of_level[1], of_level[2], of_level[3]] == [expected[0], expected[0], expected[1]]
-    with pytest.raises(SpecError, match="no 'kafka' or 'tried' beside"):
+    with pytest.raises(SpecError, match="no 'kafka', 'tried' or 'known' beside"):
         parse_expectations([{"level": "<3", "kafka": ">=3.5", "valid": True}])
+
+
+def test_what_is_known_stands_beside_valid_and_has_a_page() -> None:
+    (one,) = parse_expectations([{"valid": True, "known": ["unregistered-leader"]}])
+    assert one.known == ("unregistered-leader",)
+    with pytest.raises(SpecError, match="unknown finding 'unregistred-leader'; did you mean"):
+        parse_expectations([{"valid": True, "known": ["unregistred-leader"]}])
+    with pytest.raises(SpecError, match="it stands beside 'valid: true'"):
+        parse_expectations([{"invalid": ["lost-write"], "known": ["unregistered-leader"]}])
+    with pytest.raises(SpecError, match="no 'kafka', 'tried' or 'known' beside"):
+        parse_expectations([{"level": "<3", "valid": True, "known": ["unregistered-leader"]}])
+
+
+def test_a_run_in_which_all_that_was_found_is_known_is_as_expected() -> None:
+    (one,) = parse_expectations([{"valid": True, "known": ["unregistered-leader"]}])
+    assert is_met(one, verdict(lost_write=Validity.VALID, refused_but_running=Validity.KNOWN))
+    assert not is_met(one, verdict(lost_write=Validity.VALID, refused_but_running=Validity.INVALID))
+
+
+def test_only_a_run_on_kafka_reckons_with_what_is_known_of_kafka() -> None:
+    scenario = load_scenario(Path("scenarios/nightly/combined-storm.yaml"), [])
+    stock = expectation_for(scenario.expect, release="4.3.1")
+    assert known_to(stock, level=None) == ("unregistered-leader",)
+    assert known_to(stock, level=3) == ()
+    assert known_to(None, level=None) == ()
+    # A release that nobody has looked at is judged without it.
+    assert known_to(expectation_for(scenario.expect, release="4.4.0"), level=None) == ()
+
+
+@pytest.mark.parametrize("finding", KNOWN_FINDINGS.values())
+def test_a_known_finding_has_its_page(finding: KnownFinding) -> None:
+    assert Path(finding.page).is_file()

@@ -1,0 +1,39 @@
+"""The shortfalls of a run, in words; of a cluster that was not whole in time, what it lacked, too.
+
+What it lacked is data, so that the checks can tell a doubt of its own from the consequence of an
+anomaly that they prove (`checkers.consequences`).
+"""
+
+from clusters.observation import Observation
+from clusters.port import NodeState
+from harness.interpreter.observer import missing_in
+from history.clock import TellsTime
+from history.manifest import NotWhole
+
+__all__ = ["Shortfalls"]
+
+
+class Shortfalls(list[str]):
+    """A list of sentences."""
+
+    def __init__(self, clock: TellsTime | None = None) -> None:
+        """Begin without any. `clock`: the run's; None: what was lacking is told in words alone."""
+        super().__init__()
+        self.of_cluster: list[NotWhole] = []
+        self._clock = clock
+
+    def not_whole(self, words: str, now: Observation) -> None:
+        """Note that the cluster was not whole in time; `words` say after what."""
+        self.append(f"not whole {words}: {missing_in(now)}")
+        if self._clock is None or now.view is None:
+            return
+        out = now.member_ids - now.view.taking_part
+        running = all(
+            state is NodeState.RUNNING or node in now.outsiders
+            for node, state in now.states.items()
+        )
+        if out and running and now.view.lacks_only(out):
+            lacking = NotWhole(
+                shortfall=self[-1], time_ns=self._clock.now_ns(), broker_ids=tuple(sorted(out))
+            )
+            self.of_cluster.append(lacking)
