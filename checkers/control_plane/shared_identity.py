@@ -20,7 +20,9 @@ Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`
 "Controller heartbeats, broker incarnation ids".
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
@@ -58,9 +60,8 @@ def _judged(wire: pa.Table, terms: Sequence[Term]) -> Iterator[tuple[int, Proof 
         broker_id = heartbeat.of("broker_id")
         # One that was held on its way reached the controller when it was let go.
         reached_ns, old = heartbeat.reached_ns or heartbeat.asked_ns, heartbeat.of("broker_epoch")
-        for answered_ns, epoch, registration in answered.get(broker_id, ()):
-            if not (answered_ns < reached_ns and epoch > old):
-                continue
+        known = answered.get(broker_id)
+        for epoch, registration in known.above(old, before_ns=reached_ns) if known else ():
             if registration.target == heartbeat.target or (
                 registration.api != METADATA_HEARTBEAT
                 and _has_replayed(terms, heartbeat.target, epoch, reached_ns)
@@ -75,10 +76,29 @@ def _has_replayed(terms: Sequence[Term], node: str, offset: int, time_ns: int) -
     return term is not None and term.begin_offset > offset
 
 
-def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
-    """Return when each registration of a broker was answered, with the epoch that it was given.
+class _Answered:
+    """The requests of a broker that told its controller an epoch, or were told it, and when."""
 
-    And, where brokers register in ZooKeeper, each heartbeat, with the one that it named.
+    def __init__(self, told: Sequence[tuple[int, int, Rpc]]) -> None:
+        self._told = told
+        in_time = sorted((answered_ns, epoch) for answered_ns, epoch, _ in told)
+        self._answered_ns = [answered_ns for answered_ns, _ in in_time]
+        self._highest = list(accumulate((epoch for _, epoch in in_time), max))
+
+    def above(self, epoch: int, *, before_ns: int) -> Iterator[tuple[int, Rpc]]:
+        """Yield those of a higher epoch that were answered before, each with its epoch."""
+        place = bisect_left(self._answered_ns, before_ns)
+        if not place or self._highest[place - 1] <= epoch:
+            return  # of nearly every heartbeat, of which there are as many as answers
+        for answered_ns, higher, rpc in self._told:
+            if answered_ns < before_ns and higher > epoch:
+                yield higher, rpc
+
+
+def _answered(wire: pa.Table) -> Mapping[int, _Answered]:
+    """Return by broker the registrations that were answered, with the epoch that they were given.
+
+    And, where brokers register in ZooKeeper, the heartbeats, with the one that they named.
     """
     found: dict[int, list[tuple[int, int, Rpc]]] = {}
     for rpc in rpcs(wire, METADATA_HEARTBEAT):
@@ -89,7 +109,7 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
         epoch, answered_ns = rpc.answered("broker_epoch"), rpc.answered_ns
         if rpc.ok and epoch is not None and answered_ns is not None:
             found.setdefault(rpc.of("broker_id"), []).append((answered_ns, epoch, rpc))
-    return found
+    return {broker_id: _Answered(told) for broker_id, told in found.items()}
 
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:

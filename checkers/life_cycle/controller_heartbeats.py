@@ -19,7 +19,10 @@ Source: the draft "Controller heartbeats, broker incarnation ids".
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from operator import itemgetter
 from typing import Final
 
 import pyarrow as pa
@@ -78,15 +81,15 @@ def _refused(
 ) -> Iterator[Proof | None]:
     history = seen.brokers.get(broker_id)
     registrations = () if history is None else tuple(history.registrations())
+    made = sorted(
+        (seen.facts.earliest_ns(one.timestamp_ms), one.broker_epoch) for one in registrations
+    )
+    newest = list(accumulate((epoch for _, epoch in made), max))
     for rpc in heartbeats:
         if rpc.answered_ns is None:
             continue
-        possible = [
-            one.broker_epoch
-            for one in registrations
-            if seen.facts.earliest_ns(one.timestamp_ms) <= rpc.answered_ns
-        ]
-        if possible and rpc.of("broker_epoch") >= max(possible):
+        possible = bisect_right(made, rpc.answered_ns, key=itemgetter(0))
+        if possible and rpc.of("broker_epoch") >= newest[possible - 1]:
             yield _proof(rpc) if rpc.error == _REFUSAL else None
 
 
