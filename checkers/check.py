@@ -33,6 +33,7 @@ from checkers.data_plane.resent import with_client_made
 from checkers.explained import explained
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
+from checkers.grounds.decided_span import decided_span
 from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.grounds.history_summary import HistorySummary, history_summary
 from checkers.grounds.operation_kinds import operation_kinds
@@ -129,6 +130,7 @@ def check_run(
             course(manifest, load_samples(run)),
             recordings(run, manifest),
             *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
+            *([decided_span(run, manifest, entry_of)] if "metadata_log" in manifest.tables else ()),
             *([topics_alive(run, manifest)] if manifest.tables >= OF_TOPICS else ()),
             *answered.results,
             *(result for group in of_groups for result in group.results),

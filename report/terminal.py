@@ -12,6 +12,7 @@ from typing import Final
 
 from rich.text import Text
 
+from checkers.grounds.decided_span import known_in_sum_until_s
 from checkers.grounds.windows import window_kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
@@ -104,6 +105,8 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
         yield _Line(text=f"  faults  that took effect: {kinds}")
     if operations := operations_line(verdict):
         yield _Line(text=f"  clients that succeeded: {operations}")
+    if until_s := known_in_sum_until_s(verdict):
+        yield _Line(text=f"  known   in sum alone: what the cluster decided before {until_s:.1f} s")
     if topics := topics_line(verdict):
         yield _Line(text=f"  topics  of clients: {topics}")
     yield from (
