@@ -7,7 +7,7 @@ old as it likes, and catches up when it is not. Older reads are never allowed th
 could be compared are counted: without any, nothing was judged.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,8 +22,15 @@ from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Tables
 from checkers.proof import Proof
 from checkers.quiet import Quiet, quiet
-from checkers.runner.tables import SealedFile, byte_count, load_faults, rows_in
+from checkers.runner.tables import (
+    SealedFile,
+    byte_count,
+    load_faults,
+    row_count,
+    source_in,
+)
 from checkers.runner.tasks import TaskResult
+from checkers.slices import Slice, Split, slices_of
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.stale import (
     StaleReads,
@@ -34,6 +41,7 @@ from checkers.visibility.stale import (
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.request_schema import PARTITION_WRITES
+from history.schema import TABLES
 
 __all__ = ["CHECKS"]
 
@@ -95,6 +103,9 @@ BACKWARD_SESSION: Final = CatalogueEntry(
 )
 
 Kernel = Callable[[Tables], StaleReads]
+
+_Task = tuple[str, Slice]
+"""A check by name, and its topics: a slice has those whose names it would have as a partition."""
 
 _KERNELS: Final[Mapping[str, Kernel]] = {
     STALE.name: stale_reads,
@@ -234,17 +245,30 @@ def _anomalies(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """The checks by name, of these files."""
+    """The checks by name, of these files; each of some topics, as a slice of the run has them."""
 
     files: Mapping[str, SealedFile]
     promise: _Promise
 
-    def __call__(self, check: str) -> tuple[StaleReads, int]:
+    def __call__(self, task: _Task) -> tuple[StaleReads, int]:
         """Return the findings of the check and the number of its cases."""
-        read = {name: rows_in(file, name) for name, file in self.files.items()}
+        check, topics = task
+        read = {name: self._read(name, topics) for name in self.files}
         tables = {_LATER: PARTITION_WRITES.empty_table(), **read}
         found = _KERNELS[check](tables)
         return found, _case_count(_KERNELS[check], tables, found, self.promise)
+
+    def _read(self, name: str, topics: Slice) -> pa.Table:
+        source = source_in(self.files[name], name)
+        batches = source(TABLES[name].names)
+        return pa.Table.from_batches(batch.filter(_of(topics, batch)) for batch in batches)
+
+
+def _of(topics: Slice, batch: pa.RecordBatch) -> pa.Array:
+    """Return a mask of the rows of these topics."""
+    names = pc.unique(batch.column("topic"))
+    mine = [one for one in names.to_pylist() if topics.has_partition(one)]
+    return pc.is_in(batch.column("topic"), pa.array(mine, pa.string()))
 
 
 def _case_count(kernel: Kernel, tables: Tables, found: StaleReads, promise: _Promise) -> int:
@@ -270,26 +294,39 @@ def _answer(question: Question) -> GroupAnswers:
     except HarnessError as error:
         return GroupAnswers.unknown(question.checks, str(error))
     size = sum(map(byte_count, files.values()))
-    answers = question.each(question.checks, _Work(files=files, promise=promise), bytes_in_all=size)
-    return GroupAnswers.of(_told(answer, offsets, promise) for answer in answers)
+    rows = max((row_count(file) or 0 for file in files.values()), default=0)
+    slices = list(slices_of(Split.PARTITIONS, max(1, -(-rows // question.slice_rows))))
+    tasks = [(check, topics) for check in question.checks for topics in slices]
+    answers = question.each(tasks, _Work(files=files, promise=promise), bytes_in_all=size)
+    return GroupAnswers.of(
+        _told(check, [one for one in answers if one.task[0] == check], offsets, promise)
+        for check in question.checks
+    )
 
 
 def _told(
-    answer: TaskResult[str, tuple[StaleReads, int]], offsets: _Offsets, promise: _Promise
+    check: str,
+    answers: Sequence[TaskResult[_Task, tuple[StaleReads, int]]],
+    offsets: _Offsets,
+    promise: _Promise,
 ) -> tuple[CheckResult, pa.Table]:
-    if answer.content is None:
-        silent = GroupAnswers.unknown([answer.task], answer.failure)
+    if failures := [one.failure for one in answers if one.content is None]:
+        silent = GroupAnswers.unknown([check], "; ".join(dict.fromkeys(failures)))
         return silent.results[0], silent.anomalies
-    found, case_count = answer.content
+    parts = [one.result for one in answers]
+    found = StaleReads(
+        table=pa.concat_tables(part.table for part, _ in parts),
+        judged_count=sum(part.judged_count for part, _ in parts),
+    )
     told = _result(
-        answer.task,
+        check,
         found,
         offsets=offsets,
-        case_count=case_count,
-        seconds=answer.seconds,
+        case_count=sum(case_count for _, case_count in parts),
+        seconds=sum(one.seconds for one in answers),
         promise=promise,
     )
-    return told, _anomalies(answer.task, found.table, offsets=offsets, promise=promise)
+    return told, _anomalies(check, found.table, offsets=offsets, promise=promise)
 
 
 def _too_old(stale: pa.Table, promise: _Promise) -> NDArray[np.bool_]:
