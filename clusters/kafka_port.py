@@ -4,7 +4,7 @@ Controllers that decide, brokers that clients talk to, topics with partitions an
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
@@ -39,7 +39,6 @@ __all__ = [
     "Quorum",
     "Registers",
     "Role",
-    "ShowsTopics",
     "TopicSpec",
     "keys_of",
     "note_controllers",
@@ -289,14 +288,9 @@ class ClusterView:
     @property
     def lagging(self) -> frozenset[int]:
         """The brokers that have a replica outside of its ISR."""
-        return self.lagging_among(lambda _: True)
-
-    def lagging_among(self, counts: Callable[[str], bool]) -> frozenset[int]:
-        """Return those that have one of a topic that counts."""
         return frozenset(
             replica
-            for key, partition in self.partitions.items()
-            if counts(key.rpartition("-")[0])
+            for partition in self.partitions.values()
             for replica in partition.replicas
             if replica not in partition.isr
         )
@@ -339,14 +333,6 @@ class ClusterView:
             one.leader is not None and set(one.isr) == set(one.replicas)
             for one in self.partitions.values()
         )
-
-
-@runtime_checkable
-class ShowsTopics(Protocol):
-    """The part of a view that tells topics apart."""
-
-    def lagging_among(self, counts: Callable[[str], bool]) -> frozenset[int]:
-        """Return the members that lack something of the topics that count, or of what has none."""
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 Brokers are named by Kafka's ids, servers by 2000 and their `myid`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,11 +52,7 @@ class KafkaZooKeeperView:
     @property
     def lagging(self) -> frozenset[int]:
         """The brokers with a replica out of its ISR, and followers behind the leader."""
-        return self.lagging_among(lambda _: True)
-
-    def lagging_among(self, counts: Callable[[str], bool]) -> frozenset[int]:
-        """Return those with one of a topic that counts, and followers behind the leader."""
-        return self.kafka.lagging_among(counts) | _ids(self.ensemble.lagging)
+        return self.kafka.lagging | _ids(self.ensemble.lagging)
 
     @property
     def left_out(self) -> Sequence[str]:

@@ -22,6 +22,7 @@ from nemesis.targets import Scene
 from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
 from nemesis.verbs.kill import Kill
+from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.pause import Pause
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Play, Step
@@ -34,6 +35,7 @@ __all__ = ["EPISODES"]
 
 _STRIKES: Final = (Kill, Kill, Kill, Pause, ShutDown)
 """A node that loses its disk was killed: that is what most strikes are."""
+_MOVE_S: Final = 2.0
 _DELAYS_MS: Final = (50.0, 200.0, 1000.0, 4000.0)
 """Of a single message: up to longer than a session."""
 
@@ -41,7 +43,7 @@ _DELAYS_MS: Final = (50.0, 200.0, 1000.0, 4000.0)
 def _begin_window(draft: Opening, *, form: str) -> Begun | None:
     message = _message(draft)
     key = _key(draft, message)
-    replicas = _led_first(draft, key, replicas_min=2)
+    first, replicas = _over_a_link(draft, message, key, _led_first(draft, key, replicas_min=2))
     if message is None or not replicas:
         return None
     play = drawn_window(
@@ -55,7 +57,8 @@ def _begin_window(draft: Opening, *, form: str) -> Begun | None:
         passes=form == "ambush",
     )
     of_quorum = MESSAGES[message].sender is Role.CONTROLLER
-    return _begun(draft, play, form=form, key=None if of_quorum else key, rule="window")
+    key_or_none = None if of_quorum else key
+    return _begun(draft, (*first, *play), form=form, key=key_or_none, rule="window")
 
 
 def _key(draft: Opening, message: str | None) -> str:
@@ -70,6 +73,22 @@ def _key(draft: Opening, message: str | None) -> str:
         if shown is not None and shown.leader not in (None, asks_itself):
             return key
     return drawn
+
+
+def _over_a_link(
+    draft: Opening, message: str | None, key: str, replicas: tuple[int, ...]
+) -> tuple[Play, tuple[int, ...]]:
+    """Return what is done first so that the message goes over a link, and who then leads first.
+
+    The broker that is never struck comes to be the controller, and to lead all partitions.
+    """
+    asks_itself = _elected_broker(draft.scene)
+    if message is None or not MESSAGES[message].to_controller or asks_itself is None:
+        return (), replicas
+    if replicas[:1] != (asks_itself,):
+        return (), replicas
+    led = (*replicas[1:], asks_itself)
+    return (MoveLeader(leaders={key: led[0]}, within_s=_MOVE_S),), led
 
 
 def _elected_broker(scene: Scene) -> int | None:
@@ -88,7 +107,7 @@ def _message(draft: Opening) -> str | None:
 def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Action]) -> Begun | None:
     message = _message(draft)
     key = _key(draft, message)
-    replicas = _led_first(draft, key, replicas_min=2)
+    first, replicas = _over_a_link(draft, message, key, _led_first(draft, key, replicas_min=2))
     if message is None or not replicas:
         return None
     play = drawn_message_fault(
@@ -100,7 +119,8 @@ def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Actio
         message=message,
         action=action(draft.draw),
     )
-    return _begun(draft, play, form=form, key=key, rule="window", opens=form == "hold")
+    steps = (*first, *play)
+    return _begun(draft, steps, form=form, key=key, rule="window", opens=form == "hold")
 
 
 def _begin_play(

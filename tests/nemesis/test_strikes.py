@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,8 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from nemesis.mix import Mix
 from nemesis.mix_spec import MixSpec
-from nemesis.targets import Scene
+from nemesis.targets import NamedNodes, Scene
+from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.rule import Lay
 from nemesis.window_kinds import asked_windows
 
@@ -84,8 +86,18 @@ def test_else_any_partition_is_drawn(
     assert {key for _, key in windows("window", message, active=active, roles=roles)} == {*KEYS}
 
 
-def test_where_the_controller_leads_all_of_them_any_is_drawn() -> None:
-    assert {key for _, key in windows("window", "AlterPartition", leaders=(1, 1, 1))} == {*KEYS}
+def test_where_the_controller_leads_all_of_them_another_broker_leads_one_first() -> None:
+    spec = MixSpec(
+        faults=("window",), system="kafka-zookeeper", gap_s=(0.0, 0.0), windows=("AlterPartition",)
+    )
+    mix = Mix(spec, random.Random(1), KEYS)
+    now = scene(B1, leaders=(1, 1, 1), roles=OWN_ROLES)
+    steps = mix.due(1.0, scene=now, impaired=frozenset())
+    (window,) = mix.windows
+    moves = [step for step in steps if isinstance(step, MoveLeader)]
+    laid = next(step for step in steps if isinstance(step, Lay) and step.name == window.rule)
+    assert steps[0] == replace(moves[0], leaders={window.key: 2})
+    assert laid.source.target == NamedNodes(nodes=(B2,))
 
 
 def test_a_message_has_the_name_that_the_system_gives_it() -> None:
