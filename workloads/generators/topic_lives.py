@@ -102,14 +102,14 @@ class TopicLives:
         alters: int,
         partitions: int,
         grows: int,
-        replication_factor_max: int,
+        replication_factors: range,
         draw: Generator,
     ) -> None:
         self._lives = lives
         self._alters = alters
         self._partitions = partitions
         self._grows = grows
-        self._replication_factor_max = replication_factor_max
+        self._replication_factors = replication_factors
         self._draw = draw
         self._first_number = self._next_number = first_number
         self._stride = stride
@@ -147,7 +147,8 @@ class TopicLives:
         if slot.is_in_doubt:
             return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
         if not slot.is_alive:
-            factor = int(self._draw.integers(1, self._replication_factor_max + 1))
+            factors = self._replication_factors
+            factor = int(self._draw.integers(factors.start, factors.stop))
             return TopicWrite(
                 f=MetadataF.CREATE,
                 topic=slot.name,

@@ -20,7 +20,7 @@ def lives_of(slots: int, *, first_number: int = 0, grows: int = 0) -> TopicLives
         alters=2,
         partitions=3,
         grows=grows,
-        replication_factor_max=3,
+        replication_factors=range(1, 4),
         draw=np.random.default_rng(5),
     )
 
