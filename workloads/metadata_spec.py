@@ -55,10 +55,10 @@ class MetadataSpec:
     """The partitions of each topic, when it is created."""
     grows: Annotated[int, Field(ge=0, le=100)] = 1
     """The number of partitions that a topic is given between its creation and its deletion."""
+    replication_factor_min: Annotated[int, Field(ge=1, le=10)] = 1
+    """The smallest number of replicas of a topic."""
     replication_factor_max: Annotated[int, Field(ge=1, le=10)] = 3
-    """The largest number of replicas of a topic: each has from one to this, and never more than
-    there are brokers.
-    """
+    """The largest number of replicas of a topic, and never more than there are brokers."""
     alters: Annotated[int, Field(ge=0, le=1000)] = 3
     """Changes of a setting between the creation of a topic and its deletion."""
     lives: Annotated[int, Field(ge=1, le=100)] = 2
@@ -86,6 +86,16 @@ class MetadataSpec:
                 f"each writer needs a topic of its own, found topics: {self.topics} and "
                 f"writers: {self.writers}"
             )
+        if self.replication_factor_min > self.replication_factor_max:
+            raise ValueError(
+                "replication_factor_max must be at least replication_factor_min, found "
+                f"{self.replication_factor_max} and {self.replication_factor_min}"
+            )
+
+    def replication_factors(self, *, brokers: int) -> range:
+        """Return the replication factors of topics on so many brokers."""
+        least, most = min(self.replication_factor_min, brokers), self.replication_factor_max
+        return range(least, min(most, brokers) + 1)
 
 
 def _promised(spec: MetadataSpec, promises: Promises) -> Promises:

@@ -23,6 +23,17 @@ def test_each_writer_needs_a_topic_of_its_own() -> None:
         SPEC.validate_python({"writers": 4, "topics": 3})
 
 
+def test_topics_have_replicas_between_the_bounds_and_no_more_than_there_are_brokers() -> None:
+    spec = SPEC.validate_python({"replication_factor_min": 2, "replication_factor_max": 4})
+    assert [spec.replication_factors(brokers=count) for count in (1, 3, 5)] == [
+        range(1, 2),
+        range(2, 4),
+        range(2, 5),
+    ]
+    with pytest.raises(ValidationError, match="at least replication_factor_min, found 3 and 4"):
+        SPEC.validate_python({"replication_factor_min": 4})
+
+
 @pytest.mark.parametrize("wrong", [{"write_rate": 0}, {"topics": 0}, {"lives": 0}])
 def test_what_cannot_be_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValidationError):

@@ -114,7 +114,7 @@ class _Writer:
             alters=spec.alters,
             partitions=spec.partitions,
             grows=spec.grows,
-            replication_factor_max=min(spec.replication_factor_max, len(config.brokers)),
+            replication_factors=spec.replication_factors(brokers=len(config.brokers)),
             draw=np.random.default_rng([config.seed, self._process]),
         )
         names[number] = self._lives.names

@@ -9,7 +9,9 @@ After a write that may have happened or not (info) the state of its topic is unc
 deletes it, again and again until the topic is known to be gone, and gives the name up. What was
 under way may arrive later and bring it back. So the writer looks from time to time which topics
 there are, and tells it here (`shown`): each that is in no slot any more is deleted, too. No name is
-taken again after it was given up, so no such deletion meets a topic that is in use.
+taken again after it was given up, so no such deletion meets a topic that is in use. A topic that
+turns out to be gone (a broker that lags behind, perhaps for good, shows it) is asked about again
+after twice as many looks each time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,6 +32,8 @@ _EXISTS: Final = "TOPIC_ALREADY_EXISTS"
 _TRIES_MAX: Final = 4
 """Creations of a name in a further life: where ZooKeeper has the metadata, a deletion is granted
 before its znodes are gone, and until then the name is taken."""
+_GONE_MAX: Final = 1000
+"""Names that are remembered as gone; a forgotten one is asked about once more."""
 _GONE: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 """The answer to the deletion of a topic that is not there."""
 
@@ -98,19 +102,21 @@ class TopicLives:
         alters: int,
         partitions: int,
         grows: int,
-        replication_factor_max: int,
+        replication_factors: range,
         draw: Generator,
     ) -> None:
         self._lives = lives
         self._alters = alters
         self._partitions = partitions
         self._grows = grows
-        self._replication_factor_max = replication_factor_max
+        self._replication_factors = replication_factors
         self._draw = draw
         self._first_number = self._next_number = first_number
         self._stride = stride
         self._left_over: list[str] = []
         """The topics that were shown and are in no slot, still to be deleted."""
+        self._gone: dict[str, tuple[int, int]] = {}
+        """Of what was left over and turned out to be gone: how often, and the looks to let pass."""
         self._clears_now = False
         self._slots = [self._new_slot(is_kept=not place and slots > 1) for place in range(slots)]
         self._retired: list[str | None] = [None] * slots
@@ -125,7 +131,9 @@ class TopicLives:
         """Take the topics that the cluster has, of whatever names, by one of its brokers."""
         used = {slot.name for slot in self._slots}
         self._left_over = [name for name in sorted(topics) if self._is_mine(name)]
-        self._left_over = [name for name in self._left_over if name not in used]
+        self._left_over = [
+            name for name in self._left_over if name not in used and self._is_worth_asking(name)
+        ]
 
     def next(self) -> TopicWrite:
         """Return the write to do now; say how it `ended` before asking for another.
@@ -139,7 +147,8 @@ class TopicLives:
         if slot.is_in_doubt:
             return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
         if not slot.is_alive:
-            factor = int(self._draw.integers(1, self._replication_factor_max + 1))
+            factors = self._replication_factors
+            factor = int(self._draw.integers(factors.start, factors.stop))
             return TopicWrite(
                 f=MetadataF.CREATE,
                 topic=slot.name,
@@ -162,6 +171,11 @@ class TopicLives:
         """Take the outcome of the write; the next write is for another topic."""
         if self._clears_now:
             del self._left_over[0]  # the next look says whether it is there nevertheless
+            if error == _GONE:
+                count, _ = self._gone.pop(write.topic, (0, 0))
+                self._gone[write.topic] = (count + 1, 2**count)
+                if len(self._gone) > _GONE_MAX:
+                    del self._gone[next(iter(self._gone))]
             return
         slot = self._slots[self._turn]
         slot.writes_count += 1  # also after a failure: a number is never written twice
@@ -180,6 +194,13 @@ class TopicLives:
             return False
         slot.tries_count += 1
         return slot.tries_count < _TRIES_MAX
+
+    def _is_worth_asking(self, name: str) -> bool:
+        """Return whether to ask about a topic that is shown, by how often it turned out gone."""
+        count, looks_left = self._gone.get(name, (0, 0))
+        if looks_left:
+            self._gone[name] = (count, looks_left - 1)
+        return not looks_left
 
     def _is_mine(self, name: str) -> bool:
         number = name.removeprefix(_PREFIX)

@@ -234,7 +234,7 @@ class SimulatedMetadata:
             alters=spec.alters,
             partitions=spec.partitions,
             grows=spec.grows,
-            replication_factor_max=min(spec.replication_factor_max, len(self._cluster.brokers)),
+            replication_factors=spec.replication_factors(brokers=len(self._cluster.brokers)),
             draw=np.random.default_rng([self._seed, process]),
         )
         return SimulatedWriter(

@@ -20,7 +20,7 @@ def lives_of(slots: int, *, first_number: int = 0, grows: int = 0) -> TopicLives
         alters=2,
         partitions=3,
         grows=grows,
-        replication_factor_max=3,
+        replication_factors=range(1, 4),
         draw=np.random.default_rng(5),
     )
 
@@ -144,6 +144,20 @@ def test_what_comes_back_after_its_name_was_given_up_is_deleted() -> None:
     lives.shown(["m-000000", "m-000003"])
     assert lives.next().topic == "m-000000"
     lives.shown(["m-000003"])
+
+
+def test_what_is_shown_and_is_gone_is_asked_about_less_and_less() -> None:
+    lives = lives_of(1)
+    done(lives, [Outcome.OK] * 2)
+    asked = []
+    for look in range(40):
+        lives.shown(["m-000300"])
+        write = lives.next()
+        asked += [look] if write.topic == "m-000300" else []
+        lives.ended(write, Outcome.INFO, "UNKNOWN_TOPIC_OR_PARTITION")
+        if write.topic == "m-000300":
+            lives.ended(lives.next(), Outcome.OK)
+    assert asked == [0, 2, 5, 10, 19, 36]
 
 
 @given(st.lists(st.sampled_from(list(Outcome)), max_size=200), st.integers(1, 4), st.integers(0, 3))
