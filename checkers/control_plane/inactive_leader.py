@@ -25,7 +25,7 @@ anything judged.
 Source: the draft "Controller heartbeats, broker incarnation ids".
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -113,12 +113,11 @@ class _Record:
 
         Of this incarnation, or of a later one.
         """
+        reached = self._reached(broker_id, term.begin_earliest_ns, until_ns)
         return [
             rpc
-            for rpc in self.heartbeats.get(broker_id, ())
-            if rpc.target == term.node
-            and term.begin_earliest_ns <= (rpc.reached_ns or 0) <= until_ns
-            and rpc.of("broker_epoch") >= incarnation
+            for rpc in reached
+            if rpc.target == term.node and rpc.of("broker_epoch") >= incarnation
         ]
 
     def registered_in(self, broker_id: int, offset: int, term: Term) -> int:
@@ -134,14 +133,22 @@ class _Record:
     def answered_another(self, broker_id: int, term: Term, from_ns: int, until_ns: int) -> bool:
         """Return whether what reached it from another broker was answered, between these times."""
         return any(
-            rpc.target == term.node
-            and rpc.answered_ns is not None
-            and from_ns <= (rpc.reached_ns or 0)
-            and rpc.answered_ns <= until_ns
-            for other, several in self.heartbeats.items()
-            for rpc in several
+            rpc.target == term.node and rpc.answered_ns is not None and rpc.answered_ns <= until_ns
+            for other in self.heartbeats
             if other != broker_id
+            for rpc in self._reached(other, from_ns, until_ns)
         )
+
+    def _reached(self, broker_id: int, from_ns: int, until_ns: int) -> Iterator[Rpc]:
+        """Yield the heartbeats of a broker that reached a controller between these times."""
+        several = self.heartbeats.get(broker_id, ())
+        first = bisect_left(several, from_ns, key=_reached_ns)
+        last = bisect_right(several, until_ns, key=_reached_ns)
+        return map(several.__getitem__, range(first, last))
+
+
+def _reached_ns(rpc: Rpc) -> int:
+    return rpc.reached_ns or 0
 
 
 def inactive_leaders(tables: Tables, seen: MetadataView) -> Judged:
