@@ -76,7 +76,7 @@ def _answered(check: str, tables: Tables, seen: MetadataView, judge: _Judge) -> 
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
-    hosts = hosts_of(tables, seen.facts)
+    hosts = hosts_of(tables, seen)
     states = list(host_states(seen)) if hosts.nodes else []
     yield METADATA, counted(check, METADATA, judge(states, hosts))
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from checkers.facts import Facts, Tables
 from checkers.metadata.records import MetadataRecord
@@ -91,11 +90,11 @@ class Hosts:
         return there[0] if len(there) == 1 else None
 
 
-def hosts_of(tables: Tables, facts: Facts) -> Hosts:
+def hosts_of(tables: Tables, seen: MetadataView) -> Hosts:
     """Return the evidence. Reads `node_settings`, `faults` and `metadata_log`."""
     nodes = _nodes(tables["node_settings"], tables["faults"])
-    listeners = _by_listeners(tables["metadata_log"], nodes)
-    return Hosts(nodes=nodes, registered_by=listeners, facts=facts)
+    listeners = _by_listeners(seen, nodes)
+    return Hosts(nodes=nodes, registered_by=listeners, facts=seen.facts)
 
 
 def _nodes(settings: pa.Table, faults: pa.Table) -> Mapping[str, HostNode]:
@@ -137,15 +136,14 @@ def _told(given: Mapping[int, Mapping[str, str]]) -> Sequence[HostSettings]:
     return found
 
 
-def _by_listeners(metadata_log: pa.Table, nodes: Collection[str]) -> Mapping[int, str]:
+def _by_listeners(seen: MetadataView, nodes: Collection[str]) -> Mapping[int, str]:
     """Return the node of each registration whose listeners name one, by metadata offset."""
-    made = metadata_log.filter(pc.equal(metadata_log["type"], REGISTRATION))
     found: dict[int, str] = {}
-    for row in made.select(["metadata_offset", "detail"]).to_pylist():
-        listeners = json.loads(row["detail"] or "{}").get("endpoints", ())
+    for metadata_offset, detail in seen.details_of(REGISTRATION):
+        listeners = json.loads(detail or "{}").get("endpoints", ())
         names = {_HOST_OF.sub("", one).partition(".")[0] for one in listeners}
         for node in names.intersection(nodes):
-            found[row["metadata_offset"]] = node
+            found[metadata_offset] = node
     return found
 
 

@@ -59,6 +59,13 @@ class MetadataView:
         """The log of record."""
         return log_of_record(self.metadata_log, self.facts, keep=self.keep)
 
+    def details_of(self, type_: str) -> Iterator[tuple[int, str | None]]:
+        """Yield (metadata offset, all fields in one line) of a type's records in nodes' logs."""
+        for batch in source_of(self.metadata_log)(("type", "metadata_offset", "detail")):
+            mine = batch.filter(pc.equal(batch.column("type"), type_))
+            told = (mine.column(name).to_pylist() for name in ("metadata_offset", "detail"))
+            yield from zip(*told, strict=True)
+
     def detail(self, node: str, metadata_offset: int) -> str:
         """Return all fields of a record in a node's log in one line, for people."""
         columns = ("node", "snapshot", "metadata_offset", "detail")

@@ -10,7 +10,7 @@ import pytest
 
 from checkers.check import check_run
 from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Verdict
+from checkers.verdict import Validity, Verdict
 from harness.trials.plan import TrialPlan, drawn_plan
 from harness.trials.store import store_trial
 from harness.trials.zk_plan import drawn_zk_plan
@@ -49,4 +49,5 @@ def test_slices_are_judged_as_the_whole_is(plan: TrialPlan, off: str, tmp_path: 
     whole = told(run, check_run(run, session=session))
     sliced = told(run, check_run(run, session=session, slice_rows=700))
     assert sliced == whole
+    assert not [one for one in whole[0] if one[1] is Validity.UNKNOWN]
     assert sum(count for _, _, count, *_ in whole[0]) > 100
