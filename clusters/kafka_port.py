@@ -329,10 +329,7 @@ class ClusterView:
 
     def is_whole(self, members: frozenset[int]) -> bool:
         """Return whether all members are unfenced and all partitions have a leader and full ISR."""
-        return self.taking_part >= members and all(
-            one.leader is not None and set(one.isr) == set(one.replicas)
-            for one in self.partitions.values()
-        )
+        return self.taking_part >= members and not self.incomplete
 
 
 @runtime_checkable
