@@ -4,7 +4,7 @@ Controllers that decide, brokers that clients talk to, topics with partitions an
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
@@ -249,6 +249,7 @@ class PartitionView:
     replicas: tuple[int, ...]
 
 
+@runtime_checkable
 class BrokersView(SystemView, Protocol):
     """The state of a cluster of brokers, as conditions and targets ask for it."""
 
@@ -313,14 +314,6 @@ class ClusterView:
             for key, one in self.partitions.items()
             if one.leader is None or set(one.isr) != set(one.replicas)
         ]
-
-    def lacks_only(self, members: Collection[int]) -> bool:
-        """Return whether only these are out of ISRs, and who can lead any other partition does."""
-        return all(
-            set(one.replicas) - set(one.isr) <= set(members)
-            and (one.leader is not None or set(one.isr) <= set(members))
-            for one in self.partitions.values()
-        )
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ the system's (`clusters.systems`); nothing of what a system's nodes say to each 
 what Kafka and its like have is in `kafka_port.py`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -251,9 +251,6 @@ class SystemView(Protocol):
     @property
     def incomplete(self) -> Sequence[str]:
         """The defects of what it replicates, in words."""
-
-    def lacks_only(self, members: Collection[int]) -> bool:
-        """Return whether it would lack nothing if these members took part and had caught up."""
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 Brokers are named by Kafka's ids, servers by 2000 and their `myid`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,11 +64,6 @@ class KafkaZooKeeperView:
         """Defects of partitions, no controller, defects of the ensemble."""
         lacking = [] if self.controller is not None else ["no broker is the active controller"]
         return [*self.kafka.incomplete, *lacking, *self.ensemble.incomplete]
-
-    def lacks_only(self, members: Collection[int]) -> bool:
-        """Return whether it would be whole if these brokers took part and had caught up."""
-        kafka = self.kafka.lacks_only(members)
-        return kafka and self.controller is not None and not self.ensemble.incomplete
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ within it. A new leader shows (epoch, 0) before the first transaction of its epo
 follower ever shows: it is no transaction.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -80,10 +80,6 @@ class EnsembleView:
             for one in sorted(self.lagging)
         ]
         return found
-
-    def lacks_only(self, members: Collection[int]) -> bool:
-        """Return whether one server leads and only these members lag."""
-        return len(self._leaders()) == 1 and self.lagging <= set(members)
 
     def is_whole(self, members: frozenset[int]) -> bool:
         """Return whether one of the members leads, and all others follow and have caught up."""

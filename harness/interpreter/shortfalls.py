@@ -4,8 +4,9 @@ What it lacked is data, so that the checks can tell a doubt of its own from the 
 anomaly that they prove (`checkers.consequences`).
 """
 
+from clusters.kafka_port import BrokersView
 from clusters.observation import Observation
-from clusters.port import NodeState
+from clusters.port import NodeState, SystemView
 from harness.interpreter.observer import missing_in
 from history.clock import TellsTime
 from history.manifest import NotWhole
@@ -32,8 +33,27 @@ class Shortfalls(list[str]):
             state is NodeState.RUNNING or node in now.outsiders
             for node, state in now.states.items()
         )
-        if out and running and now.view.lacks_only(out):
+        if out and running and _lacks_only(now.view, out):
             lacking = NotWhole(
                 shortfall=self[-1], time_ns=self._clock.now_ns(), broker_ids=tuple(sorted(out))
             )
             self.of_cluster.append(lacking)
+
+
+def _lacks_only(view: SystemView, brokers: frozenset[int]) -> bool:
+    """Return whether nothing is lacking but these brokers, in the partitions that they replicate.
+
+    A partition without a leader lacks others, too, if one of them could lead it.
+    """
+    if not isinstance(view, BrokersView):
+        return False
+    lacking = [
+        one
+        for one in view.partitions.values()
+        if one.leader is None or set(one.isr) != set(one.replicas)
+    ]
+    return len(lacking) == len(view.incomplete) and all(
+        set(one.replicas) - set(one.isr) <= brokers
+        and (one.leader is not None or set(one.isr) <= brokers)
+        for one in lacking
+    )
