@@ -14,7 +14,7 @@ BESIDE := $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 # Without bytecode each worker compiles every test anew, and each process of a cluster all of ours.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check clean setup docs compiled
+.PHONY: run test quick check clean setup docs compiled nightly
 
 run: $(READY)
 	$(BIN)/fencepost run scenarios/nightly/smoke.yaml
@@ -33,6 +33,27 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What takes a night: storms of eight hours in virtual time in both generations, an hour of processes,
+# and three hours on Kafka. The seed is the day's; runs that are not as expected do not stop the rest.
+SEED ?= $(shell date +%Y%m%d)
+NIGHT = $(BIN)/fencepost run
+
+nightly: $(READY)
+	code=0; \
+	$(NIGHT) storm --cluster simulated --time-limit 8h --seed $(SEED) || code=1; \
+	$(NIGHT) reference-zookeeper-storm --cluster simulated-zookeeper --time-limit 8h --seed $(SEED) || code=1; \
+	$(NIGHT) storm --cluster reference --time-limit 1h --seed $(SEED) || code=1; \
+	$(NIGHT) storm --cluster simulated --time-limit 3m --runs 24 --seed $(SEED) || code=1; \
+	$(NIGHT) combined-storm --cluster simulated --time-limit 3m --runs 24 --seed $(SEED) || code=1; \
+	$(NIGHT) reference-zookeeper-storm --cluster simulated-zookeeper --time-limit 3m --runs 24 --seed $(SEED) || code=1; \
+	$(NIGHT) storm --cluster simulated --time-limit 15m --runs 6 --seed $(SEED) || code=1; \
+	$(NIGHT) combined-storm --cluster simulated --time-limit 15m --runs 6 --seed $(SEED) || code=1; \
+	$(NIGHT) reference-zookeeper-storm --cluster simulated-zookeeper --time-limit 15m --runs 6 --seed $(SEED) || code=1; \
+	$(NIGHT) storm --time-limit 1h --seed $(SEED) || code=1; \
+	$(NIGHT) combined-storm --time-limit 1h --seed $(SEED) || code=1; \
+	$(NIGHT) kafka-zookeeper-storm --time-limit 1h --seed $(SEED) || code=1; \
+	exit $$code
 
 # The compiled simulator, in an environment of its own: what stands in $(VENV) stays plain Python.
 compiled: $(READY)
