@@ -8,6 +8,7 @@ stated in the verdict.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -62,8 +63,6 @@ ANOMALIES: Final = pa.schema(
 
 SENTENCES: Final = pa.schema([field for field in ANOMALIES if field.name not in ("rule", "facts")])
 """The schema of the anomalies stored by runs that were checked before proofs were data."""
-
-_NONE: Final = ANOMALIES.empty_table()
 
 PROOFS_MAX: Final = 10_000
 """Anomalies spelled out a key and check."""
@@ -191,9 +190,15 @@ def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
     return (Anomaly.of_row(row) for row in table.to_pylist())
 
 
+@cache
+def _no_anomalies() -> pa.Table:
+    """Return the table of nearly every answer; made once, and not where nothing is judged."""
+    return ANOMALIES.empty_table()
+
+
 def _table(check: str, key: str, *, proofs: list[Proof], never_count: int) -> pa.Table:
     if not proofs:
-        return _NONE
+        return _no_anomalies()
     rows = [
         Anomaly(check=check, key=key, allowed=number >= never_count, proof=proof).row()
         for number, proof in enumerate(proofs)

@@ -12,10 +12,13 @@ Decision 51 has the reasons.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from checkers.anomaly import Anomaly
 from checkers.verdict import CheckResult, Validity
+
+if TYPE_CHECKING:
+    # Whoever reads a scenario needs the names alone, and not all that a proof is made of.
+    from checkers.anomaly import Anomaly
 
 __all__ = ["KNOWN_FINDINGS", "KnownFinding", "with_known"]
 
@@ -30,7 +33,7 @@ class KnownFinding:
     facts: Mapping[str, int | str]
     """The facts that the proof of each such anomaly has, by name."""
 
-    def covers(self, anomaly: Anomaly) -> bool:
+    def covers(self, anomaly: "Anomaly") -> bool:
         """Return whether the anomaly is one of these."""
         told = {fact.name: fact.value for fact in anomaly.proof.facts}
         return anomaly.check == self.check and self.facts.items() <= told.items()
@@ -55,7 +58,7 @@ KNOWN_FINDINGS: Final[Mapping[str, KnownFinding]] = MappingProxyType(
 
 
 def with_known(
-    result: CheckResult, anomalies: Iterable[Anomaly], known: Iterable[str]
+    result: CheckResult, anomalies: "Iterable[Anomaly]", known: Iterable[str]
 ) -> CheckResult:
     """Return the answer; `known` if every anomaly that is not allowed is one of these findings.
 
