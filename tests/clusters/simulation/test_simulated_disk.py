@@ -147,3 +147,28 @@ def test_a_formatted_disk_has_nothing_but_its_files_and_a_copy_can_be_put_back()
     disk.append(METADATA, _Batch(3))
     disk.rollback("before")
     assert _ends(disk) == 3
+
+
+def test_an_old_log_takes_no_longer_to_recover_than_its_last_segment() -> None:
+    disk = Disk(Random(1).random)
+    disk.create((1, 0), "t")
+    waits_ns = []
+    for offset in range(20_000):
+        disk.append((1, 0), _Batch(offset))
+        waits_ns.append(disk.recovery_ns)
+    assert waits_ns[2_000] > waits_ns[1_000]
+    assert max(waits_ns) < 500_000_000
+    assert waits_ns[-1] < waits_ns[8_000]
+
+
+def test_a_segment_is_durable_once_the_next_one_has_begun() -> None:
+    ends = set()
+    for seed in range(20):
+        disk = Disk(Random(seed).random)
+        disk.create((1, 0), "t")
+        for offset in range(5_000):
+            disk.append((1, 0), _Batch(offset))
+        disk.lose_power()
+        ends.add(len(disk.batches((1, 0))))
+    assert min(ends) >= 4_096
+    assert len(ends) > 1
