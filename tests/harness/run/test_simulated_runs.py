@@ -145,7 +145,7 @@ def test_a_storm_whose_nodes_cut_their_logs_is_judged_from_its_beginning(
     found = log_of_record(sealed_table(ended.run, "metadata_log"), facts_of(manifest))
     assert found.rows["metadata_offset"].to_pylist() == list(range(found.end_offset))
     assert not found.begins_with_snapshot
-    assert found.end_offset > 600
+    assert found.end_offset > 400  # cut twice at least
 
 
 RECREATED = """\
