@@ -16,7 +16,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry
 from checkers.facts import facts_of
 from checkers.finding_rows import FINDINGS
-from checkers.kernel_calls import BUCKETED, Call, Judge, calls_of
+from checkers.kernel_calls import BUCKETED, KernelCall, KernelCaller, calls_of
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import byte_count
 from checkers.runner.tasks import TaskResult
@@ -57,7 +57,7 @@ def table_group(checks: Sequence[TableCheck]) -> CheckGroup:
         )
         size = sum(of_buckets)
         cut = any(call.slice_of.count > 1 for call in calls)
-        answers = question.each(calls, Judge(facts), bytes_in_all=size, neighbours=cut)
+        answers = question.each(calls, KernelCaller(facts), bytes_in_all=size, neighbours=cut)
         return GroupAnswers.of(
             _told(check.entry, [one for one in answers if one.task.check is check])
             for check in asked
@@ -76,7 +76,7 @@ def _answers(group: CheckGroup, question: Question) -> GroupAnswers:
 
 
 def _told(
-    entry: CatalogueEntry, answers: Sequence[TaskResult[Call, pa.Table]]
+    entry: CatalogueEntry, answers: Sequence[TaskResult[KernelCall, pa.Table]]
 ) -> tuple[CheckResult, pa.Table]:
     told = (answer.content for answer in answers if answer.content is not None)
     findings = pa.concat_tables([FINDINGS.empty_table(), *told])

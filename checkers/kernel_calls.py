@@ -21,11 +21,11 @@ from checkers.metadata.view import METADATA, MetadataView
 from checkers.runner.tables import SealedFile, row_count, rows_in, source_in
 from checkers.slices import WHOLE, Slice, Split, slices_of
 from checkers.sources import Keep, Source, everything
-from checkers.table_check import Part, TableCheck
+from checkers.table_check import CheckPart, TableCheck
 from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 
-__all__ = ["BUCKETED", "Call", "Judge", "calls_of"]
+__all__ = ["BUCKETED", "KernelCall", "KernelCaller", "calls_of"]
 
 BUCKETED: Final = ("records", "replica_records")
 """The tables that are spread over files by key."""
@@ -35,18 +35,20 @@ _CUT: Final = ("wire", "describes", "metadata_log")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class KernelCall:
     """One call of a kernel: a part of a check, on a slice of the tables."""
 
     check: TableCheck
-    part: Part
+    part: CheckPart
     slice_of: Slice
     files: Mapping[str, SealedFile]
     alone: bool = False
     """Its tables are for this part alone."""
 
 
-def calls_of(checks: Iterable[TableCheck], question: Question, facts: Facts) -> Iterator[Call]:
+def calls_of(
+    checks: Iterable[TableCheck], question: Question, facts: Facts
+) -> Iterator[KernelCall]:
     """Yield the calls that answer these checks; those of one slice follow each other."""
     count = _slice_count(question)
     if count == 1:
@@ -62,20 +64,22 @@ def _slice_count(question: Question) -> int:
     return max(1, -(-rows // question.slice_rows))
 
 
-def _whole(check: TableCheck, question: Question) -> Iterator[Call]:
-    part = Part(kernel=check.kernel)
+def _whole(check: TableCheck, question: Question) -> Iterator[KernelCall]:
+    part = CheckPart(kernel=check.kernel)
     for bucket in _buckets(question) if check.split is Split.RECORDS else (0,):
         files = {name: question.file(name, bucket=bucket) for name in check.given}
-        yield Call(check=check, part=part, slice_of=WHOLE, files=files)
+        yield KernelCall(check=check, part=part, slice_of=WHOLE, files=files)
 
 
-def _sliced(check: TableCheck, question: Question, facts: Facts, count: int) -> Iterator[Call]:
+def _sliced(
+    check: TableCheck, question: Question, facts: Facts, count: int
+) -> Iterator[KernelCall]:
     for part in check.by_part:
         for one in _slices(part.split, question, facts, count):
             bucket = one.number if part.split is Split.RECORDS else 0
             files = {name: question.file(name, bucket=bucket) for name in check.given}
             alone = part.split is Split.WHOLE
-            yield Call(check=check, part=part, slice_of=one, files=files, alone=alone)
+            yield KernelCall(check=check, part=part, slice_of=one, files=files, alone=alone)
 
 
 def _slices(split: Split, question: Question, facts: Facts, count: int) -> Iterator[Slice]:
@@ -98,7 +102,7 @@ def _broker_count(facts: Facts) -> int:
     return len(ids) if len({*ids, -1}) == len(ids) + 1 else 1
 
 
-def _place(call: Call) -> tuple[str, int]:
+def _place(call: KernelCall) -> tuple[str, int]:
     return call.slice_of.split, call.slice_of.number
 
 
@@ -111,14 +115,14 @@ def _buckets(question: Question) -> tuple[int, ...]:
     )
 
 
-class Judge:
+class KernelCaller:
     """The caller of the kernels."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._shelf: _Shelf | None = None
 
-    def __call__(self, call: Call) -> pa.Table:
+    def __call__(self, call: KernelCall) -> pa.Table:
         """Return FINDINGS of the call."""
         if self._shelf is None or not self._shelf.serves(call):
             self._shelf = None  # what it holds is let go before anything else is read
@@ -152,18 +156,18 @@ class Judge:
 class _Shelf:
     """What was read for the calls of one slice, or of one part that has its tables to itself."""
 
-    def __init__(self, call: Call, facts: Facts) -> None:
+    def __init__(self, call: KernelCall, facts: Facts) -> None:
         self._call, self._facts = call, facts
         self._sources: dict[SealedFile, Source] = {}
         self._tables: dict[SealedFile, pa.Table] = {}
         self._views: dict[SealedFile | None, MetadataView] = {}
         self._names: Mapping[str, str] | None = None
 
-    def serves(self, call: Call) -> bool:
+    def serves(self, call: KernelCall) -> bool:
         """Return whether the call shares what is here."""
         return call.slice_of == self._call.slice_of and not call.alone and not self._call.alone
 
-    def verify(self, call: Call) -> None:
+    def verify(self, call: KernelCall) -> None:
         """Raises HarnessError if a table of the call is not what was sealed.
 
         A kernel may answer without one of them; an answer counts only if all are.
@@ -172,7 +176,7 @@ class _Shelf:
             if name not in BUCKETED:
                 self._source(file, name)
 
-    def view(self, call: Call) -> MetadataView:
+    def view(self, call: KernelCall) -> MetadataView:
         """Return the view of the call's metadata log; of none, where it does not ask for one."""
         file = call.files.get("metadata_log")
         if file not in self._views:
@@ -184,7 +188,7 @@ class _Shelf:
             self._views[file] = MetadataView(facts=self._facts, metadata_log=log, keep=keep)
         return self._views[file]
 
-    def table(self, name: str, call: Call) -> pa.Table:
+    def table(self, name: str, call: KernelCall) -> pa.Table:
         """Return a table of a call. The rows of a bucket are its own, and not kept."""
         file = call.files[name]
         if name in BUCKETED:
@@ -201,7 +205,7 @@ class _Shelf:
             self._sources[file] = source_in(file, name)
         return self._sources[file]
 
-    def _keep(self, name: str, call: Call, source: Source) -> Keep:
+    def _keep(self, name: str, call: KernelCall, source: Source) -> Keep:
         if call.alone and name == "wire":
             return _Picked(call.part)
         if self._names is None and not call.slice_of.is_whole:
@@ -214,7 +218,7 @@ class _Shelf:
 class _Picked:
     """The frames that a part reads."""
 
-    part: Part
+    part: CheckPart
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.part.apis:
@@ -225,7 +229,7 @@ class _Picked:
 class _GivenTables(Mapping[str, pa.Table]):
     """The tables of a call, each read when it is asked for."""
 
-    def __init__(self, call: Call, shelf: _Shelf) -> None:
+    def __init__(self, call: KernelCall, shelf: _Shelf) -> None:
         self._call, self._shelf = call, shelf
 
     def __getitem__(self, name: str) -> pa.Table:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from checkers.metadata.shared_values import shared_values
 
-__all__ = ["Frame", "frames_of"]
+__all__ = ["TapeRow", "frames_of"]
 
 
-class Frame(NamedTuple):
+class TapeRow(NamedTuple):
     """A row of `wire`: the columns of requests and answers that checks read."""
 
     frame: int
@@ -55,10 +55,10 @@ _UNIQUE: Final = frozenset({"frame", "time_ns", "forwarded_ns", "correlation_id"
 """Columns whose values are not shared: nearly every row has its own."""
 
 
-def frames_of(wire: pa.Table) -> Iterator[Frame]:
+def frames_of(wire: pa.Table) -> Iterator[TapeRow]:
     """Yield the rows of a tape, in its order."""
-    for batch in wire.select(list(Frame._fields)).to_batches():
+    for batch in wire.select(list(TapeRow._fields)).to_batches():
         columns = (
-            shared_values(batch.column(name), unique=name in _UNIQUE) for name in Frame._fields
+            shared_values(batch.column(name), unique=name in _UNIQUE) for name in TapeRow._fields
         )
-        yield from starmap(Frame, zip(*columns, strict=True))
+        yield from starmap(TapeRow, zip(*columns, strict=True))

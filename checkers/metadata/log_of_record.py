@@ -36,7 +36,7 @@ from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord, records_in
 from checkers.sources import Keep, Source, everything, source_of
 
-__all__ = ["ROWS", "LogOfRecord", "Records", "log_of_record", "majority_of"]
+__all__ = ["ROWS", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
 
 ROWS: Final = (
     *("node", "snapshot", "metadata_offset", "controller_epoch", "timestamp_ms", "type", "control"),
@@ -47,7 +47,7 @@ _KEPT_MAX: Final = 60_000
 """Records that are kept in memory once they were read; of more, each iteration reads them anew."""
 
 
-class Records:
+class LoggedRecords:
     """Records of a metadata log, in order: as often as one likes, and no more in memory than need.
 
     `segments`: their row numbers in the source, each segment ascending.
@@ -85,7 +85,7 @@ class Records:
 class LogOfRecord:
     """The decisions of the quorum, as far as they are known."""
 
-    records: Records
+    records: LoggedRecords
     """A snapshot's first, if it begins with one; then by offset. None if there is a doubt. Of a
     slice of the run those that concern it."""
     rows: pa.Table
@@ -123,7 +123,7 @@ def log_of_record(
     majority = majority_of(facts)
     if len(voters) < majority:
         return LogOfRecord(
-            records=Records(source, (), keep),
+            records=LoggedRecords(source, (), keep),
             rows=all_rows.slice(0, 0),
             doubt=f"{len(voters)} of {len(facts.controllers)} controllers left a metadata "
             f"log, and {majority} are needed",
@@ -139,7 +139,7 @@ def log_of_record(
     counts = np.split(_without_aborted(rows), np.cumsum([len(part) for part in parts])[:-1])
     segments = [part[mask] for part, mask in zip(parts, counts, strict=True)]
     return LogOfRecord(
-        records=Records(source, segments, keep),
+        records=LoggedRecords(source, segments, keep),
         rows=rows,
         end_offset=end,
         end_timestamp_ms=_end_timestamp_ms(rows, facts),

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.frames import Frame, frames_of
+from checkers.metadata.frames import TapeRow, frames_of
 from checkers.metadata.remembered import remembered
 from checkers.rows import OPEN_NS
 
@@ -31,8 +31,8 @@ _Ids = tuple[str, int, int]
 class Rpc:
     """One item of a request, and the item of its response that answers it."""
 
-    request: Frame
-    response: Frame | None
+    request: TapeRow
+    response: TapeRow | None
     """None if the proxy saw none, or made it up."""
 
     @property
@@ -117,7 +117,7 @@ def rpcs(wire: pa.Table, *apis: str) -> Sequence[Rpc]:
     """
     ordered = _in_order(wire, apis)
     asked_ns: dict[_Ids, list[int]] = {}
-    answers: dict[tuple[_Ids, int | None], list[Frame]] = {}
+    answers: dict[tuple[_Ids, int | None], list[TapeRow]] = {}
     for row in ordered:
         ids = _ids(row)
         if row.direction == "request":
@@ -171,21 +171,21 @@ def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:
     return found
 
 
-def _ids(row: Frame) -> _Ids:
+def _ids(row: TapeRow) -> _Ids:
     """Return the fields that a request and its response have in common."""
     return row.api, row.connection, row.correlation_id
 
 
-def _in_order(wire: pa.Table, apis: Sequence[str]) -> list[Frame]:
+def _in_order(wire: pa.Table, apis: Sequence[str]) -> list[TapeRow]:
     mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
     return sorted(frames_of(mine), key=lambda row: (row.time_ns, row.frame, row.item))
 
 
 def _answer(
-    request: Frame,
+    request: TapeRow,
     asked_ns: Sequence[int],
-    answers: Mapping[tuple[_Ids, int | None], Sequence[Frame]],
-) -> Frame | None:
+    answers: Mapping[tuple[_Ids, int | None], Sequence[TapeRow]],
+) -> TapeRow | None:
     """Return the item that speaks of the same partition; else the one that speaks of none.
 
     Of several that speak of none (IsrChange), the one in the same place. Only answers that came
@@ -195,7 +195,7 @@ def _answer(
     following = bisect_right(asked_ns, request.time_ns)
     until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
 
-    def candidates(partition: int | None) -> Iterator[Frame]:
+    def candidates(partition: int | None) -> Iterator[TapeRow]:
         for row in answers.get((_ids(request), partition), ()):
             if request.time_ns <= row.time_ns < until_ns:
                 yield row
@@ -210,7 +210,7 @@ def _answer(
     return whole
 
 
-def _same_topic(one: Frame, other: Frame) -> bool:
+def _same_topic(one: TapeRow, other: TapeRow) -> bool:
     if one.topic_id and other.topic_id:
         return one.topic_id == other.topic_id
     return one.topic == other.topic

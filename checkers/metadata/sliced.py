@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.frames import Frame
+from checkers.metadata.frames import TapeRow
 from checkers.metadata.log_of_record import ROWS
 from checkers.metadata.told_offsets import told_first
 from checkers.slices import Slice, Split
@@ -22,7 +22,7 @@ from checkers.sources import Keep, Source, everything
 __all__ = ["COLUMNS", "keep_of"]
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "wire": (*Frame._fields, "session_epoch"),
+    "wire": (*TapeRow._fields, "session_epoch"),
     "metadata_log": ROWS,
 }
 """The columns that kernels read of tables that have more."""
