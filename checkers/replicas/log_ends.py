@@ -92,19 +92,25 @@ def fetched_ends(
     facts: Facts,
 ) -> Iterator[LogEndBound]:
     """Yield the log end told by each Fetch of the partition by a follower on the tape."""
-    for row in _fetches(wire, history):
-        after_ns = _sent_after_ns(row, history, brokers, facts)
-        if after_ns is not None and after_ns <= row["time_ns"]:
-            versions = _versions(history.versions, facts, after_ns, row["time_ns"])
-            yield LogEndBound(
-                broker_id=row["broker_id"],
-                offset=row["fetch_offset"],
-                after_ns=after_ns,
-                by_ns=row["time_ns"],
-                versions=versions,
-                clause=partial(_fetched, row),
-                frame=row["frame"],
-            )
+    known = _Known(history, brokers)
+    timed = ((row, known.sent_after_ns(row, facts)) for row in _fetches(wire, history))
+    kept = [(row, after) for row, after in timed if after is not None and after <= row["time_ns"]]
+    firsts, lasts = in_force(
+        history.versions,
+        facts,
+        from_ns=np.array([after for _, after in kept], dtype=np.int64),
+        until_ns=np.array([row["time_ns"] for row, _ in kept], dtype=np.int64),
+    )
+    for (row, after_ns), first, last in zip(kept, firsts.tolist(), lasts.tolist(), strict=True):
+        yield LogEndBound(
+            broker_id=row["broker_id"],
+            offset=row["fetch_offset"],
+            after_ns=after_ns,
+            by_ns=row["time_ns"],
+            versions=tuple(history.versions[first : last + 1]) if first >= 0 else (),
+            clause=partial(_fetched, row),
+            frame=row["frame"],
+        )
 
 
 def _below(
@@ -177,31 +183,25 @@ _COLUMNS: Final = (
 )
 
 
-def _sent_after_ns(
-    row: Mapping[str, Any],
-    history: PartitionHistory,
-    brokers: Mapping[int, BrokerHistory],
-    facts: Facts,
-) -> int | None:
-    """Return a time no later than the Fetch was sent, by what its sender must have known."""
-    known_ms = [
-        one.timestamp_ms
-        for one in history.versions
-        if one.leader_epoch == row["leader_epoch"] and one.cause is not Cause.SNAPSHOT
-    ][:1]
-    broker = brokers.get(row["broker_id"])
-    known_ms += [
-        one.timestamp_ms
-        for one in (() if broker is None else broker.registrations())
-        if one.broker_epoch == row["broker_epoch"] and not one.snapshot
-    ][:1]
-    return max(map(facts.earliest_ns, known_ms), default=None)
+class _Known:
+    """The times before which a follower cannot have known a leader epoch, or its own epoch."""
 
+    def __init__(self, history: PartitionHistory, brokers: Mapping[int, BrokerHistory]) -> None:
+        self._led_ms: dict[int, int] = {}
+        for one in history.versions:
+            if one.cause is not Cause.SNAPSHOT:
+                self._led_ms.setdefault(one.leader_epoch, one.timestamp_ms)
+        self._registered_ms: dict[tuple[int, int], int] = {}
+        for broker_id, broker in brokers.items():
+            for version in broker.registrations():
+                if not version.snapshot:
+                    place = (broker_id, version.broker_epoch)
+                    self._registered_ms.setdefault(place, version.timestamp_ms)
 
-def _versions(
-    versions: Sequence[PartitionVersion], facts: Facts, from_ns: int, until_ns: int
-) -> tuple[PartitionVersion, ...]:
-    first, last = in_force(
-        versions, facts, from_ns=np.array([from_ns]), until_ns=np.array([until_ns])
-    )
-    return tuple(versions[int(first[0]) : int(last[0]) + 1]) if first[0] >= 0 else ()
+    def sent_after_ns(self, row: Mapping[str, Any], facts: Facts) -> int | None:
+        """Return a time no later than the Fetch was sent, by what its sender must have known."""
+        known_ms = (
+            self._led_ms.get(row["leader_epoch"]),
+            self._registered_ms.get((row["broker_id"], row["broker_epoch"])),
+        )
+        return max((facts.earliest_ns(one) for one in known_ms if one is not None), default=None)
