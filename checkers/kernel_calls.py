@@ -21,7 +21,7 @@ from checkers.metadata.view import METADATA, MetadataView
 from checkers.runner.tables import SealedFile, row_count, rows_in, source_in
 from checkers.slices import WHOLE, Slice, Split, slices_of
 from checkers.sources import Keep, Source, everything
-from checkers.table_check import CheckPart, TableCheck
+from checkers.table_check import SlicedKernel, TableCheck
 from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 
@@ -39,7 +39,7 @@ class KernelCall:
     """One call of a kernel: a part of a check, on a slice of the tables."""
 
     check: TableCheck
-    part: CheckPart
+    part: SlicedKernel
     slice_of: Slice
     files: Mapping[str, SealedFile]
     alone: bool = False
@@ -65,7 +65,7 @@ def _slice_count(question: Question) -> int:
 
 
 def _whole(check: TableCheck, question: Question) -> Iterator[KernelCall]:
-    part = CheckPart(kernel=check.kernel)
+    part = SlicedKernel(kernel=check.kernel)
     for bucket in _buckets(question) if check.split is Split.RECORDS else (0,):
         files = {name: question.file(name, bucket=bucket) for name in check.given}
         yield KernelCall(check=check, part=part, slice_of=WHOLE, files=files)
@@ -154,7 +154,7 @@ class KernelCaller:
 
 
 class _Shelf:
-    """What was read for the calls of one slice, or of one part that has its tables to itself."""
+    """The tables and the view read for the calls of one slice, or for one part alone."""
 
     def __init__(self, call: KernelCall, facts: Facts) -> None:
         self._call, self._facts = call, facts
@@ -218,7 +218,7 @@ class _Shelf:
 class _Picked:
     """The frames that a part reads."""
 
-    part: CheckPart
+    part: SlicedKernel
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.part.apis:

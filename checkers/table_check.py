@@ -16,14 +16,14 @@ from checkers.metadata.view import MetadataView
 from checkers.slices import Split
 from checkers.sources import Keep, everything
 
-__all__ = ["CheckPart", "TableCheck", "TableKernel"]
+__all__ = ["SlicedKernel", "TableCheck", "TableKernel"]
 
 TableKernel = Callable[[Tables, MetadataView], Judged]
 """Given its tables, and the view of the run's metadata log if that is among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckPart:
+class SlicedKernel:
     """A part of a check: what it judges is the cases of its kernel."""
 
     kernel: TableKernel
@@ -46,9 +46,9 @@ class TableCheck:
     that the entry needs."""
     split: Split = Split.WHOLE
     apis: tuple[str, ...] = ()
-    """As of a `CheckPart`: the frames of a long run's tape that the kernel reads."""
-    parts: tuple[CheckPart, ...] = ()
-    """What a long run is judged by, if not by the kernel under its split; together the same."""
+    """As of a `SlicedKernel`: the frames of a long run's tape that the kernel reads."""
+    parts: tuple[SlicedKernel, ...] = ()
+    """The kernels of a long run, each under its split, if not that one; they judge the same."""
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -56,6 +56,6 @@ class TableCheck:
         return self.tables or self.entry.needs
 
     @property
-    def by_part(self) -> tuple[CheckPart, ...]:
+    def by_part(self) -> tuple[SlicedKernel, ...]:
         """The parts of the check on a long run."""
-        return self.parts or (CheckPart(kernel=self.kernel, split=self.split, apis=self.apis),)
+        return self.parts or (SlicedKernel(kernel=self.kernel, split=self.split, apis=self.apis),)

@@ -28,7 +28,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import METADATA, MetadataView, counted, spelled
 from checkers.proof import Proof
 from checkers.slices import Split
-from checkers.table_check import CheckPart, TableCheck
+from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 
@@ -244,9 +244,9 @@ CHECKS: Final = (
         ),
         kernel=epochs_that_went_back,
         parts=(
-            CheckPart(kernel=logs_that_went_back),
-            CheckPart(kernel=partitions_that_went_back, split=Split.PARTITIONS),
-            CheckPart(kernel=brokers_that_went_back, split=Split.BROKERS),
+            SlicedKernel(kernel=logs_that_went_back),
+            SlicedKernel(kernel=partitions_that_went_back, split=Split.PARTITIONS),
+            SlicedKernel(kernel=brokers_that_went_back, split=Split.BROKERS),
         ),
         tables=("metadata_log", "wire"),
     ),

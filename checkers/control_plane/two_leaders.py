@@ -29,7 +29,7 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import METADATA, MetadataView, counted
 from checkers.proof import Proof
 from checkers.slices import Split
-from checkers.table_check import CheckPart, TableCheck
+from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
 
@@ -294,8 +294,8 @@ CHECKS: Final = (
         ),
         kernel=two_leaders,
         parts=(
-            CheckPart(kernel=two_controllers, pick=_of_quorum),
-            CheckPart(kernel=two_leaders_of_partitions, split=Split.PARTITIONS),
+            SlicedKernel(kernel=two_controllers, pick=_of_quorum),
+            SlicedKernel(kernel=two_leaders_of_partitions, split=Split.PARTITIONS),
         ),
         tables=("metadata_log", "wire", "describes", "quorum_claims"),
     ),

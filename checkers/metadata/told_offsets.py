@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["telling", "told_first"]
+__all__ = ["told_first"]
 
 _COLUMN = "lowest_acknowledged_offset"
 
 
-def telling(wire: pa.RecordBatch) -> pa.RecordBatch:
+def _telling(wire: pa.RecordBatch) -> pa.RecordBatch:
     """Return the answers of controllers that tell a lowest acknowledged offset."""
     is_answer = pc.and_(
         pc.and_(
@@ -26,7 +26,7 @@ def telling(wire: pa.RecordBatch) -> pa.RecordBatch:
 
 def told_first(wire: pa.RecordBatch) -> pa.RecordBatch:
     """Return of the answers that tell the same offset the first one."""
-    told = telling(wire)
+    told = _telling(wire)
     order = np.argsort(told.column("time_ns").to_numpy(), kind="stable")
     _, first = np.unique(told.column(_COLUMN).to_numpy()[order], return_index=True)
     return told.take(pa.array(np.sort(order[first])))
