@@ -7,12 +7,12 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 from clusters.abilities import roles_in
 from clusters.evolution import members_of
 from clusters.kafka_conditions import LogEnd, Registered
-from clusters.kafka_port import LogEnds, PartitionView, Registers
+from clusters.kafka_port import BrokersView, LogEnds, Registers
 from clusters.observation import Condition, Observation, RuleCounts
 from clusters.port import Cluster, NodeName, NodeState, Observable, SystemView
 from harness.interpreter.network import watch_name
@@ -51,15 +51,6 @@ class Looks(Protocol):
 
     def registrations(self, broker: NodeName) -> int:
         """Return a number that grows with the registrations granted to this broker."""
-
-
-@runtime_checkable
-class _ShowsPartitions(Protocol):
-    """The part of a view that tells topics apart."""
-
-    @property
-    def partitions(self) -> Mapping[str, PartitionView]:
-        """The partitions by key, `topic-partition`."""
 
 
 class Observer:
@@ -199,7 +190,7 @@ def whole_nodes(now: Observation, *, topics: Collection[str] = ()) -> frozenset[
     if view is None:
         return frozenset()
     lagging: frozenset[int] = view.lagging
-    if topics and isinstance(view, _ShowsPartitions):
+    if topics and isinstance(view, BrokersView):
         # What is no replica, as a server of an ensemble, may lag as well.
         lagging = lagging - _out_of_isrs(view, lambda _: True) | _out_of_isrs(
             view, lambda topic: topic in topics or topic.startswith(_OWN)
@@ -213,7 +204,7 @@ def whole_nodes(now: Observation, *, topics: Collection[str] = ()) -> frozenset[
     )
 
 
-def _out_of_isrs(view: _ShowsPartitions, counts: Callable[[str], bool]) -> frozenset[int]:
+def _out_of_isrs(view: BrokersView, counts: Callable[[str], bool]) -> frozenset[int]:
     """Return the brokers that have a replica, of a topic that counts, out of its ISR."""
     return frozenset(
         replica

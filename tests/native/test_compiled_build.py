@@ -93,3 +93,13 @@ def _worlds(first: Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def test_no_compiled_module_has_a_protocol_that_isinstance_asks() -> None:
+    """A native class is no Protocol any more, and the build fails when it is first imported."""
+    asked = [
+        module
+        for module in compiled_modules(_ROOT)
+        if "@runtime_checkable" in (_ROOT / module).read_text(encoding="utf-8")
+    ]
+    assert not asked, "import a port that stands elsewhere, or add the module to _PLAIN"
