@@ -166,7 +166,7 @@ class Mix:
         acts: list[Step] = []
         for episode in self._episodes:
             while episode.due and episode.due[0][0] <= moment.now_s:
-                acts.append(episode.due.pop(0)[1])
+                acts.append(self._noted(episode.due.pop(0)[1], moment))
             if episode.unfolding is not None and not episode.unfolding.is_over:
                 acts += self._unfold(episode, episode.unfolding, moment, impaired)
         before = len(self._episodes)
@@ -203,23 +203,24 @@ class Mix:
         def may(step: OnNodes | Partition, node: NodeName) -> May:
             return self._may_strike(episode, step, node, moment, impaired)
 
-        found = []
-        for step in unfolding.due(moment, may):
-            if isinstance(step, OnNodes) and _loses_records(step):
-                assert isinstance(step.target, NamedNodes)
-                self._lose(step.target.nodes, moment)
-            found.append(_of_kind(step, episode.kind))
-        return found
+        return [
+            _of_kind(self._noted(step, moment), episode.kind) for step in unfolding.due(moment, may)
+        ]
 
-    def _lose(self, nodes: Iterable[NodeName], moment: MixMoment) -> None:
+    def _noted(self, step: Step, moment: MixMoment) -> Step:
+        """Return the step, after noting the disks that are lost by it."""
+        if not (isinstance(step, OnNodes) and _loses_records(step)):
+            return step
         registered: Mapping[NodeName, int] = {}
         if moment.look is not None:
             now = moment.look()
             self._look_count, registered = now.look_count, now.registrations
-        for node in nodes:
+        assert isinstance(step.target, NamedNodes)
+        for node in step.target.nodes:
             self._disks.lose(
                 node, look_count=self._look_count, registrations=registered.get(node, 0)
             )
+        return step
 
     def _may_strike(
         self,

@@ -43,6 +43,8 @@ BREAKING = {"kill", "stop", "pause"} | {
     "slow_disk",
 }
 LOSING = {"wipe", "rollback", "cut_power", "flip_bit", "lock_disk", "fail_disk"}
+EMPTYING = {"wipe", "rollback", "cut_power"}
+"""What a disk had is gone by these. A disk that is locked or failed has all of it again later."""
 
 
 class Sim:
@@ -192,7 +194,7 @@ def test_a_disk_is_lost_only_while_every_replica_is_in_sync(spec: MixSpec, seed:
 
 @given(SPECS, st.integers(1, 10_000))
 def test_what_a_lost_disk_had_is_on_another_one_that_goes_on(spec: MixSpec, seed: int) -> None:
-    spec = replace(spec, faults=tuple({*spec.faults, "window", "late_fetch"}))
+    spec = replace(spec, faults=tuple(sorted({*spec.faults, "window", "late_fetch"})))
     sim, lost = Sim(spec, seed), dict[NodeName, int]()
     for _, impaired, acts in sim.run(300):
         lost = {node: looks for node, looks in lost.items() if node in impaired}
@@ -207,7 +209,7 @@ def test_what_a_lost_disk_had_is_on_another_one_that_goes_on(spec: MixSpec, seed
                     "struck before the cluster knew that a replica is lost"
                 )
             gone |= set(brokers)
-            if step_word(act) in LOSING and brokers:
+            if step_word(act) in EMPTYING and brokers:
                 assert set(brokers) >= lost.keys(), "a second disk"
                 assert set(brokers) <= impaired or set(IDS) - gone, "the last member of the ISR"
                 lost |= dict.fromkeys(brokers, sim.looks)
