@@ -6,7 +6,7 @@ one. A part of a check of a long run that is about the run as a whole has its ta
 frames that it names, and no others.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +18,8 @@ from checkers.facts import Facts
 from checkers.finding_rows import findings_table, found_row
 from checkers.metadata.sliced import COLUMNS, keep_of, topic_names
 from checkers.metadata.view import METADATA, MetadataView
-from checkers.runner.tables import SealedFile, row_count, rows_in, source_in
-from checkers.slices import WHOLE, Slice, Split, slices_of
+from checkers.runner.tables import SealedFile, offset_end, row_count, source_in
+from checkers.slices import OF_KEYS, RECORDS_A_ROW, WHOLE, Slice, Split, slices_of
 from checkers.sources import Keep, Source, everything
 from checkers.table_check import SlicedKernel, TableCheck
 from history.cluster_schema import METADATA_LOG
@@ -51,10 +51,12 @@ def calls_of(
 ) -> Iterator[KernelCall]:
     """Yield the calls that answer these checks; those of one slice follow each other."""
     count = _slice_count(question)
-    if count == 1:
-        yield from (call for check in checks for call in _whole(check, question))
+    buckets = _buckets(question)
+    if count == 1 and all(len(stretches) == 1 for stretches in buckets.values()):
+        yield from (call for check in checks for call in _whole(check, question, buckets))
         return
-    calls = [call for check in checks for call in _sliced(check, question, facts, count)]
+    slices = _Slices(count=count, buckets=buckets, broker_count=_broker_count(facts))
+    calls = [call for check in checks for call in _sliced(check, question, slices)]
     yield from sorted(calls, key=_place)
 
 
@@ -64,36 +66,45 @@ def _slice_count(question: Question) -> int:
     return max(1, -(-rows // question.slice_rows))
 
 
-def _whole(check: TableCheck, question: Question) -> Iterator[KernelCall]:
-    part = SlicedKernel(kernel=check.kernel)
-    for bucket in _buckets(question) if check.split is Split.RECORDS else (0,):
+def _whole(check: TableCheck, question: Question, buckets: Iterable[int]) -> Iterator[KernelCall]:
+    for bucket in buckets if check.split in OF_KEYS else (0,):
         files = {name: question.file(name, bucket=bucket) for name in check.given}
-        yield KernelCall(check=check, part=part, slice_of=WHOLE, files=files)
+        yield KernelCall(check=check, part=check.whole, slice_of=WHOLE, files=files)
 
 
-def _sliced(
-    check: TableCheck, question: Question, facts: Facts, count: int
-) -> Iterator[KernelCall]:
+def _sliced(check: TableCheck, question: Question, slices: "_Slices") -> Iterator[KernelCall]:
     for part in check.by_part:
-        for one in _slices(part.split, question, facts, count):
-            bucket = one.number if part.split is Split.RECORDS else 0
+        for one in slices.of(part.split):
+            bucket = one.number if part.split in OF_KEYS else 0
             files = {name: question.file(name, bucket=bucket) for name in check.given}
             alone = part.split is Split.WHOLE
             yield KernelCall(check=check, part=part, slice_of=one, files=files, alone=alone)
 
 
-def _slices(split: Split, question: Question, facts: Facts, count: int) -> Iterator[Slice]:
-    match split:
-        case Split.WHOLE:
-            yield WHOLE
-        case Split.RECORDS:
-            filled = _buckets(question)
-            every = slices_of(split, RECORD_BUCKET_COUNT)
-            yield from (one for one in every if one.number in filled)
-        case Split.PARTITIONS:
-            yield from slices_of(split, count)
-        case Split.BROKERS:
-            yield from slices_of(split, _broker_count(facts))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slices:
+    """The slices that a run is cut into."""
+
+    count: int
+    """By partitions."""
+    buckets: Mapping[int, Sequence[Slice]]
+    """The slices by offsets of each bucket."""
+    broker_count: int
+
+    def of(self, split: Split) -> Iterable[Slice]:
+        """Return the slices of a split."""
+        match split:
+            case Split.WHOLE:
+                return (WHOLE,)
+            case Split.RECORDS:
+                every = slices_of(split, RECORD_BUCKET_COUNT)
+                return (one for one in every if one.number in self.buckets)
+            case Split.OFFSETS:
+                return (one for stretches in self.buckets.values() for one in stretches)
+            case Split.PARTITIONS:
+                return slices_of(split, self.count)
+            case Split.BROKERS:
+                return slices_of(split, self.broker_count)
 
 
 def _broker_count(facts: Facts) -> int:
@@ -102,17 +113,30 @@ def _broker_count(facts: Facts) -> int:
     return len(ids) if len({*ids, -1}) == len(ids) + 1 else 1
 
 
-def _place(call: KernelCall) -> tuple[str, int]:
-    return call.slice_of.split, call.slice_of.number
+def _place(call: KernelCall) -> tuple[str, int, int]:
+    return call.slice_of.split, call.slice_of.number, call.slice_of.first_offset
 
 
-def _buckets(question: Question) -> tuple[int, ...]:
+def _buckets(question: Question) -> Mapping[int, Sequence[Slice]]:
     """Return the buckets that hold anything or cannot be read: few keys fill few buckets."""
-    return tuple(
-        bucket
-        for bucket in range(RECORD_BUCKET_COUNT)
-        if any(row_count(question.file(name, bucket=bucket)) != 0 for name in BUCKETED)
-    )
+    found = {}
+    for bucket in range(RECORD_BUCKET_COUNT):
+        files = [question.file(name, bucket=bucket) for name in BUCKETED]
+        counts = [row_count(file) for file in files]
+        if any(count != 0 for count in counts):
+            rows = max(count or 0 for count in counts)
+            pieces = max(1, -(-rows // (question.slice_rows * RECORDS_A_ROW)))
+            end = max(map(offset_end, files)) if pieces > 1 else 0
+            found[bucket] = tuple(_stretches(bucket, end, pieces))
+    return found
+
+
+def _stretches(bucket: int, end_offset: int, count: int) -> Iterator[Slice]:
+    """Yield the slices of a bucket, by stretches of offsets of equal length; the last is open."""
+    length = max(1, -(-end_offset // count))
+    for first in range(0, length * count, length):
+        end = first + length if first + length < length * count else None
+        yield Slice(Split.OFFSETS, bucket, RECORD_BUCKET_COUNT, first_offset=first, end_offset=end)
 
 
 class KernelCaller:
@@ -141,7 +165,7 @@ class KernelCaller:
     def _is_of(self, one: Slice, key: str) -> bool:
         """Return whether a slice answers for this subject."""
         match one.split:
-            case Split.WHOLE | Split.RECORDS:
+            case Split.WHOLE | Split.RECORDS | Split.OFFSETS:
                 return True
             case _ if key == METADATA:
                 return one.number == 0
@@ -192,23 +216,29 @@ class _Shelf:
         """Return a table of a call. The rows of a bucket are its own, and not kept."""
         file = call.files[name]
         if name in BUCKETED:
-            return rows_in(file, name)
+            return self._read(name, call)
         if file not in self._tables:
-            source = self._source(file, name)
-            keep = self._keep(name, call, source)
-            columns = COLUMNS.get(name, TABLES[name].names)
-            self._tables[file] = pa.Table.from_batches(keep(batch) for batch in source(columns))
+            self._tables[file] = self._read(name, call)
         return self._tables[file]
+
+    def _read(self, name: str, call: KernelCall) -> pa.Table:
+        source = self._source(call.files[name], name)
+        keep = self._keep(name, call, source)
+        columns = COLUMNS.get(name, TABLES[name].names)
+        picked = call.part.records if name == "records" else everything
+        return pa.Table.from_batches(picked(keep(batch)) for batch in source(columns))
 
     def _source(self, file: SealedFile, name: str) -> Source:
         if file not in self._sources:
-            self._sources[file] = source_in(file, name)
+            one = self._call.slice_of
+            within = (one.first_offset, one.end_offset) if name in BUCKETED else None
+            self._sources[file] = source_in(file, name, offsets=within)
         return self._sources[file]
 
     def _keep(self, name: str, call: KernelCall, source: Source) -> Keep:
         if call.alone and name == "wire":
             return _Picked(call.part)
-        if self._names is None and not call.slice_of.is_whole:
+        if self._names is None and name not in BUCKETED and not call.slice_of.is_whole:
             naming = [one for one in _NAMING if one in call.files]
             self._names = topic_names(self._source(call.files[one], one) for one in naming)
         return keep_of(name, call.slice_of, names=self._names or {}, source=source)

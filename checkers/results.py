@@ -72,8 +72,9 @@ def result_of(
     allowed = sum(row["allowed_count"] for row in keys)
     examples = _examples(check, mine)
     wrong = _violation(keys, never=never, examples=examples)
-    unsure = [row["unknown"] for row in keys if row["unknown"]]
-    unknown = reasons_listed([*filter(None, [died]), *files.unreadable, *unsure])
+    # A key of several slices may be in doubt in each, for one reason.
+    unsure = {(row["key"], row["unknown"]): row["unknown"] for row in keys if row["unknown"]}
+    unknown = reasons_listed([*filter(None, [died]), *files.unreadable, *unsure.values()])
     validity, reason = _answer(entry, wrong=wrong, unknown=unknown, broken=broken)
     return CheckResult(
         check=check,
@@ -82,7 +83,10 @@ def result_of(
         anomaly_count=never + allowed,
         allowed_count=allowed,
         reason=reason,
-        figures={"keys_count": len(keys), "keys_unknown_count": len(unsure)},
+        figures={
+            "keys_count": len({row["key"] for row in keys}),
+            "keys_unknown_count": len({key for key, _ in unsure}),
+        },
         seconds=sum(row["seconds"] for row in keys),
         examples=examples,
     )
@@ -107,10 +111,10 @@ def _violation(
 ) -> str:
     if not never:
         return ""
-    bad = sum(1 for row in keys if row["never_count"])
+    bad = len({row["key"] for row in keys if row["never_count"]})
     found = f"{never} found" if never > 1 else "1 found"
     first = f": {examples[0].key}: {examples[0].detail}" if examples else ""
-    return f"{found}, on {bad} of {len(keys)} keys{first}"
+    return f"{found}, on {bad} of {len({row['key'] for row in keys})} keys{first}"
 
 
 def _examples(check: str, findings: pa.Table) -> tuple[Anomaly, ...]:

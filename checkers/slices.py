@@ -15,7 +15,7 @@ from typing import Final
 from history.schema import RECORD_BUCKET_COUNT
 from history.writer import bucket_of
 
-__all__ = ["SLICE_ROWS", "WHOLE", "Slice", "Split", "slices_of"]
+__all__ = ["OF_KEYS", "RECORDS_A_ROW", "SLICE_ROWS", "WHOLE", "Slice", "Split", "slices_of"]
 
 _BROKER: Final = "broker "
 
@@ -27,6 +27,9 @@ class Split(StrEnum):
     """They are not: it is called once."""
     RECORDS = "records"
     """By key, as `records` and `replica_records` are spread over their files."""
+    OFFSETS = "offsets"
+    """By key and, where a file of theirs is large, by stretches of offsets. Records without an
+    offset are in every slice of their key."""
     PARTITIONS = "partitions"
     """By topic-partition. All that is about brokers and the quorum is in every slice."""
     BROKERS = "brokers"
@@ -40,6 +43,9 @@ class Slice:
     split: Split = Split.WHOLE
     number: int = 0
     count: int = 1
+    first_offset: int = 0
+    end_offset: int | None = None
+    """Of a key's records, it has those from the first offset to before this one."""
 
     @property
     def is_whole(self) -> bool:
@@ -49,7 +55,7 @@ class Slice:
     def has_partition(self, key: str) -> bool:
         """Return whether a topic-partition is in it."""
         match self.split:
-            case Split.RECORDS:
+            case Split.RECORDS | Split.OFFSETS:
                 return bucket_of(key) == self.number
             case Split.PARTITIONS:
                 return zlib.crc32(key.encode()) // RECORD_BUCKET_COUNT % self.count == self.number
@@ -64,6 +70,10 @@ class Slice:
 
 
 WHOLE: Final = Slice()
+OF_KEYS: Final = (Split.RECORDS, Split.OFFSETS)
+"""The splits whose slices are numbered as the files of `records` are."""
+RECORDS_A_ROW: Final = 4
+"""A record takes that much less memory than a request does: as often as many are in a slice."""
 SLICE_ROWS: Final = 400_000
 """The rows of its largest table that a run which is not cut may have, and about those of a slice:
 some 200 MB once they are requests and answers."""

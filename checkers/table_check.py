@@ -32,6 +32,8 @@ class SlicedKernel:
     """Of a long run's `wire` the kernel is given the frames of these. Empty: of all."""
     pick: Keep = everything
     """Of those, the rows that the kernel is given, batch by batch of some columns of `wire`."""
+    records: Keep = everything
+    """Of `records`, the rows that the kernel is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class TableCheck:
     split: Split = Split.WHOLE
     apis: tuple[str, ...] = ()
     """As of a `SlicedKernel`: the frames of a long run's tape that the kernel reads."""
+    records: Keep = everything
+    """As of a `SlicedKernel`."""
     parts: tuple[SlicedKernel, ...] = ()
     """The kernels of a long run, each under its split, if not that one; they judge the same."""
 
@@ -56,6 +60,13 @@ class TableCheck:
         return self.tables or self.entry.needs
 
     @property
+    def whole(self) -> SlicedKernel:
+        """The check as one part."""
+        return SlicedKernel(
+            kernel=self.kernel, split=self.split, apis=self.apis, records=self.records
+        )
+
+    @property
     def by_part(self) -> tuple[SlicedKernel, ...]:
         """The parts of the check on a long run."""
-        return self.parts or (SlicedKernel(kernel=self.kernel, split=self.split, apis=self.apis),)
+        return self.parts or (self.whole,)

@@ -24,6 +24,8 @@ __all__ = ["COLUMNS", "keep_of"]
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "wire": (*TapeRow._fields, "session_epoch"),
     "metadata_log": ROWS,
+    "records": ("key", "offset", "value", "operation", "f", "outcome", "call_ns", "return_ns"),
+    "replica_records": ("key", "node", "offset", "leader_epoch", "digest", "value"),
 }
 """The columns that kernels read of tables that have more."""
 
@@ -57,11 +59,15 @@ def keep_of(name: str, part: Slice, *, names: Mapping[str, str], source: Source)
             return _of_no_partition
         case Split.BROKERS, "wire":
             return _Connections(_connections(source, part))
-        case ((Split.PARTITIONS | Split.RECORDS), "metadata_log"):
+        case Split.BROKERS, _:
+            return everything
+        case _, "records" | "replica_records":
+            return _Stretch(part)
+        case _, "metadata_log":
             return _Partitions(part, names)
-        case ((Split.PARTITIONS | Split.RECORDS), "wire"):
+        case _, "wire":
             return _Requests(_Partitions(part, names))
-        case ((Split.PARTITIONS | Split.RECORDS), "describes"):
+        case _, "describes":
             return _Shown(_Partitions(part, names))
         case _:
             return everything
@@ -177,3 +183,20 @@ class _Shown:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.filter(self._partitions.mask(batch))
+
+
+class _Stretch:
+    """Keep the records of a stretch of offsets, and those without one."""
+
+    def __init__(self, part: Slice) -> None:
+        self._part = part
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        first, end = self._part.first_offset, self._part.end_offset
+        if end is None and not first:
+            return batch
+        offset = batch.column("offset")
+        mine = pc.greater_equal(offset, first)
+        if end is not None:
+            mine = pc.and_(mine, pc.less(offset, end))
+        return batch.filter(pc.fill_null(mine, fill_value=True))

@@ -28,7 +28,12 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
-from checkers.replicas.commitments import AcknowledgedSends, acknowledged_sends, commitments
+from checkers.replicas.commitments import (
+    AcknowledgedSends,
+    acknowledged,
+    acknowledged_sends,
+    commitments,
+)
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
 from checkers.replicas.stretches import below_min_isr_proofs
 from checkers.slices import Split
@@ -109,6 +114,7 @@ CHECKS: Final = (
         ),
         kernel=acknowledged_below_min_isr,
         tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
-        split=Split.RECORDS,
+        split=Split.OFFSETS,
+        records=acknowledged,
     ),
 )

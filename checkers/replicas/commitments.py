@@ -23,7 +23,14 @@ from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.rows import taken
 
-__all__ = ["AcknowledgedSends", "Commitment", "acknowledged_sends", "commitments", "in_force"]
+__all__ = [
+    "AcknowledgedSends",
+    "Commitment",
+    "acknowledged",
+    "acknowledged_sends",
+    "commitments",
+    "in_force",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +57,39 @@ class Commitment:
 
     versions: tuple[PartitionVersion, ...]
     """The versions that may have been in force, in order; all of one leader epoch."""
+    place: int
+    """The place of the first of them in the history of the partition."""
     holders: frozenset[int]
     """Brokers that were in the ISR of each of them: they had these records."""
     sends: AcknowledgedSends
 
 
+def acknowledged(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the acknowledged sends of rows of RECORDS, and of each key the row first called."""
+    wanted = _is_acknowledged(rows).to_numpy(zero_copy_only=False).copy()
+    call_ns = rows.column("call_ns").to_numpy()
+    for key in pc.unique(rows.column("key")).to_pylist():
+        mine = np.flatnonzero(pc.equal(rows.column("key"), key).to_numpy(zero_copy_only=False))
+        wanted[mine[np.argmin(call_ns[mine])]] = True
+    return rows.filter(pa.array(wanted))
+
+
 def acknowledged_sends(key: str, records: pa.Table) -> AcknowledgedSends:
     """Return the ok sends of a key whose offsets are known, out of RECORDS."""
-    mine = records.filter(
-        pc.and_(
-            pc.and_(pc.equal(records["key"], key), pc.equal(records["f"], "send")),
-            pc.and_(pc.equal(records["outcome"], "ok"), pc.is_valid(records["offset"])),
-        )
-    ).sort_by("offset")
+    mine = records.filter(pc.and_(pc.equal(records["key"], key), _is_acknowledged(records)))
+    mine = mine.sort_by("offset")
     return AcknowledgedSends(
         **{
             name: mine[name].to_numpy()
             for name in ("offset", "value", "operation", "call_ns", "return_ns")
         }
+    )
+
+
+def _is_acknowledged(rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray:
+    return pc.and_(
+        pc.equal(rows.column("f"), "send"),
+        pc.and_(pc.equal(rows.column("outcome"), "ok"), pc.is_valid(rows.column("offset"))),
     )
 
 
@@ -90,6 +112,7 @@ def commitments(
         if mine and len({one.leader_epoch for one in mine}) == 1:
             yield Commitment(
                 versions=mine,
+                place=start,
                 holders=frozenset.intersection(*(frozenset(one.isr) for one in mine)),
                 sends=sends.take(places),
             )

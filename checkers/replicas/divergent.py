@@ -162,6 +162,6 @@ CHECKS: Final = (
         ),
         kernel=divergent_replicas,
         tables=("replicas", "replica_records", "metadata_log"),
-        split=Split.RECORDS,
+        split=Split.OFFSETS,
     ),
 )

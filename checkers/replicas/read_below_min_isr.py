@@ -32,6 +32,7 @@ Source: KIP-966, "Additional high watermark advancement requirement"; Apache Kaf
 Eligible Leader Replicas.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -94,9 +95,10 @@ def commits_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
         if history.elected_uncleanly:
             return
         sent = reads.take(reads.sent_ns != OPEN_NS)
+        levels = _levels(seen)
         for version, mine in under_versions(history, sent, sent.sent_ns, seen.facts):
             known_ns = applied.known_ns(version)
-            if known_ns is not None and _strict(version, history, seen):
+            if known_ns is not None and _strict(version, history, levels):
                 yield version, mine.take(mine.sent_ns >= known_ns)
 
     yield from _judged(COMMITTED, tables, seen, groups)
@@ -146,15 +148,23 @@ def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found
     return spelled(check, key, proofs, cases=cases, allowed_count=allowed_count)
 
 
-def _strict(version: PartitionVersion, history: PartitionHistory, seen: MetadataView) -> bool:
-    """Return whether eligible leader replicas were on from this version to the next one."""
-    later = (one.metadata_offset for one in history.versions)
-    end_offset = next((one for one in later if one > version.metadata_offset), OPEN_NS)
-    levels = [
+def _levels(seen: MetadataView) -> Sequence[tuple[int, int]]:
+    """Return the levels of eligible leader replicas: (metadata offset, level), in order."""
+    return [
         (record.metadata_offset, int(record.value or 0))
         for record in seen.log.records
         if record.type == "FeatureLevelRecord" and record.name == _ELR
     ]
+
+
+def _strict(
+    version: PartitionVersion, history: PartitionHistory, levels: Sequence[tuple[int, int]]
+) -> bool:
+    """Return whether eligible leader replicas were on from this version to the next one."""
+    offset = version.metadata_offset
+    next_one = bisect_right(history.versions, offset, key=lambda one: one.metadata_offset)
+    later = history.versions[next_one : next_one + 1]
+    end_offset = later[0].metadata_offset if later else OPEN_NS
     before = [level for offset, level in levels if offset <= version.metadata_offset]
     during = [level for offset, level in levels if version.metadata_offset < offset < end_offset]
     return all([*(before[-1:] or [0]), *during])
@@ -189,7 +199,7 @@ CHECKS: Final = (
         ),
         kernel=reads_below_min_isr,
         tables=("records", "metadata_log", "node_settings"),
-        split=Split.RECORDS,
+        split=Split.OFFSETS,
     ),
     TableCheck(
         entry=CatalogueEntry(
@@ -210,6 +220,6 @@ CHECKS: Final = (
         ),
         kernel=commits_below_min_isr,
         tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
-        split=Split.RECORDS,
+        split=Split.OFFSETS,
     ),
 )

@@ -34,12 +34,18 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
-from checkers.replicas.along_the_way import Course, course_of, cut_records
-from checkers.replicas.commitments import AcknowledgedSends, Commitment
+from checkers.replicas.along_the_way import course_of, cut_records
+from checkers.replicas.commitments import (
+    AcknowledgedSends,
+    Commitment,
+    acknowledged,
+    acknowledged_sends,
+    commitments,
+)
 from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
 from checkers.replicas.stretches import stretch_proofs
 from checkers.slices import Split
-from checkers.table_check import TableCheck
+from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "truncated_replicas"]
 
@@ -51,22 +57,40 @@ def truncated_replicas(tables: Tables, seen: MetadataView) -> Judged:
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
+    return _judged(tables, seen, copies=True, way=True)
+
+
+def cut_copies(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge what the disks hold in the end of the records at hand."""
+    return _judged(tables, seen, copies=True)
+
+
+def cut_along_the_way(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge where logs ended along the way. All acknowledged sends of a key are at hand."""
+    return _judged(tables, seen, way=True)
+
+
+def _judged(
+    tables: Tables, seen: MetadataView, *, copies: bool = False, way: bool = False
+) -> Judged:
     if seen.facts.acks != "all":
         return
 
     def judged(history: PartitionHistory) -> Found:
-        doubt_at_the_end = seen.doubt_at_the_end()
-        course = course_of(history, tables, seen)
-        way = list(cut_records(course, tables["faults"]))
-        copies = [] if doubt_at_the_end else list(_copies(course, tables, seen))
-        proofs = [proof for one in copies for proof in _stories(one)]
-        proofs += [proof for proof in way if proof is not None]
+        doubt = seen.doubt_at_the_end() if copies else ""
+        found = list(_copies(history, tables, seen)) if copies and not doubt else []
+        answers: list[Proof | None] = [proof for one in found for proof in _stories(one)]
+        cases = sum(len(one.sends) for one in found)
+        if way:
+            cut = list(cut_records(course_of(history, tables, seen), tables["faults"]))
+            answers, cases = answers + cut, cases + len(cut)
+        proofs = [proof for proof in answers if proof is not None]
         return spelled(
             NAME,
             history.key,
             proofs,
-            cases=sum(len(one.sends) for one in copies) + len(way),
-            doubt=doubt_at_the_end,
+            cases=cases,
+            doubt=doubt,
             allowed_count=len(proofs) if history.elected_uncleanly else 0,
         )
 
@@ -83,13 +107,22 @@ class _Copies:
     sends: AcknowledgedSends
 
 
-def _copies(course: Course, tables: Tables, seen: MetadataView) -> Iterator[_Copies]:
-    history = course.history
+def _copies(history: PartitionHistory, tables: Tables, seen: MetadataView) -> Iterator[_Copies]:
+    sends = acknowledged_sends(history.key, tables["records"])
+    groups = list(commitments(sends, history.versions, seen.facts))
+    # The place of the last version of which a broker is no replica.
+    left = {
+        broker_id: place
+        for place, version in enumerate(history.versions)
+        for broker_id in seen.facts.node_ids.values()
+        if broker_id not in version.replicas
+    }
     for log in replica_logs(history.key, tables["replicas"], tables["replica_records"]):
         if log.damage is None and log.topic_id in (None, history.topic_id):
             safe_ns = last_disk_fault_ns(tables["faults"], log.node)
             broker_id = seen.facts.node_ids.get(log.node, -1)
-            yield from _of_replica(log, broker_id, safe_ns, course.groups, history)
+            stayed = [one for one in groups if left.get(broker_id, -1) < one.place]
+            yield from _of_replica(log, broker_id, safe_ns, stayed)
 
 
 def _of_replica(
@@ -97,12 +130,9 @@ def _of_replica(
     broker_id: int,
     safe_ns: int,
     groups: Sequence[Commitment],
-    history: PartitionHistory,
 ) -> Iterator[_Copies]:
     for group in groups:
-        since = history.versions.index(group.versions[0])
-        stayed = all(broker_id in one.replicas for one in history.versions[since:])
-        if broker_id in group.holders and stayed:
+        if broker_id in group.holders:
             sends = group.sends
             kept = (sends.call_ns > safe_ns) & (sends.offset >= log.log_start_offset)
             yield _Copies(
@@ -169,5 +199,10 @@ CHECKS: Final = (
         kernel=truncated_replicas,
         tables=("replicas", "replica_records", "records", "metadata_log", "wire", "faults"),
         split=Split.RECORDS,
+        records=acknowledged,
+        parts=(
+            SlicedKernel(kernel=cut_copies, split=Split.OFFSETS, records=acknowledged),
+            SlicedKernel(kernel=cut_along_the_way, split=Split.RECORDS, records=acknowledged),
+        ),
     ),
 )

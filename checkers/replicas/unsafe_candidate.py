@@ -25,6 +25,7 @@ from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
+from checkers.replicas.commitments import acknowledged
 from checkers.replicas.replica_logs import UNCLEAN, keys_of
 from checkers.slices import Split
 from checkers.table_check import TableCheck
@@ -153,5 +154,6 @@ CHECKS: Final = (
         kernel=unsafe_candidates,
         tables=("records", "metadata_log", "replicas", "wire"),
         split=Split.RECORDS,
+        records=acknowledged,
     ),
 )

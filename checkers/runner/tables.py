@@ -36,6 +36,7 @@ __all__ = [
     "keys_in",
     "load_faults",
     "load_samples",
+    "offset_end",
     "opened",
     "operation_files",
     "operations_in",
@@ -142,10 +143,23 @@ def rows_in(file: SealedFile, name: str) -> pa.Table:
         return with_later_columns(parquet.read(), name).cast(TABLES[name])
 
 
-def source_in(file: SealedFile, name: str) -> Source:
+def offset_end(file: SealedFile) -> int:
+    """Return an offset above all of a file of records, by its metadata; 0 if they tell of none."""
+    try:
+        with parquet_file(file.path, words=[]) as parquet:
+            told = [_offsets_of(parquet, group) for group in range(parquet.num_row_groups)]
+    except (OSError, pa.ArrowException):
+        return 0
+    return max((one.max + 1 for one in told if one is not None and one.has_min_max), default=0)
+
+
+def source_in(
+    file: SealedFile, name: str, *, offsets: tuple[int, int | None] | None = None
+) -> Source:
     """Return a file of the table `name` as a stream of batches, verified here and now.
 
-    Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
+    `offsets`: only row groups are read that may have some from the first to before the second, or
+    none. Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
     with opened(file, name):
         pass
@@ -155,7 +169,14 @@ def source_in(file: SealedFile, name: str) -> Source:
         schema = pa.schema([TABLES[name].field(column) for column in columns])
         with opened(read, name) as parquet:
             there = [one for one in columns if one in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(_BATCH_ROWS, columns=there, use_threads=False):
+            groups = [
+                group
+                for group in range(parquet.num_row_groups)
+                if offsets is None or _may_have(_offsets_of(parquet, group), *offsets)
+            ]
+            for batch in parquet.iter_batches(
+                _BATCH_ROWS, row_groups=groups, columns=there, use_threads=False
+            ):
                 arrays = [
                     batch.column(field.name).cast(field.type)
                     if field.name in there
@@ -167,6 +188,19 @@ def source_in(file: SealedFile, name: str) -> Source:
         yield pa.RecordBatch.from_pylist([], schema=schema)
 
     return batches
+
+
+def _offsets_of(parquet: Any, group: int) -> Any:
+    """Return what is known of the offsets in a row group; None if nothing is."""
+    place = parquet.schema_arrow.get_field_index("offset")
+    return parquet.metadata.row_group(group).column(place).statistics
+
+
+def _may_have(told: Any, first: int, end: int | None) -> bool:
+    """Return whether offsets from one to before another may be among these, or a missing one."""
+    if told is None or not told.has_min_max or not told.has_null_count or told.null_count:
+        return True
+    return bool(told.max >= first and (end is None or told.min < end))
 
 
 def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
