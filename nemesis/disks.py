@@ -3,10 +3,13 @@
 What is acknowledged is on every member of the ISR. So a disk may be lost while no other one is, and
 while for each of its replicas another member of the ISR goes on, or the replica is out of the ISR
 anyway. From then on the lost replica is as good as none, and must not be taken for a member: until
-a look that began later shows it out of every ISR, nothing is done to any other node that serves
-clients. (A member that is the last of its ISR stays a member though it died, and would be elected
-with an empty disk: by design, in most releases.) The node may lose another disk when all it lost is
-back.
+a look that began later shows it out of every ISR, nothing is done to any other node. (A member that
+is the last of its ISR stays a member though it died, and would be elected with an empty disk: by
+design, in most releases.) The node may lose another disk when all it lost is back.
+
+Nor is a disk lost while a controller is away, or one broken while a lost disk may be that of a
+member: where a new controller comes into office late, the leases of all brokers run out, and the
+last that it puts out of an ISR stays in it, whichever that is.
 
 A node that is killed and started within a second is out of the ISRs for some 40 ms, between two
 looks. So a registration since the loss counts, too: it ends the membership of the incarnation
@@ -19,7 +22,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.kafka_port import ClusterView, PartitionView
+from clusters.kafka_port import ClusterView, PartitionView, Role
 from clusters.port import NodeName
 from nemesis.targets import Scene
 
@@ -90,6 +93,8 @@ class LostDisks:
         partitions = _partitions(scene)
         member = scene.broker_ids.get(node)
         if self._lost.keys() - {node} or partitions is None or member is None:
+            return False
+        if any(Role.CONTROLLER in scene.roles.of(one) for one in gone if one != node):
             return False
         well = {
             number

@@ -236,7 +236,7 @@ class Mix:
         may_go = node in gone or self._has_room(node, gone, moment.scene.roles)
         if node in others or not may_go:
             return May.NO
-        if node in moment.scene.broker_ids and set(self._disks.pending) - {node}:
+        if set(self._disks.pending) - {node}:
             return May.NOT_YET
         if isinstance(step, OnNodes) and _loses_records(step):
             is_safe = self._disks.may_lose(node, moment.scene, gone=gone)

@@ -204,12 +204,13 @@ def test_what_a_lost_disk_had_is_on_another_one_that_goes_on(spec: MixSpec, seed
                 continue
             assert isinstance(act.target, NamedNodes)
             brokers = [node for node in act.target.nodes if node in IDS]
-            for node in brokers:
+            for node in act.target.nodes:
                 assert all(one == node or sim.looks >= looks + 2 for one, looks in lost.items()), (
                     "struck before the cluster knew that a replica is lost"
                 )
             gone |= set(brokers)
             if step_word(act) in EMPTYING and brokers:
+                assert gone <= {*IDS}, "nobody may be there who keeps the others' sessions"
                 assert set(brokers) >= lost.keys(), "a second disk"
                 assert set(brokers) <= impaired or set(IDS) - gone, "the last member of the ISR"
                 lost |= dict.fromkeys(brokers, sim.looks)
