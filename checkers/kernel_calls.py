@@ -20,7 +20,7 @@ from checkers.metadata.sliced import COLUMNS, keep_of, topic_names
 from checkers.metadata.view import METADATA, MetadataView
 from checkers.runner.tables import SealedFile, offset_end, row_count, source_in
 from checkers.slices import OF_KEYS, RECORDS_A_ROW, WHOLE, Slice, Split, slices_of
-from checkers.sources import Keep, Source, everything
+from checkers.sources import Keep, Source, everything, source_of
 from checkers.table_check import SlicedKernel, TableCheck
 from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT, TABLES
@@ -221,6 +221,14 @@ class _Shelf:
             self._tables[file] = self._read(name, call)
         return self._tables[file]
 
+    def stream(self, name: str, call: KernelCall) -> Source:
+        """Return a table of a call as a stream, read anew where the call has it for itself."""
+        if not call.alone:
+            return source_of(self.table(name, call))
+        source = self._source(call.files[name], name)
+        keep = self._keep(name, call, source)
+        return lambda columns: map(keep, source(columns))
+
     def _read(self, name: str, call: KernelCall) -> pa.Table:
         source = self._source(call.files[name], name)
         keep = self._keep(name, call, source)
@@ -264,6 +272,10 @@ class _GivenTables(Mapping[str, pa.Table]):
 
     def __getitem__(self, name: str) -> pa.Table:
         return self._shelf.table(name, self._call)
+
+    def stream(self, name: str) -> Source:
+        """Return a table as a stream (`checkers.sources.streamed`)."""
+        return self._shelf.stream(name, self._call)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._call.files)

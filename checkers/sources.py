@@ -4,11 +4,12 @@ A kernel is given tables; the log of record and large tapes are read from where 
 column, and only the rows that a slice of the run needs are kept (`checkers.slices`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-__all__ = ["Keep", "Source", "everything", "source_of"]
+__all__ = ["Keep", "Source", "Streams", "everything", "source_of", "streamed"]
 
 Source = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
 """The batches of a table, of these columns; in its order, and as often as it is called."""
@@ -36,3 +37,16 @@ def source_of(table: pa.Table | Source) -> Source:
         ]
 
     return batches
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """Tables that need not be read whole."""
+
+    def stream(self, name: str) -> Source:
+        """Return a table as a stream of the rows that it is given for."""
+
+
+def streamed(tables: Mapping[str, pa.Table], name: str) -> Source:
+    """Return one of these tables as a stream, without reading it whole where that can be."""
+    return tables.stream(name) if isinstance(tables, Streams) else source_of(tables[name])

@@ -31,7 +31,7 @@ from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.sessions import Term, term_of_node
+from checkers.metadata.sessions import TermsOfNodes
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.slices import Split
@@ -45,14 +45,14 @@ NAME: Final = "shared-identity"
 def shared_identities(tables: Tables, seen: MetadataView) -> Judged:
     """Find heartbeats of incarnations that were replaced. Reads `wire` and `metadata_log`."""
     found: dict[str, list[Proof | None]] = {}
-    terms = () if seen.log.doubt else seen.terms
+    terms = TermsOfNodes(() if seen.log.doubt else seen.terms)
     for broker_id, answer in _judged(tables["wire"], terms):
         found.setdefault(f"broker {broker_id}", []).append(answer)
     for key in sorted(found):
         yield key, counted(NAME, key, found[key])
 
 
-def _judged(wire: pa.Table, terms: Sequence[Term]) -> Iterator[tuple[int, Proof | None]]:
+def _judged(wire: pa.Table, terms: TermsOfNodes) -> Iterator[tuple[int, Proof | None]]:
     answered = _answered(wire)
     for heartbeat in rpcs(wire, "BrokerHeartbeat", METADATA_HEARTBEAT):
         if heartbeat.response is None:
@@ -70,9 +70,9 @@ def _judged(wire: pa.Table, terms: Sequence[Term]) -> Iterator[tuple[int, Proof 
                 break
 
 
-def _has_replayed(terms: Sequence[Term], node: str, offset: int, time_ns: int) -> bool:
+def _has_replayed(terms: TermsOfNodes, node: str, offset: int, time_ns: int) -> bool:
     """Return whether a controller surely had begun a term behind this metadata offset by then."""
-    term = term_of_node(terms, node, time_ns)
+    term = terms.surely_begun(node, time_ns)
     return term is not None and term.begin_offset > offset
 
 

@@ -16,13 +16,16 @@ Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBro
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
+from checkers.metadata.beats import ABSENT, Beat, beats_of
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unsafe_shutdowns"]
@@ -40,27 +43,22 @@ def unsafe_shutdowns(tables: Tables, seen: MetadataView) -> Judged:
         return
     leads, log_end_ns = _leads(seen), seen.known_until_ns
     told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
-    for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
-        if _may_go(rpc, log_end_ns) and _was_unfenced(rpc, seen):
-            broker_id = rpc.of("broker_id")
-            told[broker_id].append(next(_proofs(rpc, leads.get(broker_id, [])), None))
+    beats = beats_of(streamed(tables, "wire"))
+    may_go = beats.told_to_go & (beats.reached_ns != ABSENT) & (beats.answered_ns <= log_end_ns)
+    for beat in map(beats.at, np.flatnonzero(may_go).tolist()):
+        if _was_unfenced(beat, seen):
+            mine = leads.get(beat.broker_id, [])
+            told[beat.broker_id].append(next(_proofs(beat, mine), None))
     for broker_id, answers in told.items():
         key = f"broker {broker_id}"
         yield key, counted(NAME, key, answers)
 
 
-def _may_go(rpc: Rpc, log_end_ns: int) -> bool:
-    """Return whether the broker was told that it may go, at a time that the log covers."""
-    if not rpc.ok or not rpc.answered("shutting_down") or rpc.reached_ns is None:
-        return False
-    return rpc.answered_ns is not None and rpc.answered_ns <= log_end_ns
-
-
-def _was_unfenced(rpc: Rpc, seen: MetadataView) -> bool:
-    history = seen.brokers.get(rpc.of("broker_id"))
-    epoch = rpc.of("broker_epoch")
+def _was_unfenced(beat: Beat, seen: MetadataView) -> bool:
+    history = seen.brokers.get(beat.broker_id)
     return history is not None and any(
-        version.broker_epoch == epoch and not version.fenced for version in history.versions
+        version.broker_epoch == beat.broker_epoch and not version.fenced
+        for version in history.versions
     )
 
 
@@ -79,21 +77,20 @@ def _leads(seen: MetadataView) -> dict[int, list[_Lead]]:
     return found
 
 
-def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
-    assert rpc.answered_ns is not None
+def _proofs(beat: Beat, leads: list[_Lead]) -> Iterator[Proof]:
     for begin_ns, end_ns, history, version in leads:
-        if rpc.reached_ns is not None and begin_ns <= rpc.reached_ns and rpc.answered_ns <= end_ns:
+        if begin_ns <= beat.reached_ns and beat.answered_ns <= end_ns:
             yield Proof.of(
                 "{target} told broker {broker_id} at {answered} that it may go (frame "
                 "{answer_frame}), while it led {key} since metadata offset {metadata_offset} "
                 "and until after {end}",
                 metadata_offsets={"metadata_offset": version.metadata_offset},
-                values={"broker_epoch": rpc.of("broker_epoch")},
-                frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
-                times={"answered": rpc.answered_ns, "end": end_ns},
+                values={"broker_epoch": beat.broker_epoch},
+                frames={"frame": beat.frame, "answer_frame": beat.answer_frame},
+                times={"answered": beat.answered_ns, "end": end_ns},
                 sources={"broker_epoch": "frame", "broker_id": "frame", "answered": "answer_frame"},
-                target=rpc.target,
-                broker_id=rpc.of("broker_id"),
+                target=beat.target,
+                broker_id=beat.broker_id,
                 key=history.key,
             )
 

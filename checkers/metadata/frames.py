@@ -9,10 +9,12 @@ from itertools import starmap
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.metadata.shared_values import shared_values
+from checkers.sources import Source
 
-__all__ = ["TapeRow", "frames_of"]
+__all__ = ["TapeRow", "frames_of", "of_apis"]
 
 
 class TapeRow(NamedTuple):
@@ -53,6 +55,14 @@ class TapeRow(NamedTuple):
 
 _UNIQUE: Final = frozenset({"frame", "time_ns", "forwarded_ns", "correlation_id"})
 """Columns whose values are not shared: nearly every row has its own."""
+
+
+def of_apis(wire: Source, *apis: str) -> pa.Table:
+    """Return the frames of these APIs, with the columns of `TapeRow`."""
+    wanted = pa.array(apis)
+    return pa.Table.from_batches(
+        batch.filter(pc.is_in(batch.column("api"), wanted)) for batch in wire(TapeRow._fields)
+    )
 
 
 def frames_of(wire: pa.Table) -> Iterator[TapeRow]:

@@ -13,8 +13,9 @@ Source: KIP-631; `BrokerHeartbeatManager` (`touch`, `hasValidSession`), in 4.x
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -32,10 +33,10 @@ __all__ = [
     "Contacts",
     "Silence",
     "Term",
+    "TermsOfNodes",
     "contacts_of",
     "session_timeouts_ns",
     "term_at",
-    "term_of_node",
     "terms_of",
 ]
 
@@ -151,13 +152,39 @@ def term_at(terms: Sequence[Term], metadata_offset: int) -> Term | None:
     return terms[place - 1] if place else None
 
 
-def term_of_node(terms: Sequence[Term], node: str, time_ns: int) -> Term | None:
-    """Return the last of a node's terms that surely had begun by then, deposed or not; or None."""
-    return max(
-        (term for term in terms if term.node == node and term.begin_ns <= time_ns),
-        key=lambda term: term.begin_offset,
-        default=None,
-    )
+class TermsOfNodes:
+    """Terms by node: the last one that a node had begun by some time, deposed since or not."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        nodes = {term.node for term in terms}
+        mine = {node: [term for term in terms if term.node == node] for node in nodes}
+        self._surely = {node: _last_by(of, lambda one: one.begin_ns) for node, of in mine.items()}
+        self._perhaps = {
+            node: _last_by(of, lambda one: one.begin_earliest_ns) for node, of in mine.items()
+        }
+
+    def surely_begun(self, node: str, time_ns: int) -> Term | None:
+        """Return the last term that surely had begun."""
+        return _begun(self._surely.get(node, ()), time_ns)
+
+    def perhaps_begun(self, node: str, time_ns: int) -> Term | None:
+        """Return the last term that can have begun."""
+        return _begun(self._perhaps.get(node, ()), time_ns)
+
+
+def _last_by(terms: Sequence[Term], begin_ns: Callable[[Term], int]) -> list[tuple[int, Term]]:
+    """Return (time, the last term by offset of those that begin no later), in order of time."""
+    in_order = sorted(terms, key=begin_ns)
+    return list(zip(map(begin_ns, in_order), accumulate(in_order, _later), strict=True))
+
+
+def _later(one: Term, other: Term) -> Term:
+    return one if one.begin_offset >= other.begin_offset else other
+
+
+def _begun(terms: Sequence[tuple[int, Term]], time_ns: int) -> Term | None:
+    place = bisect_right(terms, time_ns, key=lambda one: one[0])
+    return terms[place - 1][1] if place else None
 
 
 @remembered

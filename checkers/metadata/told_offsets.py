@@ -1,12 +1,16 @@
 """Answers to heartbeats that tell a broker the lowest acknowledged metadata offset."""
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["told_first"]
+__all__ = ["TELLING", "told_first"]
 
-_COLUMN = "lowest_acknowledged_offset"
+_COLUMN: Final = "lowest_acknowledged_offset"
+TELLING: Final = ("api", "direction", "action", "error", "time_ns", _COLUMN)
+"""The columns of `wire` that tell it."""
 
 
 def _telling(wire: pa.RecordBatch) -> pa.RecordBatch:

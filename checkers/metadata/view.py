@@ -21,7 +21,7 @@ from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
 from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
-from checkers.metadata.sessions import Term, terms_of
+from checkers.metadata.sessions import Term, TermsOfNodes, terms_of
 from checkers.proof import Proof
 from checkers.sources import Keep, Source, everything, source_of
 
@@ -87,6 +87,11 @@ class MetadataView:
     def terms(self) -> tuple[Term, ...]:
         """The terms of the controllers that the log of record tells of, in order."""
         return terms_of(self.log, self.facts)
+
+    @cached_property
+    def terms_of_nodes(self) -> TermsOfNodes:
+        """The same terms by node."""
+        return TermsOfNodes(self.terms)
 
     @cached_property
     def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:

@@ -131,18 +131,21 @@ def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
 
     Of several that lack the same record, the first is a proof.
     """
-    for broker_id in sorted({end.broker_id for end in course.ends}):
+    by_broker: dict[int, list[LogEndBound]] = {}
+    for end in course.ends:
+        by_broker.setdefault(end.broker_id, []).append(end)
+    for broker_id, told in sorted(by_broker.items()):
         held = _held(course, broker_id)
         accused: set[int] = set()
+        after_ns, by_ns = (
+            np.array([getattr(end, name) for end in told], dtype=np.int64)
+            for name in ("after_ns", "by_ns")
+        )
         for era in _eras(course, broker_id, faults):
-            ends = [
-                end
-                for end in course.ends
-                if end.broker_id == broker_id
-                and era.from_ns <= end.after_ns
-                and end.by_ns <= era.until_ns
-            ]
-            mine = held.take(held.call_ns >= era.from_ns)
+            within = (after_ns >= era.from_ns) & (by_ns <= era.until_ns)
+            ends = [told[place] for place in np.flatnonzero(within).tolist()]
+            # Of the sends, those that can have been acknowledged before such an end.
+            mine = held.take((held.call_ns >= era.from_ns) & (held.return_ns < era.until_ns))
             for end, place in _compared(ends, mine):
                 offset = int(mine.offset[place])
                 if offset < end.offset or offset in accused:

@@ -14,16 +14,16 @@ Source: KIP-631, heartbeats; the draft that adds LowestAcknowledgedOffset to Bro
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.metadata.beats import ABSENT, Beats
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.sessions import Term, term_of_node
+from checkers.metadata.sessions import Term
 from checkers.metadata.view import MetadataView
 
 __all__ = ["SOURCE", "Acknowledgements", "Bound"]
@@ -75,13 +75,12 @@ class _Spans:
 
 
 class Acknowledgements:
-    """The acknowledgements in a run's heartbeats. `heartbeats`: in the order of their arrival."""
+    """The acknowledgements in a run's heartbeats."""
 
-    def __init__(self, seen: MetadataView, heartbeats: Iterable[Rpc]) -> None:
-        self._terms = seen.terms
+    def __init__(self, seen: MetadataView, beats: Beats) -> None:
+        self._terms = seen.terms_of_nodes
         self._log_end_ns = seen.known_until_ns
         self._spans = {one.broker_id: _spans(one, seen) for one in seen.brokers.values()}
-        beats = tuple(heartbeats)
         self._acknowledged = _acknowledged(beats)
         self._told_unfenced = _told_unfenced(beats)
 
@@ -92,7 +91,7 @@ class Acknowledgements:
         """
         if until_ns > self._log_end_ns:
             return
-        term = term_of_node(self._terms, controller, from_ns)
+        term = self._terms.surely_begun(controller, from_ns)
         for broker_id, spans in self._spans.items():
             version = spans.all_through(from_ns, until_ns)
             if version is None or version.fenced or not version.registered:
@@ -139,26 +138,34 @@ def _spans(broker: BrokerHistory, seen: MetadataView) -> _Spans:
     )
 
 
-def _acknowledged(heartbeats: Iterable[Rpc]) -> Mapping[_Registration, _Acknowledged]:
-    found: dict[_Registration, list[tuple[int, int]]] = {}
-    for rpc in heartbeats:
-        offset = rpc.of("fetch_offset")
-        if rpc.reached_ns is not None and offset is not None:
-            place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
-            found.setdefault(place, []).append((rpc.reached_ns, offset))
-    return {place: _rising(sorted(several)) for place, several in found.items()}
+def _acknowledged(beats: Beats) -> Mapping[_Registration, _Acknowledged]:
+    said = np.flatnonzero((beats.reached_ns != ABSENT) & (beats.applied != ABSENT))
+    found = {}
+    for place, mine in _by_registration(beats, said):
+        order = mine[np.lexsort((beats.applied[mine], beats.reached_ns[mine]))]
+        found[place] = _Acknowledged(
+            time_ns=beats.reached_ns[order], offset=np.maximum.accumulate(beats.applied[order])
+        )
+    return found
 
 
-def _rising(several: list[tuple[int, int]]) -> _Acknowledged:
-    times, offsets = np.array(several, dtype=np.int64).T
-    return _Acknowledged(time_ns=times, offset=np.maximum.accumulate(offsets))
+def _by_registration(
+    beats: Beats, places: NDArray[np.int64]
+) -> Iterator[tuple[_Registration, NDArray[np.int64]]]:
+    """Yield these heartbeats by (broker id, broker epoch)."""
+    order = places[np.lexsort((beats.broker_epoch[places], beats.broker_id[places]))]
+    ids, epochs = beats.broker_id[order], beats.broker_epoch[order]
+    changes = np.flatnonzero((np.diff(ids) != 0) | (np.diff(epochs) != 0)) + 1
+    for mine in np.split(order, changes) if len(order) else ():
+        yield (int(beats.broker_id[mine[0]]), int(beats.broker_epoch[mine[0]])), mine
 
 
-def _told_unfenced(heartbeats: Iterable[Rpc]) -> Mapping[tuple[int, int, str], int]:
+def _told_unfenced(beats: Beats) -> Mapping[tuple[int, int, str], int]:
     """Return when a controller first told each registration that it is not fenced."""
+    told = np.flatnonzero(beats.told_unfenced)
     found: dict[tuple[int, int, str], int] = {}
-    for rpc in heartbeats:
-        if rpc.ok and rpc.answered("fenced") is False and rpc.answered_ns is not None:
-            place = (rpc.of("broker_id"), rpc.of("broker_epoch"), rpc.target)
-            found[place] = min(found.get(place, rpc.answered_ns), rpc.answered_ns)
+    for place, mine in _by_registration(beats, told):
+        for target in np.unique(beats.target[mine]).tolist():
+            first_ns = beats.answered_ns[mine[beats.target[mine] == target]].min()
+            found[*place, beats.nodes[target]] = int(first_ns)
     return found

@@ -24,9 +24,12 @@ from typing import Final
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
+from checkers.metadata.beats import beats_of
+from checkers.metadata.frames import of_apis
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised, told_offsets
@@ -41,20 +44,20 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 
 def early_offers(tables: Tables, seen: MetadataView) -> Judged:
     """Yield the findings on the levels that brokers offered. Reads `metadata_log` and `wire`."""
-    offers = [
-        rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
-    ]
-    heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
+    tape = streamed(tables, "wire")
+    asked = rpcs(of_apis(tape, "ApiVersions"), "ApiVersions")
+    offers = [rpc for rpc in asked if rpc.answered("metadata_version")]
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    reigns = promising(raised(seen.log.records), told_offsets(tables["wire"]))
-    acknowledged = Acknowledgements(seen, heartbeats if reigns else ())
+    reigns = promising(raised(seen.log.records), told_offsets(tape)) if offers else ()
     found: dict[str, list[Proof | None]] = {rpc.target: [] for rpc in offers}
-    for rpc in offers:
-        answers = list(_judged(rpc, reigns, acknowledged))
-        early = next((one for one in answers if one is not None), None)
-        found[rpc.target] += [early] if answers else []
+    if reigns:
+        acknowledged = Acknowledgements(seen, beats_of(tape))
+        for rpc in offers:
+            answers = list(_judged(rpc, reigns, acknowledged))
+            early = next((one for one in answers if one is not None), None)
+            found[rpc.target] += [early] if answers else []
     for node in sorted(found):
         yield node, counted(NAME, node, found[node])
 

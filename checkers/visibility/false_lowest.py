@@ -20,138 +20,142 @@ Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-a
 visibility".
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.rpcs import Rpc, in_turn, rpcs
-from checkers.metadata.sessions import Term, term_of_node
+from checkers.metadata.beats import Beat, Beats, beats_of, in_turn
+from checkers.metadata.sessions import TermsOfNodes
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
-__all__ = ["CHECKS", "NAME", "false_lowest_offsets", "told_lowest"]
+__all__ = ["CHECKS", "NAME", "false_lowest_offsets"]
 
 NAME: Final = "false-lowest-acknowledged-offset"
 
-_COLUMN: Final = "lowest_acknowledged_offset"
-
-
-def told_lowest(rpc: Rpc) -> int | None:
-    """Return the lowest acknowledged offset in the answer to a heartbeat; None without one."""
-    told = rpc.answered(_COLUMN)
-    return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
+_NO_TERM: Final = -1
 
 
 def false_lowest_offsets(tables: Tables, seen: MetadataView) -> Judged:
     """Yield the findings on what brokers were told. Reads `metadata_log` and `wire`."""
-    heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
-    telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
-    if telling and seen.log.doubt:
+    beats = beats_of(streamed(tables, "wire"))
+    telling = beats.telling
+    if len(telling) and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    told: dict[str, list[Proof]] = {rpc.source: [] for rpc in telling}
-    judged: dict[str, set[int]] = {rpc.source: set() for rpc in telling}
-    acknowledged = Acknowledgements(seen, heartbeats)
-    for rpc in telling:
-        answers = list(_compared(rpc, acknowledged))
-        judged[rpc.source] |= {rpc.frame} if answers else set()
-        told[rpc.source] += [one for one in answers if one is not None][:1]
-    for rpc, highest in _told_before(telling, seen.terms):
-        judged[rpc.source].add(rpc.frame)
-        if (told_lowest(rpc) or 0) < (told_lowest(highest) or 0):
-            told[rpc.source].append(_back(rpc, highest))
+    told: dict[str, list[Proof]] = {
+        beats.nodes[one]: [] for one in np.unique(beats.source[telling])
+    }
+    judged = np.zeros(len(beats), dtype=np.bool_)
+    acknowledged = Acknowledgements(seen, beats)
+    for place in telling.tolist():
+        beat = beats.at(place)
+        answers = list(_compared(beat, acknowledged))
+        judged[place] = bool(answers)
+        told[beat.source] += [one for one in answers if one is not None][:1]
+    for place, highest in _told_before(beats, telling, seen.terms_of_nodes):
+        judged[place] = True
+        if beats.lowest[place] < beats.lowest[highest]:
+            beat = beats.at(place)
+            told[beat.source].append(_back(beat, beats.at(highest)))
     for node in sorted(told):
-        yield node, spelled(NAME, node, told[node], cases=len(judged[node]))
+        mine = judged & (beats.source == beats.nodes.index(node))
+        # A frame may be on the tape twice.
+        yield node, spelled(NAME, node, told[node], cases=len(np.unique(beats.frame[mine])))
 
 
-def _compared(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof | None]:
+def _compared(beat: Beat, acknowledged: Acknowledgements) -> Iterator[Proof | None]:
     """Judge each broker by rule 1: a proof if it lacks what was told."""
-    lowest = told_lowest(rpc)
-    assert lowest is not None
-    assert rpc.reached_ns is not None
-    assert rpc.answered_ns is not None
-    for one in acknowledged.bound(rpc.target, from_ns=rpc.reached_ns, until_ns=rpc.answered_ns):
-        yield _lacks(rpc, one, lowest) if one.acknowledged < lowest else None
+    bounds = acknowledged.bound(beat.target, from_ns=beat.reached_ns, until_ns=beat.answered_ns)
+    for one in bounds:
+        yield _lacks(beat, one) if one.acknowledged < beat.lowest else None
 
 
-def _lacks(rpc: Rpc, one: Bound, lowest: int) -> Proof:
+def _lacks(beat: Beat, one: Bound) -> Proof:
     return Proof.of(
         "{target} told {source} at {answered} that every unfenced broker has "
         "acknowledged metadata offset {lowest} (frame {answer_frame}), and broker "
         "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged "
         + ("no metadata offset" if one.acknowledged < 0 else "no more than {acknowledged}"),
-        metadata_offsets={"acknowledged": one.acknowledged, "lowest": lowest},
+        metadata_offsets={"acknowledged": one.acknowledged, "lowest": beat.lowest},
         values={"broker_epoch": one.broker_epoch},
-        frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
-        times={"answered": rpc.answered_ns or 0},
+        frames={"frame": beat.frame, "answer_frame": beat.answer_frame},
+        times={"answered": beat.answered_ns},
         sources={"lowest": "answer_frame", "answered": "answer_frame"},
-        target=rpc.target,
-        source=rpc.source,
+        target=beat.target,
+        source=beat.source,
         broker_id=one.broker_id,
     )
 
 
-@dataclass(slots=True)
 class _Highest:
-    """The highest that was told by then, by the term that its teller had begun at most."""
+    """The places of the highest that was told by then, by the last term of its teller."""
 
-    by_term: dict[int, Rpc] = field(default_factory=dict)
+    def __init__(self, lowest: NDArray[np.int64]) -> None:
+        self._lowest = lowest
+        self._terms: list[int] = []
+        self._places: list[int] = []
+        """Of each term the highest of all terms up to it."""
 
-    def add(self, rpc: Rpc, begin_offset: int) -> None:
-        known = self.by_term.get(begin_offset)
-        if known is None or (told_lowest(rpc) or 0) > (told_lowest(known) or 0):
-            self.by_term[begin_offset] = rpc
+    def add(self, begin_offset: int, place: int) -> None:
+        """Note that a node told it that can have begun that term at most."""
+        at = bisect_left(self._terms, begin_offset)
+        if at == len(self._terms) or self._terms[at] != begin_offset:
+            self._terms.insert(at, begin_offset)
+            self._places.insert(at, self._places[at - 1] if at else place)
+        for later in range(at, len(self._terms)):
+            if self._lowest[self._places[later]] >= self._lowest[place]:
+                break
+            self._places[later] = place
 
-    def up_to(self, begin_offset: int) -> Rpc | None:
-        able = [rpc for term, rpc in self.by_term.items() if term <= begin_offset]
-        return max(able, key=lambda rpc: told_lowest(rpc) or 0, default=None)
+    def up_to(self, begin_offset: int) -> int | None:
+        """Return the highest that was told in that term or an earlier one."""
+        at = bisect_right(self._terms, begin_offset)
+        return self._places[at - 1] if at else None
 
 
-def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
+def _told_before(
+    beats: Beats, telling: NDArray[np.int64], terms: TermsOfNodes
+) -> Iterator[tuple[int, int]]:
     """Yield the pairs of rule 2: (an answer, the one that had told most before it)."""
-    highest = _Highest()
-    for rpc, answered in in_turn(telling):
-        assert rpc.reached_ns is not None
-        for earlier in answered:
-            highest.add(earlier, _last_begun(terms, earlier))
-        term = term_of_node(terms, rpc.target, rpc.reached_ns)
+    highest = _Highest(beats.lowest)
+    for place, answered in in_turn(beats, telling):
+        for one in answered:
+            begun = terms.perhaps_begun(_teller(beats, one), int(beats.answered_ns[one]))
+            highest.add(_NO_TERM if begun is None else begun.begin_offset, one)
+        term = terms.surely_begun(_teller(beats, place), int(beats.reached_ns[place]))
         most = None if term is None else highest.up_to(term.begin_offset)
         if most is not None:
-            yield rpc, most
+            yield place, most
 
 
-def _last_begun(terms: Sequence[Term], rpc: Rpc) -> int:
-    """Return the begin offset of the last term that the teller can have been in, or -1."""
-    begun = [
-        term.begin_offset
-        for term in terms
-        if term.node == rpc.target and term.begin_earliest_ns <= (rpc.answered_ns or 0)
-    ]
-    return max(begin for begin in (*begun, -1))
+def _teller(beats: Beats, place: int) -> str:
+    return beats.nodes[int(beats.target[place])]
 
 
-def _back(rpc: Rpc, higher: Rpc) -> Proof:
-    low, high = told_lowest(rpc), told_lowest(higher)
-    assert low is not None
-    assert high is not None
+def _back(beat: Beat, higher: Beat) -> Proof:
     return Proof.of(
         "{target} told {source} at {answered} that every unfenced broker has "
         "acknowledged metadata offset {high} (frame {answer_frame}), and "
         "{rpc_target}, in the same term or a later one, told {rpc_source} at "
         "{rpc_answered} that it is {low} (frame {rpc_answer_frame})",
-        metadata_offsets={"high": high, "low": low},
+        metadata_offsets={"high": higher.lowest, "low": beat.lowest},
         frames={"frame": higher.frame, "answer_frame": higher.answer_frame}
-        | {"rpc_frame": rpc.frame, "rpc_answer_frame": rpc.answer_frame},
-        times={"answered": higher.answered_ns or 0, "rpc_answered": rpc.answered_ns or 0},
+        | {"rpc_frame": beat.frame, "rpc_answer_frame": beat.answer_frame},
+        times={"answered": higher.answered_ns, "rpc_answered": beat.answered_ns},
         sources={"high": "answer_frame", "low": "rpc_answer_frame"},
         target=higher.target,
         source=higher.source,
-        rpc_target=rpc.target,
-        rpc_source=rpc.source,
+        rpc_target=beat.target,
+        rpc_source=beat.source,
     )
 
 

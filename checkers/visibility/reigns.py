@@ -12,8 +12,9 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.told_offsets import told_first
+from checkers.metadata.told_offsets import TELLING, told_first
 from checkers.rows import OPEN_NS
+from checkers.sources import Source, source_of
 
 __all__ = ["LEVEL", "Reign", "promising", "raised", "told_offsets"]
 
@@ -52,11 +53,11 @@ def _neighbours(
         yield before, one, after
 
 
-def told_offsets(wire: pa.Table) -> Sequence[tuple[int, int]]:
+def told_offsets(wire: pa.Table | Source) -> Sequence[tuple[int, int]]:
     """Return the lowest acknowledged offsets that brokers were told, each as (when, offset)."""
     return [
         (row["time_ns"], row["lowest_acknowledged_offset"])
-        for batch in wire.to_batches()
+        for batch in source_of(wire)(TELLING)
         for row in told_first(batch).select(["time_ns", "lowest_acknowledged_offset"]).to_pylist()
     ]
 
