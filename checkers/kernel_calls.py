@@ -18,7 +18,7 @@ from checkers.facts import Facts
 from checkers.finding_rows import findings_table, found_row
 from checkers.metadata.sliced import COLUMNS, keep_of, topic_names
 from checkers.metadata.view import METADATA, MetadataView
-from checkers.runner.tables import SealedFile, offset_end, row_count, source_in
+from checkers.runner.tables import OffsetRange, SealedFile, offset_end, row_count, source_in
 from checkers.slices import OF_KEYS, RECORDS_A_ROW, WHOLE, Slice, Split, slices_of
 from checkers.sources import Keep, Source, everything, source_of
 from checkers.table_check import SlicedKernel, TableCheck
@@ -230,7 +230,12 @@ class _Shelf:
         return lambda columns: map(keep, source(columns))
 
     def _read(self, name: str, call: KernelCall) -> pa.Table:
-        source = self._source(call.files[name], name)
+        if name in BUCKETED:
+            one, unplaced = call.slice_of, call.part.unplaced
+            within = OffsetRange(one.first_offset, one.end_offset, unplaced=unplaced)
+            source = source_in(call.files[name], name, offsets=within)
+        else:
+            source = self._source(call.files[name], name)
         keep = self._keep(name, call, source)
         columns = COLUMNS.get(name, TABLES[name].names)
         picked = call.part.records if name == "records" else everything
@@ -238,9 +243,7 @@ class _Shelf:
 
     def _source(self, file: SealedFile, name: str) -> Source:
         if file not in self._sources:
-            one = self._call.slice_of
-            within = (one.first_offset, one.end_offset) if name in BUCKETED else None
-            self._sources[file] = source_in(file, name, offsets=within)
+            self._sources[file] = source_in(file, name)
         return self._sources[file]
 
     def _keep(self, name: str, call: KernelCall, source: Source) -> Keep:
@@ -249,7 +252,8 @@ class _Shelf:
         if self._names is None and name not in BUCKETED and not call.slice_of.is_whole:
             naming = [one for one in _NAMING if one in call.files]
             self._names = topic_names(self._source(call.files[one], one) for one in naming)
-        return keep_of(name, call.slice_of, names=self._names or {}, source=source)
+        names, unplaced = self._names or {}, call.part.unplaced
+        return keep_of(name, call.slice_of, names=names, source=source, unplaced=unplaced)
 
 
 @dataclass(frozen=True, slots=True)

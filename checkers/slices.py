@@ -28,8 +28,7 @@ class Split(StrEnum):
     RECORDS = "records"
     """By key, as `records` and `replica_records` are spread over their files."""
     OFFSETS = "offsets"
-    """By key and, where a file of theirs is large, by stretches of offsets. Records without an
-    offset are in every slice of their key."""
+    """By key and, where a file of theirs is large, by stretches of offsets."""
     PARTITIONS = "partitions"
     """By topic-partition. All that is about brokers and the quorum is in every slice."""
     BROKERS = "brokers"
@@ -72,9 +71,9 @@ class Slice:
 WHOLE: Final = Slice()
 OF_KEYS: Final = (Split.RECORDS, Split.OFFSETS)
 """The splits whose slices are numbered as the files of `records` are."""
-RECORDS_A_ROW: Final = 4
+RECORDS_A_ROW: Final = 2
 """A record takes that much less memory than a request does: as often as many are in a slice."""
-SLICE_ROWS: Final = 400_000
+SLICE_ROWS: Final = 250_000
 """The rows of its largest table that a run which is not cut may have, and about those of a slice:
 some 200 MB once they are requests and answers."""
 

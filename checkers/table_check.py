@@ -34,6 +34,8 @@ class SlicedKernel:
     """Of those, the rows that the kernel is given, batch by batch of some columns of `wire`."""
     records: Keep = everything
     """Of `records`, the rows that the kernel is given."""
+    unplaced: bool = False
+    """Of a stretch of offsets it is given the records without an offset as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,8 @@ class TableCheck:
     apis: tuple[str, ...] = ()
     """As of a `SlicedKernel`: the frames of a long run's tape that the kernel reads."""
     records: Keep = everything
-    """As of a `SlicedKernel`."""
+    unplaced: bool = False
+    """Both as of a `SlicedKernel`."""
     parts: tuple[SlicedKernel, ...] = ()
     """The kernels of a long run, each under its split, if not that one; they judge the same."""
 
@@ -63,7 +66,11 @@ class TableCheck:
     def whole(self) -> SlicedKernel:
         """The check as one part."""
         return SlicedKernel(
-            kernel=self.kernel, split=self.split, apis=self.apis, records=self.records
+            kernel=self.kernel,
+            split=self.split,
+            apis=self.apis,
+            records=self.records,
+            unplaced=self.unplaced,
         )
 
     @property

@@ -47,10 +47,12 @@ def topic_names(sources: Iterable[Source]) -> Mapping[str, str]:
     return found
 
 
-def keep_of(name: str, part: Slice, *, names: Mapping[str, str], source: Source) -> Keep:
+def keep_of(
+    name: str, part: Slice, *, names: Mapping[str, str], source: Source, unplaced: bool
+) -> Keep:
     """Return what keeps the rows of a table that a slice needs, of the table `source`.
 
-    `names`: of topics, by id.
+    `names`: of topics, by id; `unplaced`: records without an offset are needed, too.
     """
     if part.is_whole:
         return everything
@@ -62,7 +64,7 @@ def keep_of(name: str, part: Slice, *, names: Mapping[str, str], source: Source)
         case Split.BROKERS, _:
             return everything
         case _, "records" | "replica_records":
-            return _Stretch(part)
+            return _Stretch(part, unplaced=unplaced)
         case _, "metadata_log":
             return _Partitions(part, names)
         case _, "wire":
@@ -186,10 +188,10 @@ class _Shown:
 
 
 class _Stretch:
-    """Keep the records of a stretch of offsets, and those without one."""
+    """Keep the records of a stretch of offsets, and perhaps those without one."""
 
-    def __init__(self, part: Slice) -> None:
-        self._part = part
+    def __init__(self, part: Slice, *, unplaced: bool) -> None:
+        self._part, self._unplaced = part, unplaced
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         first, end = self._part.first_offset, self._part.end_offset
@@ -199,4 +201,4 @@ class _Stretch:
         mine = pc.greater_equal(offset, first)
         if end is not None:
             mine = pc.and_(mine, pc.less(offset, end))
-        return batch.filter(pc.fill_null(mine, fill_value=True))
+        return batch.filter(pc.fill_null(mine, fill_value=self._unplaced))

@@ -40,7 +40,12 @@ from checkers.replicas.commitments import (
     commitments,
     in_force,
 )
-from checkers.replicas.log_ends import LogEndBound, appended_ends, fetched_ends, highest_before
+from checkers.replicas.log_ends import (
+    HighestAcknowledged,
+    LogEndBound,
+    appended_ends,
+    fetched_ends,
+)
 from checkers.spans import FOREVER_NS, Span, outside
 
 __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
@@ -84,7 +89,7 @@ def lacking_leaders(course: Course) -> Iterator[Proof | None]:
     sends, versions = course.sends, course.history.versions
     if not len(sends) or not versions:
         return
-    before = highest_before(sends, sends.call_ns)
+    before = HighestAcknowledged(sends).before(sends.call_ns)
     first, last = in_force(
         versions, course.facts, from_ns=sends.return_ns, until_ns=sends.return_ns
     )
@@ -174,7 +179,8 @@ def _compared(
     ends: Sequence[LogEndBound], sends: AcknowledgedSends
 ) -> Iterator[tuple[LogEndBound, int]]:
     """Yield each log end with the place of the highest offset acknowledged before, if any was."""
-    places = highest_before(sends, np.array([one.after_ns for one in ends], dtype=np.int64))
+    moments_ns = np.array([one.after_ns for one in ends], dtype=np.int64)
+    places = HighestAcknowledged(sends).before(moments_ns)
     for end, place in zip(ends, places.tolist(), strict=True):
         if place >= 0:
             yield end, place

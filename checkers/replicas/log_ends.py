@@ -32,7 +32,7 @@ from checkers.metadata.partition_states import Cause, PartitionHistory, Partitio
 from checkers.proof import Proof
 from checkers.replicas.commitments import AcknowledgedSends, Commitment, in_force
 
-__all__ = ["LogEndBound", "appended_ends", "fetched_ends", "highest_before"]
+__all__ = ["HighestAcknowledged", "LogEndBound", "appended_ends", "fetched_ends"]
 
 _NONE: Final = -1
 
@@ -56,19 +56,25 @@ class LogEndBound:
     """The send that tells it."""
 
 
-def highest_before(sends: AcknowledgedSends, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of the highest offset acknowledged before each moment; -1 without one."""
-    if not len(sends):
-        return np.full(len(moments_ns), _NONE)
-    order = np.argsort(sends.return_ns, kind="stable")
-    offsets = sends.offset[order]
-    highest = np.maximum.accumulate(offsets)
-    # The place of each new highest one, carried on until the next.
-    new = np.append(True, highest[1:] > highest[:-1])
-    place = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
-    count = np.searchsorted(sends.return_ns[order], moments_ns, side="left")
-    found: NDArray[np.int64] = np.where(count > 0, place[np.maximum(count, 1) - 1], _NONE)
-    return found
+class HighestAcknowledged:
+    """The highest offset of a key that had been acknowledged by a moment."""
+
+    def __init__(self, sends: AcknowledgedSends) -> None:
+        order = np.argsort(sends.return_ns, kind="stable")
+        offsets = sends.offset[order]
+        highest = np.maximum.accumulate(offsets)
+        # The place of each new highest one, carried on until the next.
+        new = np.append(True, highest[1:] > highest[:-1])[: len(order)]
+        self._place = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
+        self._return_ns = sends.return_ns[order]
+
+    def before(self, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of its send before each moment; -1 without one."""
+        if not len(self._place):
+            return np.full(len(moments_ns), _NONE)
+        count = np.searchsorted(self._return_ns, moments_ns, side="left")
+        found: NDArray[np.int64] = np.where(count > 0, self._place[np.maximum(count, 1) - 1], _NONE)
+        return found
 
 
 def appended_ends(sends: AcknowledgedSends, groups: Sequence[Commitment]) -> Iterator[LogEndBound]:
@@ -76,11 +82,12 @@ def appended_ends(sends: AcknowledgedSends, groups: Sequence[Commitment]) -> Ite
     by_epoch: dict[int, list[Commitment]] = {}
     for group in groups:
         by_epoch.setdefault(group.versions[0].leader_epoch, []).append(group)
+    highest = HighestAcknowledged(sends)
     for mine in by_epoch.values():
         lowest = min(mine, key=lambda one: one.sends.offset.min())
         place = int(np.argmin(lowest.sends.offset))
         yield _appended(lowest, place)
-        below = list(_below(mine, sends))
+        below = list(_below(mine, sends, highest))
         if below and below[0] != (lowest, place):
             yield _appended(*below[0])
 
@@ -114,13 +121,13 @@ def fetched_ends(
 
 
 def _below(
-    groups: Sequence[Commitment], sends: AcknowledgedSends
+    groups: Sequence[Commitment], sends: AcknowledgedSends, highest: HighestAcknowledged
 ) -> Iterator[tuple[Commitment, int]]:
     """Yield the first send of each group at or below what was acknowledged before its call."""
     for group in groups:
-        before = highest_before(sends, group.sends.call_ns)
-        highest = np.where(before >= 0, sends.offset[before], _NONE)
-        below = np.flatnonzero(group.sends.offset <= highest)
+        before = highest.before(group.sends.call_ns)
+        known = np.where(before >= 0, sends.offset[before], _NONE)
+        below = np.flatnonzero(group.sends.offset <= known)
         if len(below):
             yield group, int(below[np.argmin(group.sends.call_ns[below])])
 

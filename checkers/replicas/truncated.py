@@ -23,6 +23,7 @@ or a place where its log was seen to end, after it had held any.
 Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,6 +51,9 @@ from checkers.table_check import SlicedKernel, TableCheck
 __all__ = ["CHECKS", "NAME", "truncated_replicas"]
 
 NAME: Final = "truncated-below-high-watermark"
+
+_EPOCHS_AROUND: Final = 3
+"""The leader epochs of a log that a sentence names on each side of an offset."""
 
 
 def truncated_replicas(tables: Tables, seen: MetadataView) -> Judged:
@@ -147,8 +151,10 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
     """Yield one proof per stretch of offsets it lost."""
     log, version = copies.log, copies.version
     gone = copies.sends.take(log.value_at(copies.sends.offset) != copies.sends.value)
+    if not len(gone):
+        return
     role = "led" if version.leader == copies.broker_id else "followed"
-    return stretch_proofs(
+    yield from stretch_proofs(
         "{node} {role} in leader epoch {leader_epoch} with ISR {isr} (metadata "
         "offset {metadata_offset}) when {count} records at {range} were "
         "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
@@ -162,17 +168,19 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
         metadata_offset=version.metadata_offset,
         decided=("leader_epoch", "isr"),
         log_end_offset=log.log_end_offset,
-        log_epochs=_epochs(log),
+        log_epochs=_epochs(log, int(gone.offset[0])),
     )
 
 
-def _epochs(log: ReplicaLog) -> Proof:
-    """Return the clause of the leader epochs of a log, each with the offset that it starts at."""
+def _epochs(log: ReplicaLog, offset: int) -> Proof:
+    """Return the clause of the leader epochs of a log around an offset, each with its start."""
     if not log.leader_epochs:
         return Proof.of("none")
+    place = bisect_right([start for _, start in log.leader_epochs], offset)
+    first = max(0, place - _EPOCHS_AROUND)
     each = (
         Proof.of("{log_epoch} from {epoch_start}", log_epoch=epoch, epoch_start=start)
-        for epoch, start in log.leader_epochs
+        for epoch, start in log.leader_epochs[first : place + _EPOCHS_AROUND]
     )
     return Proof.joined(", ", each)
 

@@ -30,6 +30,7 @@ from history.schema import RECORD_BUCKET_COUNT, TABLES, with_later_columns
 from history.writer import bucket_file
 
 __all__ = [
+    "OffsetRange",
     "SealedFile",
     "byte_count",
     "cluster_file",
@@ -62,6 +63,23 @@ class SealedFile:
     """Or its URI, where tasks run on machines that do not see the path."""
     digest: str
     """SHA-256 when it was sealed; empty if the manifest does not know it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """The offsets from one to before another, or to the end."""
+
+    first: int
+    end: int | None
+    unplaced: bool
+    """Records without an offset are wanted, too."""
+
+    def may_be_among(self, told: Any) -> bool:
+        """Return whether a row group may have any of these, by its statistics of offsets."""
+        if told is None or not told.has_min_max or not told.has_null_count:
+            return True
+        within = told.max >= self.first and (self.end is None or told.min < self.end)
+        return bool(within or (self.unplaced and told.null_count))
 
 
 def operation_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...]:
@@ -153,13 +171,11 @@ def offset_end(file: SealedFile) -> int:
     return max((one.max + 1 for one in told if one is not None and one.has_min_max), default=0)
 
 
-def source_in(
-    file: SealedFile, name: str, *, offsets: tuple[int, int | None] | None = None
-) -> Source:
+def source_in(file: SealedFile, name: str, *, offsets: "OffsetRange | None" = None) -> Source:
     """Return a file of the table `name` as a stream of batches, verified here and now.
 
-    `offsets`: only row groups are read that may have some from the first to before the second, or
-    none. Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
+    `offsets`: only row groups are read that may have some of them. Raises HarnessError, naming the
+    file, if it is missing, damaged or of another schema.
     """
     with opened(file, name):
         pass
@@ -172,7 +188,7 @@ def source_in(
             groups = [
                 group
                 for group in range(parquet.num_row_groups)
-                if offsets is None or _may_have(_offsets_of(parquet, group), *offsets)
+                if offsets is None or offsets.may_be_among(_offsets_of(parquet, group))
             ]
             for batch in parquet.iter_batches(
                 _BATCH_ROWS, row_groups=groups, columns=there, use_threads=False
@@ -194,13 +210,6 @@ def _offsets_of(parquet: Any, group: int) -> Any:
     """Return what is known of the offsets in a row group; None if nothing is."""
     place = parquet.schema_arrow.get_field_index("offset")
     return parquet.metadata.row_group(group).column(place).statistics
-
-
-def _may_have(told: Any, first: int, end: int | None) -> bool:
-    """Return whether offsets from one to before another may be among these, or a missing one."""
-    if told is None or not told.has_min_max or not told.has_null_count or told.null_count:
-        return True
-    return bool(told.max >= first and (end is None or told.min < end))
 
 
 def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:

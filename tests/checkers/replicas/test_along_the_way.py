@@ -14,7 +14,7 @@ from replica_disks import disks, faults, sends
 from checkers.facts import Facts
 from checkers.proof import Proof
 from checkers.replicas.commitments import AcknowledgedSends
-from checkers.replicas.log_ends import highest_before
+from checkers.replicas.log_ends import HighestAcknowledged
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
 
@@ -237,7 +237,7 @@ def test_the_highest_offset_before_a_moment_is_that_of_a_slow_search(
     of_key = AcknowledgedSends(
         offset=offset, value=offset, operation=offset, call_ns=return_ns, return_ns=return_ns
     )
-    places = highest_before(of_key, np.array(moments, dtype=np.int64)).tolist()
+    places = HighestAcknowledged(of_key).before(np.array(moments, dtype=np.int64)).tolist()
     for moment, place in zip(moments, places, strict=True):
         before = [one for one, returned in acknowledged if returned < moment]
         assert (int(offset[place]) if place >= 0 else None) == max(before, default=None)
