@@ -51,20 +51,20 @@ class ProposedJoin:
     broker_id: int
     broker_epoch: int
     """The broker epoch that the request names."""
-    before: tuple[PassedFetch, ...]
-    """Its Fetches of which the leader can have known when it sent the request."""
+    last: PassedFetch | None
+    """The last of its Fetches of which the leader can have known when it sent the request."""
     first: PassedFetch | None
     """The first one under the epoch named, if there ever was one."""
 
     @property
     def is_fetched(self) -> bool:
         """Return whether it had fetched under the epoch that the request names."""
-        return any(one.broker_epoch == self.broker_epoch for one in self.before)
+        return self.first is not None and self.first.reached_ns <= self.request.asked_ns
 
     @property
     def fetched_epoch(self) -> int | None:
         """The epoch under which it had fetched last; None if it had not fetched at all."""
-        return self.before[-1].broker_epoch if self.before else None
+        return None if self.last is None else self.last.broker_epoch
 
 
 def unfetched_epochs(tables: Tables, seen: MetadataView) -> Judged:
@@ -88,15 +88,15 @@ def proposed_joins(
     for request, broker_id, broker_epoch in _named(history, requests):
         link = (nodes.get(broker_id, ""), request.source)
         told = fetches.told(link, (history.topic_id, history.partition))
-        before = tuple(one for one in told if one.reached_ns <= request.asked_ns)
-        if link not in fetches.links or any(one.broker_epoch is None for one in before):
+        unread = told.first_under(None)
+        if link not in fetches.links or (unread and unread.reached_ns <= request.asked_ns):
             continue
         yield ProposedJoin(
             request=request,
             broker_id=broker_id,
             broker_epoch=broker_epoch,
-            before=before,
-            first=next((one for one in told if one.broker_epoch == broker_epoch), None),
+            last=told.last_by(request.asked_ns),
+            first=told.first_under(broker_epoch),
         )
 
 
@@ -118,8 +118,7 @@ def _named(history: PartitionHistory, requests: IsrRequests) -> Iterator[tuple[R
 
 
 def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
-    request, first = join.request, join.first
-    last = join.before[-1] if join.before else None
+    request, first, last = join.request, join.first, join.last
     known = "it had no Fetch of that replica at all"
     if last is not None:
         known = (

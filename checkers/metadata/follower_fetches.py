@@ -14,9 +14,11 @@ connection is of one process, and a broker fetches only once its registration wa
 whose first Fetch came before that is of an earlier incarnation.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,7 +27,7 @@ import pyarrow.compute as pc
 from checkers.metadata.remembered import remembered
 from history.roles import BROKER, role_of
 
-__all__ = ["FollowerFetches", "PassedFetch", "follower_fetches"]
+__all__ = ["FollowerFetches", "PassedFetch", "ToldEpochs", "follower_fetches"]
 
 _EPOCHS_FROM: Final = 15
 """The version of Fetch that states epochs (KIP-903)."""
@@ -52,6 +54,28 @@ class PassedFetch:
     """None: it could not be decoded."""
 
 
+class ToldEpochs:
+    """The Fetches of one replica that tell its leader something, in the order of passing."""
+
+    def __init__(self, fetches: Iterable[PassedFetch]) -> None:
+        self._fetches = sorted(fetches, key=lambda told: (told.reached_ns, told.frame))
+        self._first: dict[int | None, PassedFetch] = {}
+        for one in self._fetches:
+            self._first.setdefault(one.broker_epoch, one)
+
+    def __iter__(self) -> Iterator[PassedFetch]:
+        return iter(self._fetches)
+
+    def last_by(self, time_ns: int) -> PassedFetch | None:
+        """Return the last one that had been passed on by then."""
+        place = bisect_right(self._fetches, time_ns, key=lambda told: told.reached_ns)
+        return self._fetches[place - 1] if place else None
+
+    def first_under(self, broker_epoch: int | None) -> PassedFetch | None:
+        """Return the first one under a broker epoch; of None, the first that was not decoded."""
+        return self._first.get(broker_epoch)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerFetches:
     """The broker epochs that were told, by link and partition."""
@@ -61,11 +85,15 @@ class FollowerFetches:
     _by_place: Mapping[tuple[_Link, _Place | None], tuple[PassedFetch, ...]]
     """None as place: of every partition."""
     _connections: Mapping[_Link, tuple["_Connection", ...]]
+    _told: dict[tuple[_Link, _Place], ToldEpochs] = field(default_factory=dict)
+    """What was asked for, kept: a night has thousands of joins of each replica."""
 
-    def told(self, link: _Link, place: _Place) -> tuple[PassedFetch, ...]:
-        """Return the Fetches of this partition that tell something, in the order of passing."""
-        named, of_all = (self._by_place.get((link, one), ()) for one in (place, None))
-        return tuple(sorted((*named, *of_all), key=lambda told: (told.reached_ns, told.frame)))
+    def told(self, link: _Link, place: _Place) -> ToldEpochs:
+        """Return the Fetches of this partition that tell something."""
+        if (link, place) not in self._told:
+            both = (self._by_place.get((link, one), ()) for one in (place, None))
+            self._told[link, place] = ToldEpochs(chain.from_iterable(both))
+        return self._told[link, place]
 
     def heard_ns(self, link: _Link, *, since_ns: int) -> int | None:
         """Return when a Fetch was first passed on of those connections that began since then."""
