@@ -218,6 +218,7 @@ CHECKS: Final = (
             meaning="A broker that has just restarted is taken for a process of the past.",
             case="an answered heartbeat of the newest incarnation",
             source=_SOURCE,
+            rests_on=("whole-tape",),
             needs=("wire", "metadata_log", "transaction_log"),
         ),
         kernel=refused_incarnations,
