@@ -42,6 +42,8 @@ from checkers.grounds.recordings import recordings
 from checkers.grounds.required import required
 from checkers.grounds.topics_alive import TABLES as OF_TOPICS
 from checkers.grounds.topics_alive import topics_alive
+from checkers.grounds.whole_tape import NAME as WHOLE_TAPE
+from checkers.grounds.whole_tape import whole_tape_of
 from checkers.grounds.windows import window_strikes
 from checkers.group_pass import group_answers, table_group
 from checkers.losses.forensics import Forensics, write_forensics
@@ -131,11 +133,14 @@ def check_run(
             recordings(run, manifest),
             *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
             *([decided_span(run, manifest, entry_of)] if "metadata_log" in manifest.tables else ()),
+            *([whole_tape_of(run, manifest)] if "wire" in manifest.tables else ()),
             *([topics_alive(run, manifest)] if manifest.tables >= OF_TOPICS else ()),
             *answered.results,
             *(result for group in of_groups for result in group.results),
         )
     }
+    if WHOLE_TAPE in results and results[WHOLE_TAPE].validity is not Validity.VALID:
+        results = {name: _without_tape(result) for name, result in results.items()}
     weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
     demanded = required(manifest, weighed_results, entry_of)
     weighed_results[demanded.check] = weighed(demanded, manifest.promises)
@@ -146,6 +151,16 @@ def check_run(
     verdict = explained(verdict, manifest, anomalies)
     _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))
     return verdict
+
+
+def _without_tape(result: CheckResult) -> CheckResult:
+    """Return the answer where the tape is not whole: unknown, if it rests on that."""
+    if WHOLE_TAPE not in entry_of(result.check).rests_on:
+        return result
+    invalid = result.validity is Validity.INVALID
+    useless = f"; what was found proves nothing: {result.reason}" if invalid else ""
+    reason = f"it rests on {WHOLE_TAPE}, which fails{useless}"
+    return replace(result, validity=Validity.UNKNOWN, reason=reason)
 
 
 def _of_clients(

@@ -8,8 +8,13 @@ have done so:
   before it leaves the replicas;
 - its broker, or its leader's, is not registered, fenced, or in controlled shutdown, or registers;
 - the leader or the leader epoch changes, or the leader of the quorum does;
-- any fault on any node or link is in effect, from its beginning until its heal was seen to work. A
-  bit that was flipped on the disk of one of the two is never healed.
+- a fault is in effect, from its beginning until its heal was seen to work, that the two, or who
+  decides, may depend on: any but the end or the standstill of another process, which no message
+  between these needs. A node that is dead for good would stop every bound for good. A bit that was
+  flipped on the disk of one of the two is never healed.
+
+The nodes that decide are the voters; in the ZooKeeper generation ZooKeeper's and the broker that is
+the active controller.
 
 All of it is by the metadata log and the journal of faults, so every topic is looked at, those that
 the cluster or a workload made included, and those that were deleted until that was decided. A
@@ -18,8 +23,8 @@ there brokers begin to leave.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,8 +40,13 @@ __all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm", "return_count"]
 LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
 
+OF_ONE_PROCESS: Final = frozenset(
+    {"kill", "stop", "pause", "cut_power", "wipe", "rollback", "crash_client", "pause_client"}
+)
+"""Faults that nothing but a process of theirs is gone or stands still because of."""
 _LASTING: Final = "flip_bit"
 """The fault whose change to a disk may stop each fetch of it, even after the node is restarted."""
+_OF_FAULTS: Final = ["fault", "targets", "begin_ns", "end_ns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +64,61 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Broken:
+    """A time in which a fault was in effect."""
+
+    span: Span
+    nodes: frozenset[str] | None
+    """The nodes that it is about alone; None: anything may depend on it."""
+
+    def hinders(self, nodes: frozenset[str]) -> bool:
+        return self.nodes is None or not self.nodes.isdisjoint(nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Office:
+    """A time under one leader of the quorum, or under one active controller of ZooKeeper's."""
+
+    span: Span
+    deciding: frozenset[str] | None
+    """The nodes that decide; None: one of them is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calm:
     """The times without a fault, for everything that a replica and its leader depend on."""
 
-    faultless: Sequence[Span]
-    """Without any fault, under one leader of the quorum."""
+    broken: Sequence[_Broken]
+    offices: Sequence[_Office]
+    """By time."""
     eligible: Mapping[int, Sequence[Span]]
     """The times when a broker was in office, each under one registration."""
     flipped: Mapping[str, Span]
     """The time from when on a bit of a node's disk is wrong, by node."""
     end_ns: int
     facts: Facts
+    known: dict[frozenset[int], Sequence[Span]] = field(default_factory=dict)
+    """The answers of `acting`."""
+
+    def acting(self, *broker_ids: int) -> Sequence[Span]:
+        """Return the times when no fault kept these brokers, and who decides, from acting.
+
+        Each is under one leader of the quorum, or one active controller.
+        """
+        ids = frozenset(broker_ids)
+        if ids not in self.known:
+            names = self.facts.nodes()
+            nodes = [names.get(broker_id) for broker_id in ids]
+            found = (span for office in self.offices for span in self._within(office, nodes))
+            self.known[ids] = list(found)
+        return self.known[ids]
+
+    def _within(self, office: _Office, nodes: Sequence[str | None]) -> Iterator[Span]:
+        known = frozenset(node for node in nodes if node is not None)
+        all_known = office.deciding is not None and len(known) == len(nodes)
+        concerned = known | (office.deciding or frozenset()) if all_known else None
+        broken = [one.span for one in self.broken if concerned is None or one.hinders(concerned)]
+        yield from common([office.span], list(outside(broken)))
 
     def of_pair(self, leader: int, follower: int) -> Sequence[Span]:
         """Return the times when nothing kept this follower from this leader."""
@@ -75,7 +129,7 @@ class Calm:
             if (node := nodes.get(broker_id, "")) in self.flipped
         ]
         return common(
-            self.faultless,
+            self.acting(leader, follower),
             self.eligible.get(leader, ()),
             self.eligible.get(follower, ()),
             list(outside(flipped)),
@@ -93,27 +147,44 @@ def calm(
     """Return the times without a fault, from a log of record and FAULTS."""
     log_end_ns = facts.earliest_ns(log_end_ms)
     end_ns = min(log_end_ns, facts.end_ns or log_end_ns) - LEAVING_NS
-    broken = [
-        Span(
-            from_ns=row["begin_ns"], until_ns=FOREVER_NS if row["end_ns"] is None else row["end_ns"]
-        )
-        for row in faults.select(["begin_ns", "end_ns"]).to_pylist()
-    ]
-    changes = [
-        Span(
-            from_ns=facts.earliest_ns(record.timestamp_ms),
-            until_ns=facts.latest_ns(record.timestamp_ms),
-        )
-        for record in records
-        if record.type == LEADER_CHANGE
-    ]
+    changes = [record for record in records if record.type == LEADER_CHANGE]
     return Calm(
-        faultless=list(outside([*broken, *changes], until_ns=end_ns)),
+        broken=[_broken(row) for row in faults.select(_OF_FAULTS).to_pylist()],
+        offices=list(_offices(changes, facts, end_ns=end_ns)),
         eligible={one.broker_id: list(_eligible(one, facts)) for one in brokers.values()},
         flipped=_flipped(faults),
         end_ns=end_ns,
         facts=facts,
     )
+
+
+def _broken(row: Mapping[str, Any]) -> _Broken:
+    until_ns = FOREVER_NS if row["end_ns"] is None else row["end_ns"]
+    return _Broken(
+        span=Span(from_ns=row["begin_ns"], until_ns=until_ns),
+        nodes=frozenset(row["targets"]) if row["fault"] in OF_ONE_PROCESS else None,
+    )
+
+
+def _offices(changes: Sequence[MetadataRecord], facts: Facts, *, end_ns: int) -> Iterator[_Office]:
+    """Yield the times between the changes; before the first it is not known who was elected."""
+    names, elected, from_ns = facts.nodes(), None, 0
+    for change in (*changes, None):
+        until_ns = end_ns if change is None else facts.earliest_ns(change.timestamp_ms)
+        span = Span(from_ns=from_ns, until_ns=min(until_ns, end_ns))
+        if span.length_ns > 0:
+            yield _Office(span=span, deciding=_deciding(elected, facts))
+        if change is not None:
+            from_ns = max(from_ns, facts.latest_ns(change.timestamp_ms))
+            elected = names.get(-1 if change.leader is None else change.leader)
+
+
+def _deciding(elected: str | None, facts: Facts) -> frozenset[str] | None:
+    """Return the nodes that decide, where this one was elected; None if one is not known."""
+    voters = frozenset(facts.controllers)
+    if not facts.on_zookeeper:
+        return voters
+    return None if elected is None else voters | {elected}
 
 
 def absences(history: PartitionHistory, when: Calm) -> Iterator[Absence]:

@@ -317,6 +317,7 @@ CHECKS: Final = (
             case="a leadership of a broker other than the controller and not legacy: its begin, "
             "and its end",
             source="Draft: controller heartbeats, broker incarnation ids",
+            rests_on=("whole-tape",),
             needs=("wire", "metadata_log", "node_settings", "transaction_log", "ensemble"),
         ),
         kernel=inactive_leaders,

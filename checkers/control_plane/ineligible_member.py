@@ -11,8 +11,10 @@ it, and then is a fenced member until it is unfenced.
 
 In the ZooKeeper generation a session ends without the controller, which learns of it by a watch and
 then takes the broker out of its ISRs. So a broker without a session is only accused, of joining or
-of staying, once `GRACE_MS` have passed in which no fault was in effect and the controller remained
-the same one. Of a topic that is to be deleted it changes no ISR any more, however long that waits.
+of staying, once `GRACE_MS` have passed in which the controller remained the same one and no fault
+was in effect that it may have depended on (`control_plane.absences`): the broker's own death is
+none. A leader that lets in whom it saw alive has to have been there, too. Of a topic that is to be
+deleted it changes no ISR any more, however long that waits.
 
 Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 """
@@ -24,11 +26,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.control_plane.absences import calm
+from checkers.control_plane.absences import Calm, calm
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.partition_states import NO_LEADER, Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
@@ -50,24 +52,24 @@ class _Grace:
     """The time that a controller has."""
 
     facts: Facts
-    acting: Sequence[Span] | None
-    """The spans in which it could act. None: whatever ends a broker's session is its own act."""
+    when: Calm | None
+    """The times in which it could act. None: whatever ends a broker's session is its own act."""
 
-    def is_over(self, from_ms: int, until_ms: int) -> bool:
-        """Return whether it passed between these timestamps."""
-        if self.acting is None:
+    def is_over(self, from_ms: int, until_ms: int, *brokers: int) -> bool:
+        """Return whether it passed between these timestamps, for it and these brokers."""
+        if self.when is None:
             return until_ms - from_ms > GRACE_MS
         from_ns, until_ns = self.facts.latest_ns(from_ms), self.facts.earliest_ns(until_ms)
-        spans = common([Span(from_ns=from_ns, until_ns=until_ns)], self.acting)
+        spans = common([Span(from_ns=from_ns, until_ns=until_ns)], self.when.acting(*brokers))
         return any(span.length_ns > GRACE_MS * 1_000_000 for span in spans)
 
 
 def _grace(faults: pa.Table, seen: MetadataView) -> _Grace:
     log, facts = seen.log, seen.facts
     if not facts.on_zookeeper:
-        return _Grace(facts=facts, acting=None)
+        return _Grace(facts=facts, when=None)
     when = calm(log.records, seen.brokers, faults, facts, log_end_ms=log.end_timestamp_ms)
-    return _Grace(facts=facts, acting=when.faultless)
+    return _Grace(facts=facts, when=when)
 
 
 def ineligible_members(tables: Tables, seen: MetadataView) -> Judged:
@@ -92,16 +94,19 @@ def _judged(
                 joining = seen.broker_before(broker_id, version.metadata_offset)
                 if joining is not None or not seen.log.begins_with_snapshot:
                     eligible = joining is not None and (
-                        joining.eligible or _is_fresh(joining, version, grace)
+                        joining.eligible or _is_fresh(joining, before.leader, version, grace)
                     )
                     yield None if eligible else _join(history, version, broker_id, joining)
     for broker in seen.brokers.values():
         yield from _stays(history, broker, fenced[broker.broker_id], seen, grace)
 
 
-def _is_fresh(broker: BrokerVersion, version: PartitionVersion, grace: _Grace) -> bool:
-    """Return whether the controller may not have known yet that its session had ended."""
-    return grace.acting is not None and not grace.is_over(broker.timestamp_ms, version.timestamp_ms)
+def _is_fresh(broker: BrokerVersion, leader: int, version: PartitionVersion, grace: _Grace) -> bool:
+    """Return whether controller or leader may not have known yet that its session had ended."""
+    if grace.when is None:
+        return False
+    leaders = () if leader == NO_LEADER else (leader,)
+    return not grace.is_over(broker.timestamp_ms, version.timestamp_ms, *leaders)
 
 
 def _join(
@@ -221,7 +226,7 @@ CHECKS: Final = (
             "change, while the metadata log before it has its broker unregistered, fenced or in "
             "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
             "not the last. In the ZooKeeper generation both count only when 10 s have passed since "
-            "its session ended, without a fault and under one controller.",
+            "its session ended, under one controller and without a fault that it may depend on.",
             meaning="Writes wait for a broker that does not answer, or a broker that is out of "
             "office may be elected.",
             case="a replica that joined an ISR, or a member of one whose broker was fenced",

@@ -154,6 +154,7 @@ CHECKS: Final = (
             "is gone.",
             case="an answered heartbeat of an older broker epoch than one that had been given out",
             source="KIP-631, Broker registration",
+            rests_on=("whole-tape",),
             needs=("wire",),
         ),
         kernel=shared_identities,

@@ -76,7 +76,7 @@ def _doubts(history: PartitionHistory, judged: list[Absence]) -> Iterator[str]:
 
 def _proof(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
     return _out(history, absence).further(
-        "; all that time nothing was broken, and the bound is {limit}{log_ends}",
+        "; all that time nothing that it depends on was broken, and the bound is {limit}{log_ends}",
         durations={"limit": facts.stuck_isr_limit_ns},
         log_ends=_log_ends(history, absence, rows, facts),
     )
@@ -125,7 +125,8 @@ CHECKS: Final = (
             title="A replica stays out of the ISR though nothing keeps it out",
             rule="For longer than the scenario's bound a replica of any topic, at any time of the "
             "run, is assigned and out of the ISR, whatever its log holds; all that time no fault "
-            "is in effect, both its broker and the leader are registered, unfenced and not in "
+            "is in effect but the end or standstill of another process, both its broker and the "
+            "leader are registered, unfenced and not in "
             "controlled shutdown, neither registers, no reassignment is adding or removing it, and "
             "neither the leader, its epoch nor the leader of the quorum changes. Unknown if the "
             "run ends before the bound has passed.",

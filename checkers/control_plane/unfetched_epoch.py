@@ -170,6 +170,7 @@ CHECKS: Final = (
             "it in.",
             case="a follower that an AlterPartition proposes to let in under a broker epoch",
             source="KIP-903; KAFKA-14139",
+            rests_on=("whole-tape",),
             needs=("metadata_log", "wire"),
         ),
         kernel=unfetched_epochs,

@@ -6,12 +6,13 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 - *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault"), and
   ended the process or left it useless; or ZooKeeper's found that its tree is not the one that a
   transaction was made for ("Digests are not matching"). No schedule of kills, pauses and cut links
-  may bring that about. It is allowed where the run itself changed the disk of this node or of a
-  controller (wiped it, put an old copy in its place): the metadata logs may contradict each other
-  then. Nor can a node go on whose disk the run filled up, or let fail.
+  may bring that about, nor may a loss of power, which leaves what was synced. It is allowed where
+  the run itself had changed the disk of this node or of a controller (wiped it, put an old copy in
+  its place): the metadata logs may contradict each other then. Nor can a node go on whose disk the
+  run filled up, or let fail.
 - *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
   are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
-  formatted: neither may bring that about. Every other change of its disk may.
+  formatted: neither may bring that about. Every other change of its disk may, once it was made.
 - *healthy-processes*: a JVM ran out of memory, or crashed on its own. That says more of the heap it
   was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
   unknown.
@@ -31,6 +32,7 @@ from checkers.entry import CatalogueEntry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -49,8 +51,12 @@ UNREADABLE: Final = "unreadable-disk"
 
 _FATAL: Final = ("fatal-fault",)
 _UNREADABLE: Final = ("unreadable-disk",)
-_SOUND: Final = frozenset({"cut_power", "wipe"})
+_SYNCED: Final = frozenset({"cut_power"})
+"""Changes of a disk that leave all that was synced: a node has to go on from it."""
+_SOUND: Final = _SYNCED | {"wipe"}
 """Changes of a disk after which a node has to start."""
+_WALL_CLOCK_NS: Final = 1_000_000_000
+"""A log has the time of the wall clock, which somebody may set during a run: a second of doubt."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
 
 Row = Mapping[str, Any]
@@ -59,51 +65,63 @@ Row = Mapping[str, Any]
 
 def fatal_faults(tables: Tables, seen: MetadataView) -> Judged:
     """Find fatal faults, by node. Reads `log_findings` and `faults`."""
-    changed = _targets(tables, faults=DISK_FAULTS)
-    refused = _targets(tables, faults=DISK_REFUSALS)
+    changed = _begun_ns(tables, faults=DISK_FAULTS - _SYNCED)
+    refused = _begun_ns(tables, faults=DISK_REFUSALS)
     controllers = seen.facts.controllers
-    for node, proofs in _proofs(tables, seen.facts, findings=_FATAL):
-        allowed = node in refused or not changed.isdisjoint({node, *controllers})
-        yield node, _found(FATAL, node, proofs, allowed=allowed)
+    for node, rows in _rows(tables, seen.facts, findings=_FATAL):
+        excused_ns = min(
+            refused.get(node, OPEN_NS),
+            *(changed.get(one, OPEN_NS) for one in (node, *controllers)),
+        )
+        yield node, _found(FATAL, node, rows, excused_ns=excused_ns)
 
 
 def unreadable_disks(tables: Tables, seen: MetadataView) -> Judged:
     """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
-    changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
-    for node, proofs in _proofs(tables, seen.facts, findings=_UNREADABLE):
-        yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
+    changed = _begun_ns(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
+    for node, rows in _rows(tables, seen.facts, findings=_UNREADABLE):
+        yield node, _found(UNREADABLE, node, rows, excused_ns=changed.get(node, OPEN_NS))
 
 
 def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
     """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
-    for node, proofs in _proofs(tables, seen.facts, findings=_SICK):
-        yield node, _found(HEALTHY, node, proofs, allowed=False)
+    for node, rows in _rows(tables, seen.facts, findings=_SICK):
+        yield node, _found(HEALTHY, node, rows, excused_ns=OPEN_NS)
 
 
-def _found(check: str, node: str, proofs: list[Proof], *, allowed: bool) -> Found:
-    """Return the findings of a node, which is one case, whatever its log says."""
-    legal = len(proofs) if allowed else 0
+def _found(check: str, node: str, rows: list[Row], *, excused_ns: int) -> Found:
+    """Return the findings of a node, which is one case, whatever its log says.
+
+    Those that may have been logged after `excused_ns` are legal; `OPEN_NS`: none is.
+    """
+    ordered = sorted(rows, key=lambda row: _may_follow(row, excused_ns))
+    legal = sum(_may_follow(row, excused_ns) for row in rows)
+    proofs = [_proof(row) for row in ordered]
     return spelled(check, node, proofs, cases=1, allowed_count=legal)
 
 
-def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:
-    """Return the nodes that one of these faults was done to."""
-    return {
-        node
-        for row in tables["faults"].select(["fault", "targets"]).to_pylist()
-        for node in row["targets"]
-        if row["fault"] in faults
-    }
+def _may_follow(row: Row, time_ns: int) -> bool:
+    logged_ns = row["time_ns"]
+    return time_ns < (OPEN_NS if logged_ns is None else logged_ns + _WALL_CLOCK_NS)
 
 
-def _proofs(
+def _begun_ns(tables: Tables, *, faults: frozenset[str]) -> dict[str, int]:
+    """Return when the first of these faults was begun, by the nodes that one was done to."""
+    begun: dict[str, int] = {}
+    for row in tables["faults"].select(["fault", "targets", "begin_ns"]).to_pylist():
+        for node in row["targets"] if row["fault"] in faults else ():
+            begun[node] = min(row["begin_ns"], begun.get(node, OPEN_NS))
+    return begun
+
+
+def _rows(
     tables: Tables, facts: Facts, *, findings: tuple[str, ...]
-) -> Iterator[tuple[str, list[Proof]]]:
+) -> Iterator[tuple[str, list[Row]]]:
     """Yield for each node, in order, its findings."""
-    found: dict[str, list[Proof]] = {node: [] for node in facts.node_ids}
+    found: dict[str, list[Row]] = {node: [] for node in facts.node_ids}
     for row in tables["log_findings"].to_pylist():
         if row["finding"] in findings:
-            found.setdefault(row["node"], []).append(_proof(row))
+            found.setdefault(row["node"], []).append(row)
     yield from sorted(found.items())
 
 
@@ -149,8 +167,9 @@ CHECKS: Final = (
             source="Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper, "
             "`org.apache.zookeeper.server.DataTree.compareDigest`",
             strength=Strength.ALLOWED_IF,
-            allowed_if="the run changed the disk of this node or of a controller (wiped it, or "
-            "put an old copy in its place), or let this node's disk fill up, fail or stall",
+            allowed_if="the run had changed the disk of this node or of a controller, in another "
+            "way than by a loss of power (wiped it, or put an old copy in its place), or let this "
+            "node's disk fill up, fail or stall",
             needs=("log_findings",),
         ),
         kernel=fatal_faults,
@@ -168,8 +187,8 @@ CHECKS: Final = (
             case="a node whose log was looked through",
             source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`",
             strength=Strength.ALLOWED_IF,
-            allowed_if="the run changed the node's disk in another way than by a loss of power or "
-            "by formatting it",
+            allowed_if="the run had changed the node's disk in another way than by a loss of power "
+            "or by formatting it",
             needs=("log_findings",),
         ),
         kernel=unreadable_disks,

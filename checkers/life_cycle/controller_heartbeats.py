@@ -39,6 +39,7 @@ from checkers.metadata.metadata_heartbeats import (
     timeouts_ms,
 )
 from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.slices import Split
@@ -177,12 +178,18 @@ def ungated_requests(tables: Tables, _: MetadataView) -> Judged:
 
 def _below(settings: pa.Table) -> Mapping[str, float]:
     """Return the nodes that begin below the protocol, and when they are given it."""
-    stated = settings.filter(pc.equal(settings["name"], _PROTOCOL)).to_pylist()
-    below = {one["node"]: math.inf for one in stated if int(one["value"]) < _GATED_FROM}
-    first = {one["node"]: int(one["value"]) for one in stated if one["since_ns"] is None}
-    for one in stated:
-        if int(one["value"]) >= _GATED_FROM and one["since_ns"] is not None:
-            below[one["node"]] = min(below.get(one["node"], math.inf), one["since_ns"])
+    rows = settings.filter(pc.equal(settings["name"], _PROTOCOL)).to_pylist()
+    stated = [
+        (one["node"], protocol, one["since_ns"])
+        for one in rows
+        # Those of Kafka's own are no numbers, and have neither request.
+        if (protocol := whole_number(one["value"])) is not None
+    ]
+    below = {node: math.inf for node, protocol, _ in stated if protocol < _GATED_FROM}
+    first = {node: protocol for node, protocol, since_ns in stated if since_ns is None}
+    for node, protocol, since_ns in stated:
+        if protocol >= _GATED_FROM and since_ns is not None:
+            below[node] = min(below.get(node, math.inf), since_ns)
     return {node: until for node, until in below.items() if first.get(node, 0) < _GATED_FROM}
 
 
@@ -211,6 +218,7 @@ CHECKS: Final = (
             meaning="A broker that has just restarted is taken for a process of the past.",
             case="an answered heartbeat of the newest incarnation",
             source=_SOURCE,
+            rests_on=("whole-tape",),
             needs=("wire", "metadata_log", "transaction_log"),
         ),
         kernel=refused_incarnations,

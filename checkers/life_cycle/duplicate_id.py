@@ -128,6 +128,7 @@ CHECKS: Final = (
             case="a registration of a broker id whose holder had sent a heartbeat that is on the "
             "tape",
             source="KIP-631",
+            rests_on=("whole-tape",),
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=duplicate_ids,

@@ -133,6 +133,7 @@ CHECKS: Final = (
             meaning="A broker that is not registered takes part.",
             case="a refusal of a registration",
             source="KIP-631",
+            rests_on=("whole-tape",),
             needs=("wire",),
         ),
         kernel=refused_but_running,

@@ -283,6 +283,7 @@ CHECKS: Final = (
             allowed_if="brokers do not end their own leases, as those of no release of Kafka do: "
             "they learn from the metadata log that they are fenced, and may serve until then",
             promise="leases",
+            rests_on=("whole-tape",),
             needs=("describes", "wire", "node_settings"),
         ),
         kernel=served_while_fenced,

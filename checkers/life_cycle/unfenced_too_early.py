@@ -195,6 +195,7 @@ CHECKS: Final = (
             case="an unfencing, or the first answer that calls an incarnation active, of a "
             "registration of which a heartbeat is on the tape",
             source="KIP-631, Broker state machine",
+            rests_on=("whole-tape",),
             needs=("metadata_log", "wire"),
         ),
         kernel=unfenced_too_early,

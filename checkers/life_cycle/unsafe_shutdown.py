@@ -107,6 +107,7 @@ CHECKS: Final = (
             meaning="A planned restart takes partitions off line.",
             case="an answer that tells a broker that it may go",
             source="KIP-631",
+            rests_on=("whole-tape",),
             needs=("metadata_log", "wire"),
         ),
         kernel=unsafe_shutdowns,

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from checkers.facts import Facts, Tables
 from checkers.metadata.records import MetadataRecord
+from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import MetadataView
 
 __all__ = [
@@ -112,7 +113,9 @@ def _nodes(settings: pa.Table, faults: pa.Table) -> Mapping[str, HostNode]:
         node: HostNode(
             told=_told(one),
             wiped_ns=wiped.get(node, ()),
-            first_disk=next((int(each[_DISK]) for each in one.values() if _DISK in each), None),
+            first_disk=next(
+                (whole_number(each[_DISK]) for each in one.values() if _DISK in each), None
+            ),
         )
         for node, one in given.items()
         if any("host.name" in each for each in one.values())
@@ -128,12 +131,17 @@ def _told(given: Mapping[int, Mapping[str, str]]) -> Sequence[HostSettings]:
             HostSettings(
                 since_ns=since_ns,
                 host=now.get("host.name", ""),
-                configured=int(now.get("broker.id", _NO_ID)),
+                configured=_number(now, "broker.id", default=_NO_ID),
                 adopts=now.get(_ADOPTS) == "true",
-                scan_ms=int(now.get(_SCANS, _SCAN_MS)),
+                scan_ms=_number(now, _SCANS, default=_SCAN_MS),
             )
         )
     return found
+
+
+def _number(settings: Mapping[str, str], name: str, *, default: int) -> int:
+    stated = whole_number(settings.get(name))
+    return default if stated is None else stated
 
 
 def _by_listeners(seen: MetadataView, nodes: Collection[str]) -> Mapping[int, str]:

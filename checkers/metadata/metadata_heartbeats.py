@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.setting_values import whole_number
 
 __all__ = [
     "BROKER_SIDE",
@@ -36,6 +37,7 @@ def heartbeats_of(wire: pa.Table) -> Mapping[int, Sequence[Rpc]]:
 
 
 def timeouts_ms(node_settings: pa.Table, name: str) -> Mapping[str, int]:
-    """Return a time-out by node, of those that state it."""
+    """Return a time-out by node, of those that state one."""
     stated = node_settings.filter(pc.equal(node_settings["name"], name))
-    return {row["node"]: int(row["value"]) for row in stated.to_pylist()}
+    found = {row["node"]: whole_number(row["value"]) for row in stated.to_pylist()}
+    return {node: timeout_ms for node, timeout_ms in found.items() if timeout_ms is not None}

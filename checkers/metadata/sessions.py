@@ -28,6 +28,7 @@ from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs, taken
+from checkers.metadata.setting_values import whole_number
 
 __all__ = [
     "Contacts",
@@ -201,8 +202,8 @@ def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
 def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:
     """Return the session time-out that each node keeps, by node, where settings are known."""
     nodes = pc.unique(node_settings["node"]).to_pylist()
-    found = dict.fromkeys(nodes, _DEFAULT_MS * _NS_A_MILLISECOND)
+    found: dict[str, int | None] = dict.fromkeys(nodes, _DEFAULT_MS)
     stated = node_settings.filter(pc.is_in(node_settings["name"], pa.array(_SETTINGS)))
     for row in stated.to_pylist():
-        found[row["node"]] = int(row["value"]) * _NS_A_MILLISECOND
-    return found
+        found[row["node"]] = whole_number(row["value"])
+    return {node: one * _NS_A_MILLISECOND for node, one in found.items() if one is not None}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
+from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import MetadataView
 
 __all__ = ["MORE_THAN_THE_LEADER", "SETTING", "AppliedOffsets", "enough", "min_isr"]
@@ -57,7 +58,8 @@ def _default(node_settings: pa.Table, seen: MetadataView) -> int:
 
 def _smallest(values: Iterable[str | None]) -> int:
     """Return the smallest value; null takes a setting away: then the release's default counts."""
-    return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
+    stated = (whole_number(value) for value in values)
+    return min((_DEFAULT if one is None else one for one in stated), default=_DEFAULT)
 
 
 class AppliedOffsets:

@@ -105,6 +105,7 @@ CHECKS: Final = (
             case="an answer to ApiVersions that offers a level at which brokers are told the "
             "lowest acknowledged offset",
             source=f"{SOURCE}; KIP-584",
+            rests_on=("whole-tape",),
             needs=("metadata_log", "wire"),
         ),
         kernel=early_offers,

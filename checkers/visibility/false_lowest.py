@@ -176,6 +176,7 @@ CHECKS: Final = (
             case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
             "or an earlier answer to hold it against",
             source=SOURCE,
+            rests_on=("whole-tape",),
             needs=("metadata_log", "wire"),
         ),
         kernel=false_lowest_offsets,

@@ -9,16 +9,23 @@ __all__ = ["last_words"]
 _TAIL_BYTES: Final = 1 << 20
 _WORDS_MAX: Final = 3
 _LINE_LENGTH_MAX: Final = 300
-_LOGGED = re.compile(r"\S+ \[[^\]]*\] (?P<level>[A-Z]+) (?P<message>.*)")
+_FATAL: Final = re.compile(
+    r"\bFATAL\b|\b[Ff]atal (?:fault|error|exception)\b|[Uu]nexpected exception, exiting"
+)
+"""The words of Kafka's fault handlers and mains, of ZooKeeper's, and of the JVM."""
+_LOGGED: Final = re.compile(r"\S+ \[[^\]]*\] (?P<level>[A-Z]+) (?P<message>.*)")
 
 
 def last_words(log: Path, *, since: int = 0) -> str:
     """Return the first errors in a log from the byte `since` on, and the last one.
 
     An error is what was logged as such, or was written without the logger: by the JVM, or as the
-    head of a stack trace. If the log has no errors, return the last lines.
+    head of a stack trace. A process lives on after most errors: where one says that it is fatal,
+    those before it did not end the process. If the log has no errors, return the last lines.
     """
     lines = [line.rstrip() for line in _tail(log, since=since).splitlines() if line.strip()]
+    fatal = next((at for at, line in enumerate(lines) if _is_fatal(line)), 0)
+    lines = lines[fatal:]
     # The same exception is mostly told by several layers.
     errors = list(dict.fromkeys(word for line in lines if (word := _error_in(line))))
     if len(errors) > _WORDS_MAX:
@@ -35,6 +42,10 @@ def _error_in(line: str) -> str | None:
     if logged is None:
         return line
     return logged["message"] if logged["level"] in ("ERROR", "FATAL") else None
+
+
+def _is_fatal(line: str) -> bool:
+    return _error_in(line) is not None and _FATAL.search(line) is not None
 
 
 def _tail(log: Path, *, since: int) -> str:

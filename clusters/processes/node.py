@@ -8,20 +8,23 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from clusters.hosts.cgroups.node_group import NodeGroup
+from clusters.hosts.disk import file_sizes
 from clusters.hosts.place import DATA, KEPT, LOG, NodeProcess, Place
 from clusters.port import NodeName, NodeState
 from history.failure import HarnessError, UsageError
 
-__all__ = ["Holdings", "ProcessNode", "Software"]
+__all__ = ["DataHoldings", "Holdings", "ProcessNode", "Software"]
 
 _SNAPSHOTS: Final = "snapshots"
 _TOOL_TIMEOUT_S: Final = 60.0
 """A tool's JVM takes two seconds; on a machine that does much else, several times that."""
 _POLL_S: Final = 0.02
+_HOLLOW_MAX: Final = 20
 
 
 class Holdings(Protocol):
@@ -29,6 +32,24 @@ class Holdings(Protocol):
 
     def loss(self, after: Any, /) -> str:
         """Return what of it is missing from `after`, a later one of the same node, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataHoldings:
+    """`Holdings`, and which files of the data directory have any content."""
+
+    told: Holdings
+    filled: frozenset[Path]
+    empty: frozenset[Path]
+
+    def loss(self, after: Self) -> str:
+        """Return what is gone, in words; the files that have a name and no content by name."""
+        hollow = [str(path) for path in sorted(self.filled & after.empty)]
+        if not hollow:
+            return self.told.loss(after.told)
+        more = f" and {len(hollow) - _HOLLOW_MAX} more" if len(hollow) > _HOLLOW_MAX else ""
+        names = ", ".join(hollow[:_HOLLOW_MAX])
+        return f"{self.told.loss(after.told)}; left with a name and no content: {names}{more}"
 
 
 class Software(Protocol):
@@ -173,9 +194,15 @@ class ProcessNode:
             raise HarnessError(f"{self.name}: its disk is not on this machine")
         return change(found)
 
-    def holdings(self) -> Holdings:
+    def holdings(self) -> "DataHoldings":
         """Return what its data directory holds now."""
-        return self.software.holdings(self.place.fetch(DATA))
+        data = self.place.fetch(DATA)
+        sizes = file_sizes(data)
+        return DataHoldings(
+            told=self.software.holdings(data),
+            filled=frozenset(path for path, size in sizes.items() if size),
+            empty=frozenset(path for path, size in sizes.items() if not size),
+        )
 
     def snapshot(self, name: str) -> None:
         """Copy its data under a name. A running node stands still meanwhile: one point in time."""

@@ -51,6 +51,12 @@ __all__ = ["selftest", "simulate"]
     show_default=True,
     help="Number of trials of each anomaly to store as runs.",
 )
+@click.option(
+    "--keep",
+    type=click.Choice(["excused"]),
+    multiple=True,
+    help="Store as many of these trials, too: excused, which are no evidence.",
+)
 @results_option
 @spark_master_option
 @as_json

@@ -37,6 +37,8 @@ _STORM: Final = "storm"
 """The word in the place of a scenario: every seed draws its own cluster and faults."""
 _SHOWN_MAX: Final = 3
 _FAILED: Final = 255
+_EXCUSED: Final = "excused"
+"""The word of `--keep` for trials that are no evidence."""
 
 
 def simulate(
@@ -49,6 +51,7 @@ def simulate(
     off: tuple[str, ...],
     until: int,
     store_max: int,
+    keep: tuple[str, ...],
     results: Path,
     spark_master: str,
     as_json: bool,
@@ -67,7 +70,8 @@ def simulate(
             progress.say(_line(tally, seeds))
         repeat = _repeat(scenario, system, metadata_version, off)
         stored = []
-        for one in _worth_storing(tally.suspicious, store_max):
+        kept = tally.excused[:store_max] if _EXCUSED in keep else []
+        for one in (*_worth_storing(tally.suspicious, store_max), *kept):
             progress.say(f"storing seed {one.seed}")
             stored.append(_store(plans(one.seed), off=off, scenario=scenario, results=results))
     if as_json:
@@ -224,7 +228,7 @@ def _line(tally: "TrialTally", count: int) -> str:
     crashed = f" · crashed {len(tally.crashes)}" if tally.crashes else ""
     return (
         f"{tally.trial_count:,} of {count:,} seeds · {tally.event_count:,} events · "
-        f"{tally.virtual_s:,.0f} virtual s · excused {tally.excused_count:,}{bad}{crashed}"
+        f"{tally.virtual_s:,.0f} virtual s · excused {len(tally.excused):,}{bad}{crashed}"
     )
 
 
@@ -236,9 +240,13 @@ def _say_tally(tally: "TrialTally", repeat: str) -> None:
         out.print(f"seed {result.seed} ({result.storm}) failed: {result.crash}", style="red")
     if not tally.trial_count:
         return
+    for result in tally.excused[:_SHOWN_MAX]:
+        out.print(f"excused: seed {result.seed} ({result.storm}): {'; '.join(result.excused)}")
+    if more := [str(one.seed) for one in tally.excused[_SHOWN_MAX:]]:
+        out.print(f"excused likewise: seeds {', '.join(more)}")
     found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
     out.print(
-        f"{tally.trial_count:,} seeds: {tally.clean_count:,} clean, {tally.excused_count:,} "
+        f"{tally.trial_count:,} seeds: {tally.clean_count:,} clean, {len(tally.excused):,} "
         f"excused (no evidence), {len(tally.suspicious):,} found something"
         f"{f': {found}' if found else ''}, {len(tally.crashes):,} failed; "
         f"{tally.event_count / max(tally.cpu_s, 1e-9):,.0f} events and "
@@ -310,7 +318,11 @@ def _tally_json(tally: "TrialTally") -> dict[str, Any]:
     return {
         "seeds": tally.trial_count,
         "clean": tally.clean_count,
-        "excused": tally.excused_count,
+        "excused": len(tally.excused),
+        "excused_seeds": [
+            {"seed": one.seed, "storm": one.storm, "reasons": list(one.excused)}
+            for one in tally.excused
+        ],
         "found": tally.found,
         "events": tally.event_count,
         "virtual_s": round(tally.virtual_s, 3),

@@ -35,7 +35,6 @@ class TrialTally:
     """The counts of a series so far."""
 
     trial_count: int = 0
-    excused_count: int = 0
     event_count: int = 0
     virtual_s: float = 0.0
     cpu_s: float = 0.0
@@ -45,6 +44,8 @@ class TrialTally:
     crashes: list[TrialResult] = field(default_factory=list)
     suspicious: list[TrialResult] = field(default_factory=list)
     """The trials that found something, in the order of their seeds within each wave."""
+    excused: list[TrialResult] = field(default_factory=list)
+    """The trials that found nothing and are no evidence."""
 
     def add(self, result: TrialResult) -> None:
         """Count one trial."""
@@ -60,12 +61,11 @@ class TrialTally:
             self.found[first] = self.found.get(first, 0) + 1
             self.suspicious.append(result)
         elif result.excused:
-            self.excused_count += 1
+            self.excused.append(result)
 
     def merge(self, other: "TrialTally") -> None:
         """Count the trials of a series that went on from this one."""
         self.trial_count += other.trial_count
-        self.excused_count += other.excused_count
         self.event_count += other.event_count
         self.virtual_s += other.virtual_s
         self.cpu_s += other.cpu_s
@@ -74,12 +74,13 @@ class TrialTally:
             self.found[name] = self.found.get(name, 0) + count
         self.crashes += other.crashes
         self.suspicious += other.suspicious
+        self.excused += other.excused
 
     @property
     def clean_count(self) -> int:
         """The number of trials that found nothing and lost nothing: they are evidence."""
-        failed = len(self.crashes) + len(self.suspicious)
-        return self.trial_count - self.excused_count - failed
+        others = len(self.crashes) + len(self.suspicious) + len(self.excused)
+        return self.trial_count - others
 
 
 @dataclass(slots=True, kw_only=True)

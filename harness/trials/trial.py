@@ -69,8 +69,10 @@ class TrialResult:
     storm: str
     findings: tuple[Finding, ...]
     """The findings, in order; a cluster that did not recover is the last one."""
-    excused: bool
-    """True if records were lost by a fault that nothing survives: no evidence of anything."""
+    excused: tuple[str, ...]
+    """Why records may be gone by a fault that nothing survives, a sentence a partition.
+
+    With any, the trial is no evidence of anything."""
     crash: str
     """The error in the code of the simulation itself; empty: none."""
     event_count: int
@@ -111,7 +113,7 @@ def run_trial(
         seed=plan.seed,
         storm=str(plan.storm),
         findings=tuple(trial.oracle.findings),
-        excused=bool(trial.oracle.kept.excused),
+        excused=trial.oracle.kept.excuses,
         crash=crash,
         event_count=world.event_count,
         virtual_ns=world.now_ns,

@@ -108,8 +108,8 @@ def sends(text: str, *, outcome: str = "ok") -> pa.Table:
     return pa.Table.from_pylist(rows, schema=RECORDS)
 
 
-def faults(*rows: tuple[str, str, int]) -> pa.Table:
-    """FAULTS of these (fault, node, begin in ms), each healed 100 ms later."""
+def faults(*rows: tuple[str, str, int], healed: bool = True) -> pa.Table:
+    """FAULTS of these (fault, node, begin in ms), each healed 100 ms later, or never."""
     return pa.Table.from_pylist(
         [
             {
@@ -119,8 +119,8 @@ def faults(*rows: tuple[str, str, int]) -> pa.Table:
                 "begin_ns": at_ms * _MS,
                 "effect_ns": at_ms * _MS,
                 "evidence": "made up",
-                "end_ns": (at_ms + 100) * _MS,
-                "heal_evidence": "made up",
+                "end_ns": (at_ms + 100) * _MS if healed else None,
+                "heal_evidence": "made up" if healed else None,
             }
             for index, (fault, node, at_ms) in enumerate(rows)
         ],

@@ -136,8 +136,8 @@ def test_a_clause_that_goes_on_only_where_something_is_known() -> None:
     run = facts(stuck_isr_limit_ns=20_000_000_000, healed_ns=41_000_000_000, end_ns=50_000_000_000)
     assert only(proofs(asked(stuck_replicas, given, run)), "t-0").sentence == sentence("""
         broker 3 is unfenced and out of the ISR of t-0 ([1, 2] of [1, 2, 3], leader 1, metadata
-        offset 8) from 12.112 s until 49.000 s; all that time nothing was broken, and the bound is
-        20.000 s; on the disks its log ends at 0, and that of its leader at 2
+        offset 8) from 12.112 s until 49.000 s; all that time nothing that it depends on was broken,
+        and the bound is 20.000 s; on the disks its log ends at 0, and that of its leader at 2
     """)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "SendEnds",
     "ends_of",
     "messages_of",
+    "offsets_of",
     "polled_of",
     "values_of",
 ]
@@ -105,19 +106,52 @@ def values_of(payloads: Sequence[bytes | None]) -> NDArray[np.int64]:
 
 def ends_of(reports: Sequence[MessageLike]) -> SendEnds:
     """Return the ends of the sends that these delivery reports are about."""
-    # An acknowledged send, too, has no offset where a broker answers that it has the record
-    # already, or was not asked to answer (acks=0).
-    offsets = [-1 if (offset := report.offset()) is None else offset for report in reports]
     codes = [0 if (error := report.error()) is None else error.code() for report in reports]
     outcomes = np.full(len(reports), _OK, dtype=np.uint8)
     if any(codes):
         outcomes[:] = [outcome_of(code, attempts_max=ATTEMPTS_UNBOUNDED).code for code in codes]
+    errors = np.array(codes, dtype=np.int16)
     return SendEnds(
         values=values_of([report.value() for report in reports]),
-        offsets=np.maximum(np.array(offsets, dtype=np.int64), -1),
+        offsets=np.where(errors == 0, offsets_of(reports), np.int64(-1)),
         outcomes=outcomes,
-        errors=np.array(codes, dtype=np.int16),
+        errors=errors,
     )
+
+
+def offsets_of(reports: Sequence[MessageLike]) -> NDArray[np.int64]:
+    """Return the offsets that brokers gave these records; -1 for one without.
+
+    The reports are those of acknowledgements, in the order in which they came; of errors they say
+    nothing. librdkafka gives the records of a batch the base offset of the answer and counts on
+    from there, also where the answer has none: it is -1 where the broker has the batch already
+    (DUPLICATE_SEQUENCE_NUMBER) and in an error, and starts at -1001 where no answer was asked for
+    (acks=0) or none came. So an offset counts only if the first one of its batch is one.
+    """
+    numbers = [-1 if (offset := report.offset()) is None else offset for report in reports]
+    offsets = np.maximum(np.array(numbers, dtype=np.int64), -1)
+    if np.any(offsets < 0):
+        offsets[_counted_from_nothing(reports, offsets)] = -1
+    return offsets
+
+
+def _counted_from_nothing(
+    reports: Sequence[MessageLike], offsets: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return a mask of the reports that have no offset, or continue the count of one without."""
+    unknown = offsets < 0
+    # All below 0 is the same here: the first offset that a count from nothing reaches is 0.
+    for first in (np.flatnonzero(unknown[:-1] & (offsets[1:] == 0)) + 1).tolist():
+        place = _place(reports[first - 1])
+        for row in range(first, len(reports)):
+            if offsets[row] != row - first or _place(reports[row]) != place:
+                break
+            unknown[row] = True
+    return unknown
+
+
+def _place(report: MessageLike) -> tuple[str | None, int | None]:
+    return report.topic(), report.partition()
 
 
 def polled_of(messages: Sequence[MessageLike], *, key_of: Mapping[tuple[str, int], int]) -> Polled:

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 from py4j.protocol import Py4JJavaError
 
+from workloads.clients.columns import offsets_of
 from workloads.clients.java_gateway import JavaVirtualMachine
 from workloads.clients.transactional_client import Group, Severity, TransactionError
 
@@ -93,13 +94,19 @@ class LibrdkafkaTransactions:
         self._producer = connect(dict(settings))
         self._stuck_s = stuck_s
         self._in_flight = 0
-        self._offsets: dict[int, int] = {}
+        self._reports: dict[int, Message] = {}
+        """Of acknowledged records, by value, in the order in which they came."""
         self._failure: KafkaError | None = None
 
     @property
     def offsets(self) -> Mapping[int, int]:
         """The offsets that were acknowledged since the transaction began, by value."""
-        return dict(self._offsets)
+        offsets = offsets_of(tuple(self._reports.values())).tolist()
+        return {
+            value: offset
+            for value, offset in zip(self._reports, offsets, strict=True)
+            if offset >= 0
+        }
 
     def init(self, timeout_s: float) -> None:
         """Get a producer id and epoch."""
@@ -107,7 +114,7 @@ class LibrdkafkaTransactions:
 
     def begin(self) -> None:
         """Begin a transaction, locally."""
-        self._offsets.clear()
+        self._reports.clear()
         self._failure = None
         try:
             self._producer.begin_transaction()
@@ -121,8 +128,8 @@ class LibrdkafkaTransactions:
             self._in_flight -= 1
             if error is not None:
                 self._failure = self._failure or error
-            elif (offset := message.offset()) is not None:
-                self._offsets[value] = offset
+            else:
+                self._reports[value] = message
 
         try:
             self._producer.produce(topic, payload, partition=partition, on_delivery=deliver)

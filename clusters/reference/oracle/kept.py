@@ -41,6 +41,8 @@ class _Log:
     suspects: set[int] = field(default_factory=set)
     """Members that lost their disks and have not left the ISR since."""
     excused: bool = False
+    excuse: str = ""
+    """The reason, in words."""
 
 
 @dataclass(slots=True)
@@ -60,6 +62,11 @@ class Kept:
     def excused(self) -> tuple[PartitionKey, ...]:
         """The partitions whose losses are no fault of the protocol."""
         return tuple(key for key, log in self._logs.items() if log.excused)
+
+    @property
+    def excuses(self) -> tuple[str, ...]:
+        """Why each of them is excused, in words."""
+        return tuple(log.excuse for log in self._logs.values() if log.excused)
 
     def leads(self, node: int, key: PartitionKey, leader_epoch: int) -> Iterator[Problem]:
         """A broker begins to lead: it has to have all that was committed or acknowledged."""
@@ -182,7 +189,7 @@ class Kept:
             if node in led.isr and (keys is None or key in keys):
                 log = self._of(key)
                 log.suspects.add(node)
-                self._excuse(log, led)
+                self._excuse(key, log, led)
 
     def isr_changed(self, key: PartitionKey, old: Led, new: Led) -> Iterator[Problem]:
         """The ISR of a partition was decided anew."""
@@ -192,7 +199,7 @@ class Kept:
         log.suspects.update(
             member for member in set(new.isr) - set(old.isr) if self._has_lost(member)
         )
-        self._excuse(log, new)
+        self._excuse(key, log, new)
         if log.excused:
             return
         for member in sorted(set(new.isr) - set(old.isr)):
@@ -259,9 +266,14 @@ class Kept:
         value = self.decided.settings.get((topic, "min.insync.replicas"))
         return self.min_isr if value is None else int(value)
 
-    def _excuse(self, log: _Log, led: Led) -> None:
-        if log.suspects.issuperset(led.isr):
+    def _excuse(self, key: PartitionKey, log: _Log, led: Led) -> None:
+        if log.suspects.issuperset(led.isr) and not log.excused:
+            topic = self.decided.names.get(key[0], str(key[0]))
             log.excused = True
+            log.excuse = (
+                f"{topic}-{key[1]}: every member of its ISR {list(led.isr)} had lost its disk "
+                f"since it was last seen outside; {log.end} records had been committed"
+            )
 
     def _forget(self, node: int, key: PartitionKey, log: _Log) -> None:
         """Let what an excused partition still has be all that counts from here on."""

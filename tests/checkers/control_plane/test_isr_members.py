@@ -1,5 +1,7 @@
 """C3, C9 and C13: who may be in an ISR, and what an ISR may be."""
 
+from dataclasses import replace
+
 import pytest
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, proofs, tables
 from proving import assert_proof, only, source_of
@@ -88,6 +90,48 @@ def test_on_zookeeper_a_controller_gets_its_time_to_see_that_a_session_ended(log
     # Something was broken in between: it had less than its time.
     assert not accused(15_000, ("pause", "broker-1", 6000))
     assert accused(30_000, ("pause", "broker-1", 6000))
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "found"),
+    [
+        ("kill", "broker-2", True),
+        ("pause", "broker-3", True),
+        # The controller itself, ZooKeeper, or whatever a link carries: it may not know or not act.
+        ("pause", "broker-1", False),
+        ("pause", "zookeeper-1", False),
+        ("partition", "broker-2", False),
+    ],
+)
+def test_on_zookeeper_a_dead_broker_leaves_its_isrs_however_long_it_is_dead(
+    fault: str,
+    target: str,
+    found: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    log = "0 leader 1" + BEGIN + "10 fence 2 at 1000\n99 noop at 60000"
+    told = metadata_log(**{"zookeeper-1": log})
+    given = tables(told, faults=faults((fault, target, 900), healed=False))
+    judged = proofs(asked(ineligible_members, given, ON_ZOOKEEPER))
+    assert bool(judged.get("t-0")) is found
+    # Before any controller is known, it may be anybody.
+    told = metadata_log(**{"zookeeper-1": log.removeprefix("0 leader 1")})
+    given = tables(told, faults=faults((fault, target, 900), healed=False))
+    assert not proofs(asked(ineligible_members, given, ON_ZOOKEEPER)).get("t-0")
+
+
+def test_on_zookeeper_a_paused_leader_may_let_in_whom_it_saw_alive() -> None:
+    log = """
+        7 change t-0 isr 1 at 700
+        10 fence 2 at 1000
+        20 change t-0 isr 1,2 at 30000
+        21 unfence 2 at 30000
+        99 noop at 90000
+    """
+    told = metadata_log(**{"zookeeper-1": "0 leader 3" + BEGIN + log})
+    facts = replace(ON_ZOOKEEPER, node_ids={**ON_ZOOKEEPER.node_ids, "broker-3": 3})
+    for target, found in (("broker-2", True), ("broker-1", False)):
+        given = tables(told, faults=faults(("pause", target, 900), healed=False))
+        assert bool(proofs(asked(ineligible_members, given, facts)).get("t-0")) is found, target
 
 
 def test_on_zookeeper_the_isr_stays_as_it_was_while_a_topic_waits_for_its_deletion() -> None:

@@ -47,7 +47,7 @@ def test_a_replica_of_a_topic_made_on_the_way_that_never_comes_back_is_stuck() -
     (proof,), cases, doubt = found()
     assert_proof(
         proof,
-        "all that time nothing was broken, and the bound is {limit}",
+        "all that time nothing that it depends on was broken, and the bound is {limit}",
         broker_id=3,
         key="m-0",
         isr="[1, 2]",
@@ -63,6 +63,21 @@ def test_a_replica_of_a_topic_made_on_the_way_that_never_comes_back_is_stuck() -
     given = tables(LOG, replicas=REPLICAS.empty_table(), faults=faults(KILL))
     run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
     assert not proofs(asked(stuck_isrs, given, run))
+
+
+def test_a_fault_of_a_node_that_it_does_not_depend_on_stops_no_bound() -> None:
+    for fault, target, stuck in (
+        ("kill", "broker-2", True),
+        ("crash_client", "producer-1", True),
+        ("kill", "broker-1", False),
+        ("pause", "broker-3", False),
+        ("kill", "controller-1", False),
+        ("partition", "broker-2", False),
+    ):
+        broken = faults((fault, target, 15_000), healed=False)
+        given = tables(LOG, replicas=REPLICAS.empty_table(), faults=broken)
+        run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
+        assert bool(proofs(asked(stuck_replicas, given, run))) is stuck, (fault, target)
 
 
 def test_what_the_teardown_does_to_the_others_is_not_told_of_a_stuck_replica() -> None:
@@ -121,10 +136,10 @@ def test_a_change_that_concerns_somebody_else_does_not_begin_the_bound_anew() ->
     assert found(LOG + "100 fence 2 at 30000\n101 unfence 2 at 31000", limit_s=25)[0]
 
 
-def test_while_any_fault_is_in_effect_nothing_is_judged() -> None:
+def test_while_a_fault_that_it_may_depend_on_is_in_effect_nothing_is_judged() -> None:
     assert found(LOG, limit_s=35)[0]
-    assert not found(LOG, ("pause", "broker-2", 30_000), limit_s=35)[0]
-    before, after = found(LOG, ("pause", "broker-2", 30_000), limit_s=15)[0]
+    assert not found(LOG, ("delay", "broker-2", 30_000), limit_s=35)[0]
+    before, after = found(LOG, ("delay", "broker-2", 30_000), limit_s=15)[0]
     assert_proof(before, "from {since} until {until}", since=12_112, until=30_000)
     assert_proof(after, "from {since} until {until}", since=30_100, until=49_000)
 

@@ -13,9 +13,11 @@ FACTS = Facts(node_ids={"controller-1": 1001, "broker-1": 1, "broker-2": 2})
 
 
 def tables(
-    *findings: tuple[str, str], faults: tuple[tuple[str, str], ...] = ()
+    *findings: tuple[str, str],
+    faults: tuple[tuple[str, str], ...] = (),
+    begin_ns: int = 0,
 ) -> dict[str, pa.Table]:
-    """Findings as (node, finding); faults as (fault, target)."""
+    """Findings as (node, finding), logged at 1.5 s; faults as (fault, target), from `begin_ns`."""
     rows = [
         {
             "node": node,
@@ -28,7 +30,7 @@ def tables(
         for number, (node, finding) in enumerate(findings)
     ]
     broken = [
-        {"index": number, "fault": fault, "targets": [target], "begin_ns": 0}
+        {"index": number, "fault": fault, "targets": [target], "begin_ns": begin_ns}
         for number, (fault, target) in enumerate(faults)
     ]
     return {
@@ -64,6 +66,9 @@ def test_a_fatal_fault_is_allowed_where_its_own_or_a_controller_s_disk_was_chang
         ("rollback", "controller-1", True),
         ("wipe", "broker-2", False),
         ("kill", "controller-1", False),
+        # What was synced is there: neither the node's own disk nor a controller's says otherwise.
+        ("cut_power", "broker-1", False),
+        ("cut_power", "controller-1", False),
     ):
         one = fatal(tables(("broker-1", "fatal-fault"), faults=((fault, target),)))["broker-1"]
         assert (one.never_count, one.allowed_count) == (not allowed, allowed), (fault, target)
@@ -74,6 +79,16 @@ def test_a_fatal_fault_is_allowed_where_its_own_disk_refused_it_alone() -> None:
         given = tables(("broker-1", "fatal-fault"), faults=(("fill_disk", target),))
         one = fatal(given)["broker-1"]
         assert (one.never_count, one.allowed_count) == (not allowed, allowed), target
+
+
+def test_a_fault_of_a_disk_excuses_nothing_that_was_logged_before_it() -> None:
+    for kernel, finding in ((fatal_faults, "fatal-fault"), (unreadable_disks, "unreadable-disk")):
+        for begin_ns, allowed in ((1_000_000_000, True), (60_000_000_000, False)):
+            given = tables(
+                ("broker-1", finding), faults=(("flip_bit", "broker-1"),), begin_ns=begin_ns
+            )
+            one = dict(asked(kernel, given, FACTS))["broker-1"]
+            assert (one.never_count, one.allowed_count) == (not allowed, allowed), finding
 
 
 def test_a_node_has_to_start_on_what_a_loss_of_power_leaves() -> None:

@@ -47,6 +47,17 @@ def test_of_many_errors_the_cause_and_the_end_are_kept(tmp_path: Path) -> None:
     )
 
 
+def test_errors_that_the_process_outlived_do_not_hide_the_fatal_one(tmp_path: Path) -> None:
+    outlived = ERROR.replace("Exiting Kafka due to {}", "Error sending fetch request {}")
+    fatal = ERROR.replace("Exiting Kafka due to {}", "Encountered fatal fault: no snapshot")
+    lines = [*(outlived.format(number) for number in range(4)), INFO, fatal, TRACE, outlived]
+    (tmp_path / "server.log").write_text("\n".join(lines))
+    assert last_words(tmp_path / "server.log") == (
+        f"kafka.Kafka$ - Encountered fatal fault: no snapshot | {IN_USE} | "
+        "kafka.Kafka$ - Error sending fetch request {}"
+    )
+
+
 def test_what_was_said_before_the_latest_start_does_not_count(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text(ERROR.format("the past") + "\n")

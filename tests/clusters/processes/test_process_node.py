@@ -107,3 +107,22 @@ def test_a_snapshot_comes_back_whole_and_one_that_was_not_made_is_refused(
         own.rollback("tuesday")
     with pytest.raises(UsageError, match="cannot name a snapshot"):
         own.snapshot("../elsewhere")
+
+
+def test_the_files_that_a_loss_of_power_left_without_content_are_named(
+    tmp_path: Path, warden: Warden
+) -> None:
+    own = node(tmp_path, warden)
+    own.format()
+    snapshot = own.data / "__cluster_metadata-0" / "00000000000000000007-0000000001.checkpoint"
+    snapshot.parent.mkdir(exist_ok=True)
+    snapshot.write_bytes(b"records")
+    (snapshot.parent / "never-filled").touch()
+    before = own.holdings()
+    assert "content" not in before.loss(own.holdings())
+    snapshot.write_bytes(b"")
+    lost = before.loss(own.holdings())
+    assert lost.endswith(
+        "it lost 7 bytes of its logs and snapshots; left with a name and no content: "
+        "__cluster_metadata-0/00000000000000000007-0000000001.checkpoint"
+    )

@@ -48,6 +48,26 @@ def test_a_report_without_an_error_is_ok_also_where_its_offset_is_not_known() ->
     assert ends.errors.tolist() == [0, 0, 0]
 
 
+def test_an_error_has_no_offset_whatever_librdkafka_counted_on_from() -> None:
+    # The error answer has base offset -1: the second record of the batch "has" offset 0.
+    code = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    ends = ends_of([message(5, offset=None, error=code), message(6, offset=0, error=code)])
+    assert ends.offsets.tolist() == [-1, -1]
+
+
+def test_an_acknowledgement_that_counts_on_from_no_offset_has_none() -> None:
+    # DUPLICATE_SEQUENCE_NUMBER is a success without a base offset; so is acks=0.
+    counted = [message(value, key=3, offset=value - 1 if value else None) for value in range(3)]
+    ends = ends_of([message(9, key=3, offset=40), *counted, message(7, key=3, offset=60)])
+    assert ends.offsets.tolist() == [40, -1, -1, -1, 60]
+    assert set(ends.outcomes.tolist()) == {Outcome.OK.code}
+
+
+def test_the_first_offsets_of_another_partition_are_believed() -> None:
+    ends = ends_of([message(0, key=1, offset=None), message(1, key=2, offset=0)])
+    assert ends.offsets.tolist() == [-1, 0]
+
+
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [

@@ -30,6 +30,7 @@ class FakeProducer:
     calls: list[str] = field(default_factory=list)
     queue: list[Report] = field(default_factory=list)
     answered: int = 0
+    base_offset: int = 40
     positions: list[tuple[str, int, int]] = field(default_factory=list)
 
     def init_transactions(self, timeout: float) -> None:
@@ -66,7 +67,7 @@ class FakeProducer:
         reports, self.queue = self.queue, []
         for report in reports:
             error = self.answers.pop(0) if self.answers else None
-            report(error, message(1, offset=40 + self.answered))
+            report(error, message(1, offset=self.base_offset + self.answered))
             self.answered += 1
         return len(reports)
 
@@ -110,6 +111,16 @@ def test_offsets_are_those_of_the_open_transaction_by_value() -> None:
     made.flush(1)
     assert made.offsets == {7: 40, 8: 41}
     made.begin()
+    assert made.offsets == {}
+
+
+def test_records_that_the_broker_had_already_have_no_offset() -> None:
+    # librdkafka counts on from the base offset of such an answer, which is -1.
+    made, fake = client()
+    fake.base_offset = -1
+    made.begin()
+    send(made, 7, 8)
+    made.flush(1)
     assert made.offsets == {}
 
 

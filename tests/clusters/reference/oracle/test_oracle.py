@@ -364,6 +364,11 @@ def test_what_the_last_members_disk_lost_is_excused() -> None:
     story.note(1, notes.LEADS, KEY, 1, 0)
     assert story.found == []
     assert story.oracle.kept.excused == (KEY,)
+    (why,) = story.oracle.kept.excuses
+    assert why.endswith(
+        "-0: every member of its ISR [1] had lost its disk since it was last seen outside; "
+        "1 records had been committed"
+    )
 
 
 def test_what_another_member_still_had_is_not_excused() -> None:

@@ -1,0 +1,167 @@
+"""A6 whole-tape: the tape has every frame that it set out to have, from the first to the last.
+
+Much is proven by a frame that is not there: no Fetch told the leader an epoch, no heartbeat arrived
+for longer than a lease, no broker acknowledged an offset. A frame that is missing from the tape and
+not from the wire would be such a proof against a correct cluster. So the tape has to prove that it
+is whole, or every check that rests on it is unknown.
+
+- The proxy numbers frames as they arrive, and their items within each: the numbers are dense, from
+  0 on, and the times of arrival do not go back. Nothing is passed on before it has arrived.
+- The first frame is older than the first registration of the metadata log.
+- The last one is younger than the end of healing, and no farther from the end of the run than two
+  frames behind one another were after healing: heartbeats and fetches of metadata go on till then.
+
+A tape without any frame is the business of `recordings`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.entry import CatalogueEntry, Kind
+from checkers.facts import Facts, facts_of
+from checkers.runner.tables import cluster_file, source_in
+from checkers.sources import Source
+from checkers.verdict import CheckResult, Validity
+from history.failure import HarnessError
+from history.manifest import Manifest
+from history.run_directory import RunDirectory
+
+__all__ = ["CHECKS", "NAME", "whole_tape", "whole_tape_of"]
+
+NAME: Final = "whole-tape"
+_COLUMNS: Final = ("frame", "item", "time_ns", "forwarded_ns")
+_REGISTRATIONS: Final = ("RegisterBrokerRecord", "BrokerInfoRecord")
+_S: Final = 1e9
+
+
+def whole_tape_of(run: RunDirectory, manifest: Manifest) -> CheckResult:
+    """Judge the tape of a run."""
+    try:
+        wire = source_in(cluster_file(run, manifest, "wire"), "wire")
+        log = None
+        if "metadata_log" in manifest.tables:
+            log = source_in(cluster_file(run, manifest, "metadata_log"), "metadata_log")
+    except HarnessError as error:
+        return CheckResult(check=NAME, validity=Validity.UNKNOWN, reason=str(error))
+    return whole_tape(wire, log, facts_of(manifest))
+
+
+def whole_tape(wire: Source, metadata_log: Source | None, facts: Facts) -> CheckResult:
+    """Judge a tape and the metadata log of its run, None if that was not recorded."""
+    seen = _Seen()
+    gap = next(filter(None, (seen.gap(batch, facts) for batch in wire(_COLUMNS))), "")
+    reason = gap or (seen.ends(_first_registration_ns(metadata_log, facts), facts))
+    return CheckResult(
+        check=NAME,
+        validity=Validity.UNKNOWN if reason else Validity.VALID,
+        case_count=seen.frame + 1,
+        reason=reason,
+    )
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The tape up to some row."""
+
+    frame: int = -1
+    item: int = 0
+    first_ns: int = -1
+    last_ns: int = -1
+    rhythm_ns: int = 0
+    """The longest time between two frames behind one another since the end of healing."""
+
+    def gap(self, batch: pa.RecordBatch, facts: Facts) -> str:
+        """Go on to the end of a batch; return what is missing before it, or wrong in it."""
+        if not batch.num_rows:
+            return ""
+        frame = np.append(self.frame, batch.column("frame").to_numpy())
+        item = np.append(self.item, batch.column("item").to_numpy())
+        time_ns = batch.column("time_ns").to_numpy()
+        before_ns = np.append(time_ns[0] if self.last_ns < 0 else self.last_ns, time_ns[:-1])
+        step, following = np.diff(frame), np.diff(item)
+        # A row that is there twice says nothing new, and nothing false.
+        whole = ((step == 1) & (item[1:] == 0)) | ((step == 0) & np.isin(following, (0, 1)))
+        if not whole.all():
+            place = int(np.argmin(whole))
+            return (
+                f"behind frame {frame[place]}, item {item[place]}, comes frame "
+                f"{frame[place + 1]}, item {item[place + 1]}: rows of the tape are missing or "
+                "not in their order"
+            )
+        if np.any(time_ns < before_ns):
+            place = int(np.argmax(time_ns < before_ns))
+            return f"frame {frame[place + 1]} arrived before the frame that is numbered before it"
+        forwarded_ns = pc.fill_null(batch.column("forwarded_ns"), np.iinfo(np.int64).max).to_numpy()
+        if np.any(forwarded_ns < time_ns):
+            place = int(np.argmax(forwarded_ns < time_ns))
+            return f"frame {frame[place + 1]} was passed on before it had arrived"
+        if self.first_ns < 0:
+            self.first_ns = int(time_ns[0])
+        if facts.healed_ns is not None:
+            late = before_ns >= facts.healed_ns
+            waits_ns = (time_ns - before_ns)[late]
+            self.rhythm_ns = max(self.rhythm_ns, int(waits_ns.max(initial=0)))
+        self.frame, self.item = int(frame[-1]), int(item[-1])
+        self.last_ns = int(time_ns[-1])
+        return ""
+
+    def ends(self, registered_ns: int | None, facts: Facts) -> str:
+        """Return why the tape does not reach from the start to the end of the run, or nothing."""
+        if self.frame < 0:
+            return ""
+        if registered_ns is not None and self.first_ns > registered_ns:
+            return (
+                f"its first frame is of {self.first_ns / _S:.3f} s, and a broker had registered by "
+                f"{registered_ns / _S:.3f} s"
+            )
+        last = f"its last frame is of {self.last_ns / _S:.3f} s"
+        if facts.healed_ns is not None and self.last_ns < facts.healed_ns:
+            return f"{last}, and healing went on until {facts.healed_ns / _S:.3f} s"
+        if facts.end_ns is not None and facts.end_ns - self.last_ns > self.rhythm_ns > 0:
+            return (
+                f"{last}, and the run went on until {facts.end_ns / _S:.3f} s: no two frames were "
+                f"so far apart before ({self.rhythm_ns / _S:.3f} s at most)"
+            )
+        return ""
+
+
+def _first_registration_ns(metadata_log: Source | None, facts: Facts) -> int | None:
+    """Return by when the first registration had surely been decided; None: none is known."""
+    if metadata_log is None:
+        return None
+    columns = ("type", "snapshot", "timestamp_ms")
+    stamps = [_registered_ms(batch) for batch in metadata_log(columns)]
+    known = [stamp for stamp in stamps if stamp is not None]
+    return facts.latest_ns(min(known)) if known else None
+
+
+def _registered_ms(batch: pa.RecordBatch) -> int | None:
+    mine = pc.and_(
+        pc.is_in(batch.column("type"), pa.array(_REGISTRATIONS)),
+        pc.invert(batch.column("snapshot")),
+    )
+    stamp: int | None = pc.min(batch.column("timestamp_ms").filter(mine)).as_py()
+    return stamp
+
+
+CHECKS: Final[Iterable[CatalogueEntry]] = (
+    CatalogueEntry(
+        id="A6",
+        name=NAME,
+        title="The tape is whole",
+        kind=Kind.ASSUMPTION,
+        rule="The frames are numbered from 0 on without a hole, and so are the items of each; they "
+        "arrived in this order, and none was passed on before. The first one is older than the "
+        "first registration in the metadata log. The last one is younger than the end of healing, "
+        "and no farther from the end of the run than any two neighbours after healing.",
+        meaning="Otherwise what no frame shows may have been sent all the same.",
+        case="a frame",
+        source="history/cluster_schema.py, WIRE",
+        needs=("wire",),
+    ),
+)

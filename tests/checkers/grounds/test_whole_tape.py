@@ -1,0 +1,98 @@
+"""A6: what no frame shows proves something only if no frame is missing."""
+
+import pyarrow as pa
+import pytest
+from metadata_logs import facts, metadata_log, wire
+
+from checkers.catalogue import CATALOGUE
+from checkers.check import _without_tape
+from checkers.grounds.whole_tape import NAME, whole_tape
+from checkers.sources import source_of
+from checkers.verdict import CheckResult, Validity
+
+MS = 1_000_000
+S = 1_000 * MS
+RUN = facts(healed_ns=20 * S, end_ns=25 * S)
+LOG = "1 register 1 at 1000\n99 noop at 25000"
+BEATS = "\n".join(
+    f"at {at} broker-1 beats as 1 epoch 1 -> ok at {at + 1}" for at in range(900, 26_000, 500)
+)
+
+
+def tape() -> pa.Table:
+    """Heartbeats from before the first registration until the end of the run."""
+    return numbered(wire(BEATS))
+
+
+def numbered(frames: pa.Table) -> pa.Table:
+    """The frames numbered as the proxy does, one row a frame."""
+    at = frames.schema.get_field_index("frame")
+    numbers = pa.array(range(frames.num_rows), pa.int64())
+    return frames.set_column(at, frames.schema.field(at), numbers)
+
+
+def said(frames: pa.Table, *, log: str = LOG) -> str:
+    batches = pa.Table.from_batches(frames.to_batches(max_chunksize=7), schema=frames.schema)
+    judged = whole_tape(source_of(batches), source_of(metadata_log(log)), RUN)
+    assert (judged.validity is Validity.VALID) is (judged.reason == "")
+    return judged.reason
+
+
+def rows(frames: pa.Table, *places: int) -> pa.Table:
+    return frames.take(list(places))
+
+
+def changed(frames: pa.Table, place: int, column: str, value: int) -> pa.Table:
+    values = frames[column].to_pylist()
+    values[place] = value
+    at = frames.schema.get_field_index(column)
+    return frames.set_column(at, frames.schema.field(at), pa.array(values, frames[column].type))
+
+
+def test_a_whole_tape_is_a_case_a_frame() -> None:
+    frames = tape()
+    judged = whole_tape(source_of(frames), source_of(metadata_log(LOG)), RUN)
+    assert (judged.validity, judged.case_count) == (Validity.VALID, frames.num_rows)
+    assert whole_tape(source_of(frames), None, RUN).validity is Validity.VALID
+    # A row that is there twice says nothing false.
+    assert said(rows(frames, *range(5), 4, *range(5, frames.num_rows))) == ""
+
+
+@pytest.mark.parametrize("place", [1, 6, 7, 13, 14, 50])
+def test_a_frame_that_is_missing_leaves_a_hole(place: int) -> None:
+    frames = tape()
+    kept = [row for row in range(frames.num_rows) if row != place]
+    assert "are missing" in said(rows(frames, *kept))
+
+
+def test_a_tape_that_begins_late_has_lost_its_beginning() -> None:
+    frames = tape()
+    assert "behind frame -1" in said(frames.slice(4))
+    # Numbered anew it is still younger than the first registration.
+    # Numbered anew it is still younger than the first registration.
+    assert "a broker had registered" in said(numbered(frames.slice(2)))
+
+
+def test_a_tape_that_ends_early_has_lost_its_end() -> None:
+    frames = tape()
+    until = frames["time_ns"].to_numpy()
+    assert "healing went on" in said(frames.slice(0, int((until < 19 * S).sum())))
+    assert "the run went on until" in said(frames.slice(0, int((until < 24 * S).sum())))
+
+
+def test_rows_are_in_their_order_and_times_are_possible() -> None:
+    frames = tape()
+    assert "are missing" in said(rows(frames, 0, 2, 1, *range(3, frames.num_rows)))
+    assert "arrived before" in said(changed(frames, 30, "time_ns", 5))
+    assert "before it had arrived" in said(changed(frames, 30, "forwarded_ns", 5))
+
+
+def test_what_rests_on_a_whole_tape_is_unknown_without_it() -> None:
+    resting = {entry.name for entry in CATALOGUE if NAME in entry.rests_on}
+    assert {"unfetched-epoch", "shared-identity", "served-while-fenced"} <= resting
+    found = CheckResult(check="fencing-too-late", validity=Validity.INVALID, reason="1 found")
+    told = _without_tape(found)
+    assert told.validity is Validity.UNKNOWN
+    assert told.reason.endswith("what was found proves nothing: 1 found")
+    other = CheckResult(check="stale-epoch-join", validity=Validity.INVALID, reason="1 found")
+    assert _without_tape(other) == other
