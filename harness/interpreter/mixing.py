@@ -9,7 +9,7 @@ then something is wrong with the harness or its machine, and not with a node.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from clusters.port import NodeName, NodeState
 from harness.interpreter.idleness import Idleness
 from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.recovery import Recovery
 from history.failure import HarnessError
 from nemesis.mix import Mix
 from nemesis.play import step_data
@@ -73,17 +74,15 @@ def _perform_all(
     end_s: float,
     recovery_s: float,
 ) -> None:
-    whole_s, failures = interpreter.now_s(), _Failures(interpreter, mix)
+    recovery, failures = Recovery(limit_s=recovery_s), _Failures(interpreter, mix)
     while interpreter.now_s() < end_s and not failures.are_too_many:
         interpreter.tick()
         idleness.pass_to(interpreter.now_s())
         scene, impaired = interpreter.observer.scene(), interpreter.observer.impaired()
-        if not mix.is_idle or not impaired:
-            whole_s = interpreter.now_s()
-        elif interpreter.now_s() > whole_s + recovery_s:
-            whole_s = interpreter.now_s()
+        now_s = interpreter.now_s()
+        if stuck := recovery.stuck(now_s, scene.nodes, impaired=impaired, idle=mix.is_idle):
             with failures.told("to start who does not come back"):
-                _rescue(interpreter, impaired, after_s=recovery_s)
+                _rescue(interpreter, stuck, after_s=recovery_s)
             idleness.now_is(None, broken=True)
         due = mix.due(interpreter.now_s(), scene=scene, impaired=impaired, look=interpreter.look)
         interpreter.windows.announce(mix.windows)
@@ -136,10 +135,10 @@ class _Failures:
             )
 
 
-def _rescue(interpreter: Interpreter, nodes: Collection[NodeName], *, after_s: float) -> None:
+def _rescue(interpreter: Interpreter, nodes: Sequence[NodeName], *, after_s: float) -> None:
     words = f"{after_s:g} s after a fault was healed"
     interpreter.shortfalls.not_whole(words, interpreter.observer.latest())
-    for node in sorted(nodes):
+    for node in nodes:
         target = NamedNodes(nodes=(node,))
         if interpreter.cluster.state(node) is not NodeState.DOWN:
             interpreter.act(Kill(target=target))
