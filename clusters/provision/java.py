@@ -101,7 +101,7 @@ def spark_java_home(java: Java) -> Path:
     Java that lacks it: a directory in the cache whose `bin/java` drops that option. Raises
     HarnessError, with what Java says, if it does not list its modules.
     """
-    asked = [java.executable, "--list-modules"]
+    asked: list[Path | str] = [java.executable, "--list-modules"]
     try:
         modules = _run(asked)
     except subprocess.CalledProcessError as error:
