@@ -52,6 +52,12 @@ KNOWN_FINDINGS: Final[Mapping[str, KnownFinding]] = MappingProxyType(
                 "answer": "STALE_BROKER_EPOCH",
             },
         ),
+        # One that a controller had, and took up later, would be another finding.
+        "late-registration": KnownFinding(
+            check="incarnation-went-back",
+            page="docs/findings/late-registration.md",
+            facts={"was": "was on its way"},
+        ),
     }
 )
 """The findings that are known, by their names."""

@@ -16,6 +16,14 @@ looks. So a registration since the loss counts, too: it ends the membership of t
 before it. It is counted by whoever takes note of registrations, where looks may be late to see the
 one before the loss; therefore the node has to take part by its own word as well, in a look that
 began later, and next to another member that does.
+
+Votes: a broker that is a controller, too, loses its vote and its part of the metadata log as well.
+It comes back as the same voter (a static quorum; or a dynamic one, where it keeps its directory
+id), and votes for whoever asks first (KIP-853 calls that unsafe). What was committed is then on the
+other voters of the majority alone. So every other voter has to go on, and one of them has to lead
+the quorum already: it has all that was committed, and who is in its epoch no longer asks for votes.
+A voter that led, and comes back before another one does, would be told by the others that it leads,
+in an epoch of which it knows nothing. Kafka's ends then.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,8 +33,10 @@ from typing import Final
 from clusters.kafka_port import ClusterView, PartitionView, Role
 from clusters.port import NodeName
 from nemesis.targets import Scene
+from nemesis.verbs.registry import verb_of
+from nemesis.verbs.step import OnNodes
 
-__all__ = ["NEXT_LOOK", "LostDisks"]
+__all__ = ["NEXT_LOOK", "LostDisks", "loses_records", "loses_vote"]
 
 NEXT_LOOK: Final = 2
 """So many looks later one has begun since: one may be under way."""
@@ -66,6 +76,11 @@ class LostDisks:
         self._lost[node] = _Loss(looks=look_count + NEXT_LOOK, registrations=registrations)
         self._pending.add(node)
 
+    def forget(self, node: NodeName) -> None:
+        """Note that the loss did not come about."""
+        self._lost.pop(node, None)
+        self._pending.discard(node)
+
     def look(
         self,
         scene: Scene,
@@ -88,6 +103,12 @@ class LostDisks:
             if node not in self._pending and node not in impaired:
                 del self._lost[node]
 
+    def hinders(self, node: NodeName, scene: Scene) -> bool:
+        """Return whether a node must not be struck yet, because of a disk that another one lost."""
+        if self._pending - {node}:
+            return True
+        return not _other_voters(node, scene).isdisjoint(self._lost)
+
     def may_lose(self, node: NodeName, scene: Scene, *, gone: Collection[NodeName]) -> bool:
         """Return whether this node may lose its disk. `gone`: those that do not go on."""
         partitions = _partitions(scene)
@@ -102,6 +123,31 @@ class LostDisks:
             if name != node and name not in gone and number in scene.view.taking_part
         }
         return all(member not in one.isr or well.intersection(one.isr) for one in partitions)
+
+    @staticmethod
+    def is_led_without(node: NodeName, scene: Scene) -> bool:
+        """Return whether another voter leads the quorum, if this node has a vote in it."""
+        voters = _other_voters(node, scene)
+        return not voters or scene.active_controller in voters
+
+
+def loses_records(step: OnNodes) -> bool:
+    """Return whether records that only this node has may be gone by it."""
+    deed = verb_of(step).deed
+    return deed is not None and deed.loses_records
+
+
+def loses_vote(step: OnNodes) -> bool:
+    """Return whether it is done to the disk of a node that is down, which forgets how it voted."""
+    deed = verb_of(step).deed
+    return deed is not None and deed.loses_records and deed.needs_down
+
+
+def _other_voters(node: NodeName, scene: Scene) -> frozenset[NodeName]:
+    """The controllers beside a broker that is one, too; of any other node none."""
+    if node not in scene.roles.second:
+        return frozenset()
+    return frozenset(scene.roles.among(scene.nodes, scene.roles.second[node])) - {node}
 
 
 def _is_back(member: int, scene: Scene, partitions: Sequence[PartitionView]) -> bool:

@@ -5,11 +5,9 @@ the gap since the last one has passed, the budget allows another node down, and 
 recovered (with `overlap`, only the budget counts). It never looks at a clock: time and the state of
 the cluster are arguments, every choice is drawn from the random stream it was given.
 
-Budget: a node counts as down from the first act of its episode until the cluster shows it whole
-again (process running, broker unfenced and back in the ISR of all its partitions). Faults that
-destroy data (wipe, rollback, cut_power and the like) begin only when everything has recovered: with
-every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
-design.
+Budget: see `nemesis.budget`. Faults that destroy data (wipe, rollback, cut_power and the like)
+begin only when everything has recovered: with every replica in sync one lost disk costs no
+acknowledged record, with one in sync it would, by design.
 
 Plays: an episode may be a play whose steps wait for the protocol (`nemesis.unfolding`). Its strikes
 are within the same budget. A disk that it takes is one of a replica that other members of the ISR
@@ -29,22 +27,22 @@ it is, `waits_for` says.
 """
 
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusters.observation import Observation
-from clusters.port import NodeName, NodeRoles
+from clusters.port import NodeName
 from clusters.systems import SYSTEMS
-from nemesis.disks import NEXT_LOOK, LostDisks
+from nemesis.budget import Budget
+from nemesis.disks import NEXT_LOOK, LostDisks, loses_records, loses_vote
 from nemesis.mix_spec import MixSpec
 from nemesis.rounds import Rounds
 from nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
-from nemesis.unfolding import May, MixMoment, Unfolding
+from nemesis.unfolding import AWAIT_S, May, MixMoment, Unfolding
 from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
 from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES, is_fault, verb_of
+from nemesis.verbs.registry import EPISODES, is_fault
 from nemesis.verbs.step import Breaking, OnNodes, Step
 from nemesis.waiting import Awaited, Waiting
 
@@ -66,6 +64,8 @@ class _Episode:
     due: list[tuple[float, Step]]
     destructive: bool
     unfolding: Unfolding | None = None
+    unled_s: float | None = None
+    """The time since which a voter's disk waits to be lost until another one leads."""
 
     @property
     def nodes(self) -> frozenset[NodeName]:
@@ -104,6 +104,7 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
     _turn_count: int = 0
+    _budget: Budget = field(init=False)
     _rounds: Rounds = field(init=False)
     _turn: _Turn | None = None
     _disks: LostDisks = field(default_factory=LostDisks)
@@ -111,6 +112,7 @@ class Mix:
 
     def __post_init__(self) -> None:
         """Begin with the first round."""
+        self._budget = Budget(self.spec)
         self._rounds = Rounds(self.spec, self.draw)
 
     def due(
@@ -155,6 +157,16 @@ class Mix:
             return Waiting(kind=Awaited.TURN, words=self._turn.kind)
         return None
 
+    def abandon(self, undone: Sequence[Step] = ()) -> None:
+        """Forget all that is under way: somebody else has healed it. `undone`: not performed."""
+        self._episodes.clear()
+        self._next_at_s = None
+        for step in undone:
+            if isinstance(step, OnNodes) and loses_records(step):
+                assert isinstance(step.target, NamedNodes)
+                for node in step.target.nodes:
+                    self._disks.forget(node)
+
     @property
     def is_idle(self) -> bool:
         """Return whether nothing is broken by it, or about to be healed."""
@@ -166,6 +178,8 @@ class Mix:
         acts: list[Step] = []
         for episode in self._episodes:
             while episode.due and episode.due[0][0] <= moment.now_s:
+                if self._is_unled(episode, moment):
+                    break
                 acts.append(self._noted(episode.due.pop(0)[1], moment))
             if episode.unfolding is not None and not episode.unfolding.is_over:
                 acts += self._unfold(episode, episode.unfolding, moment, impaired)
@@ -174,6 +188,20 @@ class Mix:
         if len(self._episodes) < before and not self.spec.overlap:
             self._next_at_s = None  # the next gap begins once the cluster has recovered
         return acts
+
+    def _is_unled(self, episode: _Episode, moment: MixMoment) -> bool:
+        """Return whether a voter's disk has to wait for another leader; one in vain is not lost."""
+        step = episode.due[0][1]
+        if moment.look is None or not (isinstance(step, OnNodes) and loses_vote(step)):
+            return False
+        assert isinstance(step.target, NamedNodes)
+        if all(self._disks.is_led_without(node, moment.scene) for node in step.target.nodes):
+            return False
+        if episode.unled_s is None:
+            episode.unled_s = moment.now_s
+        if moment.now_s > episode.unled_s + AWAIT_S:
+            episode.due.pop(0)
+        return True
 
     def _look_at_disks(self, moment: MixMoment, impaired: frozenset[NodeName]) -> None:
         if not self._disks.lost:
@@ -209,7 +237,7 @@ class Mix:
 
     def _noted(self, step: Step, moment: MixMoment) -> Step:
         """Return the step, after noting the disks that are lost by it."""
-        if not (isinstance(step, OnNodes) and _loses_records(step)):
+        if not (isinstance(step, OnNodes) and loses_records(step)):
             return step
         registered: Mapping[NodeName, int] = {}
         if moment.look is not None:
@@ -233,22 +261,28 @@ class Mix:
         """Return whether a play may do it: within the budget, so that no record is lost by it."""
         others = {one for other in self._episodes if other is not episode for one in other.nodes}
         gone = impaired | episode.nodes | others
-        may_go = node in gone or self._has_room(node, gone, moment.scene.roles)
-        if node in others or not may_go:
+        is_struck = node in episode.nodes or node in moment.scene.down
+        if node in others or not (is_struck or self._budget.may_go(node, gone, moment.scene.roles)):
             return May.NO
-        if set(self._disks.pending) - {node}:
+        if self._disks.hinders(node, moment.scene):
             return May.NOT_YET
-        if isinstance(step, OnNodes) and _loses_records(step):
-            is_safe = self._disks.may_lose(node, moment.scene, gone=gone)
-            return May.YES if is_safe else May.NO
+        if isinstance(step, OnNodes) and loses_records(step):
+            if not self._disks.may_lose(node, moment.scene, gone=gone):
+                return May.NO
+            if loses_vote(step) and not self._disks.is_led_without(node, moment.scene):
+                return May.NOT_YET
         return May.YES
 
     def _give_up_unsafe(self, impaired: frozenset[NodeName]) -> None:
         """Forget a lost disk that is still to come if something else broke meanwhile."""
         for episode in self._episodes:
-            to_come = any(is_fault(step) for _, step in episode.due)
-            if episode.destructive and to_come and impaired:
+            faults = [due for due in episode.due if is_fault(due[1])]
+            if not (episode.destructive and faults):
+                continue
+            if episode.unled_s is None and impaired:
                 episode.due.clear()
+            elif impaired.difference(episode.reserved):
+                episode.due.remove(faults[0])  # its node is down already, and is to be started
 
     def _may_begin(self, now_s: float, impaired: frozenset[NodeName]) -> bool:
         if self._disks.lost or any(episode.destructive for episode in self._episodes):
@@ -317,7 +351,7 @@ class Mix:
             duration_s=self.spec.duration_s,
             gap_s=self.spec.gap_s,
             target=lambda: self._target(draw),
-            free=lambda wanted: self._within_budget(wanted, busy, scene.roles),
+            free=lambda wanted: self._budget.within(wanted, busy, scene.roles),
             roles=[role for role in {*scene.roles.names(scene.nodes)} if self.spec.down_max(role)],
             busy=busy,
             keys=self.keys,
@@ -358,25 +392,6 @@ class Mix:
                 return ByRole(role=described, key=key)
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
         return Choice(share=Share(share), role=role)
-
-    def _within_budget(
-        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName], roles: NodeRoles
-    ) -> tuple[NodeName, ...]:
-        kept: list[NodeName] = []
-        for node in wanted:
-            if node not in busy and self._has_room(node, busy.union(kept), roles):
-                kept.append(node)
-        return tuple(kept)
-
-    def _has_room(self, node: NodeName, gone: Iterable[NodeName], roles: NodeRoles) -> bool:
-        """Return whether one more of each of its roles may be down; it counts in each of them."""
-        used = Counter(role for one in gone for role in roles.of(one))
-        return all(used[role] < self.spec.down_max(role) for role in roles.of(node))
-
-
-def _loses_records(step: OnNodes) -> bool:
-    deed = verb_of(step).deed
-    return deed is not None and deed.loses_records
 
 
 def _of_kind(step: Step, kind: str) -> Step:

@@ -35,9 +35,9 @@ from nemesis.verbs.step import OnNodes, Play, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 
-__all__ = ["Guard", "May", "MixMoment", "Unfolding"]
+__all__ = ["AWAIT_S", "Guard", "May", "MixMoment", "Unfolding"]
 
-_AWAIT_S: Final = 20.0
+AWAIT_S: Final = 20.0
 """The bound of what a play waits for: a start of a node on a busy machine, an election."""
 _MOVE_S: Final = 2.0
 """The bound of what a step itself waits for: nothing else is done meanwhile."""
@@ -154,7 +154,7 @@ class Unfolding:
             return True
         now = moment.look()
         if self._before is None:
-            self._before, self._until_s = now, moment.now_s + _AWAIT_S
+            self._before, self._until_s = now, moment.now_s + AWAIT_S
         if _holds(step.condition, now, self._before):
             return True
         self._give_up_late(moment)
@@ -173,7 +173,7 @@ class Unfolding:
     def _give_up_late(self, moment: MixMoment) -> None:
         """Give up what is to come, if its bound has passed."""
         if self._until_s is None:
-            self._until_s = moment.now_s + _AWAIT_S
+            self._until_s = moment.now_s + AWAIT_S
         elif moment.now_s > self._until_s:
             self._to_come.clear()  # the next call undoes what was done
 
@@ -285,8 +285,8 @@ def _named(step: Step, prefix: str) -> Step:
             return replace(step, name=f"{prefix}-{step.name}")
         case Await(condition=Held() | Seen() as condition):
             named = replace(condition, name=f"{prefix}-{condition.name}")
-            return replace(step, condition=named, within_s=_AWAIT_S)
+            return replace(step, condition=named, within_s=AWAIT_S)
         case Await():
-            return replace(step, within_s=_AWAIT_S)
+            return replace(step, within_s=AWAIT_S)
         case _:
             return step

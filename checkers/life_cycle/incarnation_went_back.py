@@ -41,6 +41,8 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
 
 NAME: Final = "incarnation-went-back"
+_ON_ITS_WAY: Final = "was on its way"
+"""The state of a late request in which the network alone had made it late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,8 @@ def _late(
         "incarnation {incarnation_id} registered as broker {broker_id} at metadata offset "
         "{version_metadata_offset} by a request sent at {asked} (frame {frame}), and took the "
         "place of incarnation {by_incarnation_id}, which had registered at metadata offset "
-        "{metadata_offset} by one sent later, at {before_asked} (frame {before_frame})",
+        "{metadata_offset} by one sent later, at {before_asked} (frame {before_frame}); when that "
+        "was sent, the earlier one {was}",
         metadata_offsets={
             "metadata_offset": holder.metadata_offset,
             "version_metadata_offset": version.metadata_offset,
@@ -180,7 +183,12 @@ def _late(
         incarnation_id=version.incarnation_id,
         broker_id=broker.broker_id,
         by_incarnation_id=holder.incarnation_id,
+        was=_ON_ITS_WAY if _was_on_its_way(mine, before) else "had reached a controller",
     )
+
+
+def _was_on_its_way(mine: Rpc, before: Rpc) -> bool:
+    return mine.reached_ns is None or mine.reached_ns > before.asked_ns
 
 
 def _came_again(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> Proof:

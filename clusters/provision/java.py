@@ -98,9 +98,18 @@ def spark_java_home(java: Java) -> Path:
     """A JAVA_HOME under which Spark starts.
 
     Spark always asks for the module `jdk.incubator.vector` (a hint that it can do without). For a
-    Java that lacks it: a directory in the cache whose `bin/java` drops that option.
+    Java that lacks it: a directory in the cache whose `bin/java` drops that option. Raises
+    HarnessError, with what Java says, if it does not list its modules.
     """
-    modules = _run([java.executable, "--list-modules"])
+    asked: list[Path | str] = [java.executable, "--list-modules"]
+    try:
+        modules = _run(asked)
+    except subprocess.CalledProcessError as error:
+        said = (error.output.decode(errors="replace").strip().splitlines() or ["nothing"])[-1]
+        words = f"{asked[0]} {asked[1]} ended with {error.returncode}, and said: {said}"
+        raise HarnessError(words) from error
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HarnessError(f"{asked[0]} {asked[1]} did not end: {error}") from error
     if re.search(rf"^{re.escape(_VECTOR_MODULE)}\b", modules, re.MULTILINE):
         return java.home
     script = _wrapper_script(java.executable)

@@ -149,6 +149,12 @@ class Interpreter:
             self._until(lambda now: now.view is None or not now.view.left_out, end_s)
         return whole
 
+    def start_over(self) -> None:
+        """Undo whatever is broken after a step that failed; wait for nothing."""
+        self.windows.close()
+        self._undo_all()
+        self.performer.give_up("a step failed, and its nodes were healed")
+
     def _perform(self, step: Step, end_s: float) -> bool:
         if step.at_s is not None:
             self._pass_until(min(step.at_s, end_s))
@@ -310,13 +316,16 @@ class Interpreter:
         return missing_in(self.observer.latest()) or "everything is whole"
 
     def _heal_all(self, end_s: float) -> bool:
+        self._undo_all()
+        return not self.policy.demands_evidence or self._await(AllRecovered(), end_s)
+
+    def _undo_all(self) -> None:
         self.network.heal_all(now_s=self.now_s())
         for healing in self.clients.heal_all():
             verb_of(healing).perform(healing, self)
         for steps in (self.performer.mend_all, self.performer.heal_all):
             for step in steps():
                 self.act(step)
-        return not self.policy.demands_evidence or self._await(AllRecovered(), end_s)
 
     def _pass_until(self, end_s: float) -> None:
         if self.on_tick is None:

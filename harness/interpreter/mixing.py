@@ -2,15 +2,22 @@
 
 Whatever keeps the mix from being performed is a shortfall, and so is a nemesis that was idle for
 too long: a run in which hardly anything was broken proves little, however long it was.
+
+A step that fails, as of a node that died by itself, is a shortfall and ends no mix: everything is
+healed, and the mix begins anew. So what is left of a night is not lost. Too many of them end it:
+then something is wrong with the harness or its machine, and not with a node.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from clusters.port import NodeName, NodeState
 from harness.interpreter.idleness import Idleness
 from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.recovery import Recovery
 from history.failure import HarnessError
 from nemesis.mix import Mix
 from nemesis.play import step_data
@@ -23,10 +30,13 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.throttle import Throttle
 
-__all__ = ["IDLE_S_MAX", "perform_mix"]
+__all__ = ["FAILURES_MAX", "IDLE_S_MAX", "perform_mix"]
 
 IDLE_S_MAX: Final = 60.0
 """The longest time for which nothing may be broken though something is due."""
+
+FAILURES_MAX: Final = 5
+"""The number of steps that may fail. One more ends the mix."""
 
 
 def perform_mix(
@@ -64,35 +74,71 @@ def _perform_all(
     end_s: float,
     recovery_s: float,
 ) -> None:
-    whole_s = interpreter.now_s()
-    while interpreter.now_s() < end_s:
+    recovery, failures = Recovery(limit_s=recovery_s), _Failures(interpreter, mix)
+    while interpreter.now_s() < end_s and not failures.are_too_many:
         interpreter.tick()
         idleness.pass_to(interpreter.now_s())
         scene, impaired = interpreter.observer.scene(), interpreter.observer.impaired()
-        if not mix.is_idle or not impaired:
-            whole_s = interpreter.now_s()
-        elif interpreter.now_s() > whole_s + recovery_s:
-            whole_s = interpreter.now_s()
-            _rescue(interpreter, impaired, after_s=recovery_s)
+        now_s = interpreter.now_s()
+        if stuck := recovery.stuck(now_s, scene.nodes, impaired=impaired, idle=mix.is_idle):
+            with failures.told("to start who does not come back"):
+                _rescue(interpreter, stuck, after_s=recovery_s)
             idleness.now_is(None, broken=True)
         due = mix.due(interpreter.now_s(), scene=scene, impaired=impaired, look=interpreter.look)
         interpreter.windows.announce(mix.windows)
-        for step in due:
-            try:
+        for place, step in enumerate(due):
+            with failures.told(str(step_data(step)), undone=due[place + 1 :]) as performed:
                 _perform(interpreter, step, scene)  # what is due is done, however late
-            except HarnessError as error:
-                interpreter.shortfalls.append(f"{step_data(step)}: {error}")
-                return
+                performed.append(step)
             idleness.pass_to(interpreter.now_s())
+            if not performed:
+                break
             if isinstance(step, OnNodes) and is_fault(step):
                 idleness.now_is(None, broken=True)  # it may be over already, as a restart is
         idleness.now_is(mix.waits_for(impaired), broken=interpreter.is_broken)
 
 
-def _rescue(interpreter: Interpreter, nodes: Collection[NodeName], *, after_s: float) -> None:
+@dataclass(slots=True)
+class _Failures:
+    """The steps that failed, each of which is told and healed."""
+
+    interpreter: Interpreter
+    mix: Mix
+    _count: int = 0
+
+    @property
+    def are_too_many(self) -> bool:
+        return self._count > FAILURES_MAX
+
+    @contextmanager
+    def told(self, words: str, *, undone: Sequence[Step] = ()) -> Iterator[list[Step]]:
+        """Have everything healed if what is done meanwhile fails. `undone`: steps left out then."""
+        try:
+            yield []
+        except HarnessError as error:
+            self._tell(f"{words}: {error}")
+            self.mix.abandon(undone)
+            try:
+                self.interpreter.start_over()
+            except HarnessError as error:
+                self._tell(f"the heal after that: {error}")
+
+    def _tell(self, words: str) -> None:
+        self._count += 1
+        now_s = self.interpreter.now_s()
+        self.interpreter.shortfalls.append(
+            f"a step of the nemesis failed at {now_s:.1f} s: {words}"
+        )
+        if self.are_too_many:
+            self.interpreter.shortfalls.append(
+                f"the nemesis ended at {now_s:.1f} s: {self._count} of its steps had failed"
+            )
+
+
+def _rescue(interpreter: Interpreter, nodes: Sequence[NodeName], *, after_s: float) -> None:
     words = f"{after_s:g} s after a fault was healed"
     interpreter.shortfalls.not_whole(words, interpreter.observer.latest())
-    for node in sorted(nodes):
+    for node in nodes:
         target = NamedNodes(nodes=(node,))
         if interpreter.cluster.state(node) is not NodeState.DOWN:
             interpreter.act(Kill(target=target))

@@ -7,7 +7,7 @@ from clusters.systems import SYSTEMS
 from harness.scenario.validation import MappingReader, build, known_words, mapping, span_s
 from harness.seeds import stream
 from history.failure import Mistakes, SpecError
-from nemesis.messages import MESSAGES
+from nemesis.messages import MESSAGES, sent_by
 from nemesis.mix import Mix
 from nemesis.mix_spec import MixSpec
 from nemesis.targets import parse_target
@@ -20,7 +20,8 @@ _STRIKES: Final = "strikes"
 """All kinds that concern single messages of the protocol."""
 _MORE: Final = ("window", "window", "window", "window", "late_fetch")
 """The kinds that come more often than once among all strikes: there are most ways to draw these."""
-_OF_FETCHES: Final = ("relay", "late_fetch")
+_LATE_FETCH: Final = "late_fetch"
+_OF_FETCHES: Final = ("relay", _LATE_FETCH)
 
 
 def parse_mix(value: object, stage: Stage) -> MixSpec:
@@ -31,7 +32,7 @@ def parse_mix(value: object, stage: Stage) -> MixSpec:
     windows = read.at("windows", _messages, otherwise=default.windows)
     found: dict[str, object] = {
         "faults": read.at(
-            "faults", lambda value: _faults(value, windows), otherwise=default.faults
+            "faults", lambda value: _faults(value, windows, stage), otherwise=default.faults
         ),
         "windows": windows,
         "targets": read.at("targets", lambda v: _targets(v, stage), otherwise=system.mix_targets),
@@ -49,21 +50,25 @@ def seeded_mix(spec: MixSpec, *, seed: int, keys: tuple[str, ...]) -> Mix:
     return Mix(spec, stream(seed, "mix"), keys, streams=lambda name: stream(seed, f"mix/{name}"))
 
 
-def _faults(value: object, windows: tuple[str, ...]) -> tuple[str, ...]:
+def _faults(value: object, windows: tuple[str, ...], stage: Stage) -> tuple[str, ...]:
     words = known_words(_words(value), (*EPISODES, _STRIKES), what="fault")
-    could = [kind for kind in STRIKES if _can_wait(kind, windows)]
+    could = [kind for kind in STRIKES if _why_not(kind, windows, stage) is None]
     mistakes = Mistakes()
     for index, word in enumerate(words):
-        if word in STRIKES and word not in could:
-            found = f"{word} holds Fetches, which nemesis.windows leaves out"
-            mistakes.note((index,), found)
+        if word in STRIKES and (why_not := _why_not(word, windows, stage)):
+            mistakes.note((index,), f"{word} holds {why_not}")
     mistakes.refuse()
     group = (*(kind for kind in _MORE if kind in could), *could)
     return tuple(one for word in words for one in (group if word == _STRIKES else (word,)))
 
 
-def _can_wait(kind: str, windows: tuple[str, ...]) -> bool:
-    return not windows or kind not in _OF_FETCHES or "Fetch" in windows
+def _why_not(kind: str, windows: tuple[str, ...], stage: Stage) -> str | None:
+    """Return what it holds that no frame is, or None."""
+    if windows and kind in _OF_FETCHES and "Fetch" not in windows:
+        return "Fetches, which nemesis.windows leaves out"
+    if kind == _LATE_FETCH and "BrokerHeartbeat" not in sent_by(stage.nodes, stage.node_roles):
+        return "heartbeats, which no node of this cluster sends"
+    return None
 
 
 def _messages(value: object) -> tuple[str, ...]:

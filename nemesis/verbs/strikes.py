@@ -6,7 +6,7 @@ one is held or as soon as one is seen. Each is a play of `nemesis.windows`, `rel
 any cluster can suffer; power is cut where the mix cuts power, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -124,15 +124,34 @@ def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Actio
 
 
 def _begin_play(
-    draft: Opening, *, form: str, drawn: Callable[..., Play], replicas_min: int, rule: str = ""
+    draft: Opening,
+    *,
+    form: str,
+    drawn: Callable[..., Play],
+    replicas_min: int,
+    rule: str = "",
+    followers_go: bool = False,
 ) -> Begun | None:
+    """Begin a play around a partition. `followers_go`: it takes away all of its followers."""
     key = draft.draw.choice(draft.keys)
     replicas = _led_first(draft, key, replicas_min=replicas_min)
-    if not replicas:
+    if not replicas or (followers_go and not _voters_may_go(draft, replicas[1:])):
         return None
     return _begun(
         draft, drawn(draft.draw, key=key, replicas=replicas), form=form, key=key, rule=rule
     )
+
+
+def _voters_may_go(draft: Opening, brokers: Collection[int]) -> bool:
+    """Return whether the budget lets those of these brokers go together that are controllers, too.
+
+    Without a majority of them nobody is fenced, and nobody is registered.
+    """
+    ids, roles = draft.scene.broker_ids, draft.scene.roles
+    voters = tuple(
+        node for node, number in ids.items() if number in brokers and node in roles.second
+    )
+    return len(draft.free(voters)) == len(voters)
 
 
 def _begun(
@@ -233,6 +252,7 @@ EPISODES = (
             drawn=drawn_late_fetch,
             replicas_min=LATE_FETCH_REPLICAS_MIN,
             rule="late",
+            followers_go=True,
         ),
         takes=Takes.PROXY,
         strikes="a Fetch arrives after its sender lost its disk and came back (three replicas)",

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from metadata_logs import FACTS, asked, doubts, proofs, tables
 from proving import assert_proof, source_of
 
+from checkers.known_findings import KNOWN_FINDINGS
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
 from checkers.life_cycle.refused_but_running import refused_but_running
@@ -201,6 +202,18 @@ def test_a_registration_that_outlived_its_sender_takes_the_place_of_a_later_one(
     # What was never answered may not be what was accepted.
     lost = "at 999 passed 3000 broker-1 on 1 register incarnation a -> nothing\n"
     assert not went_back(log.format("a"), lost + now)
+
+
+def test_what_made_a_registration_late_is_told() -> None:
+    log = "8 register 1 incarnation b\n9 register 1 incarnation a"
+    tape = (
+        "at 999 passed {} broker-1 on 1 register incarnation a -> ok 9 at 3005\n"
+        "at 1000 broker-1 on 2 register incarnation b -> ok 8 at 1005"
+    )
+    known = KNOWN_FINDINGS["late-registration"].facts
+    for passed, was in ((3000, known["was"]), (999, "had reached a controller")):
+        (proof,) = went_back(log, tape.format(passed))
+        assert_proof(proof, "the earlier one {was}", was=was)
 
 
 def test_a_registration_is_by_the_request_that_was_answered_first() -> None:

@@ -138,6 +138,14 @@ def test_a_java_without_it_is_wrapped_and_every_other_argument_arrives(
     assert done.stdout == """<-Da=b c><><*><'><"$HOME">"""
 
 
+def test_a_java_that_does_not_list_its_modules_is_quoted(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    fake_java(broken, "17.0.15")
+    (broken / "bin" / "java").write_text("#!/bin/sh\necho it has no memory\nexit 1\n")
+    with pytest.raises(HarnessError, match="--list-modules ended with 1, and said: it has no mem"):
+        spark_java_home(some_java(broken))
+
+
 def test_a_java_that_shares_the_systems_authorities_needs_no_trust_store(
     cache: Path, java_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -314,6 +314,7 @@ def _judged_in_a_process(results: Path, *, hash_seed: str) -> tuple[dict[str, An
         (("smoke", "--cluster", "simulated", "--nemesis", "kill,skew"), "--nemesis: nemesis.faul"),
         (("storm", "--window", "AlterPartitoin"), "did you mean 'AlterPartition'?"),
         (("storm", "--window", "Vote", "--nemesis", "relay"), "relay holds Fetches"),
+        (("kafka-zookeeper-storm", "--nemesis", "late_fetch"), "late_fetch holds heartbeats"),
     ],
     ids=[
         "transactions",
@@ -326,6 +327,7 @@ def _judged_in_a_process(results: Path, *, hash_seed: str) -> tuple[dict[str, An
         "clocks",
         "message",
         "fetches",
+        "heartbeats",
     ],
 )
 def test_what_cannot_be_in_virtual_time_is_refused_at_once(

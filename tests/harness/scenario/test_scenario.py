@@ -253,3 +253,13 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
         load(tmp_path, "- kill\n")
     with pytest.raises(UsageError, match="cannot read it"):
         load_scenario(tmp_path / "none.yaml", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"), [("storm", True), ("combined-storm", True), ("kafka-zookeeper-storm", False)]
+)
+def test_strikes_hold_only_what_a_cluster_sends(name: str, *, drawn: bool) -> None:
+    mix = load_scenario(find_scenario(name), []).mix
+    assert mix is not None
+    assert ("late_fetch" in mix.faults) is drawn
+    assert "relay" in mix.faults
