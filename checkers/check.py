@@ -129,7 +129,7 @@ def check_run(
     results = {
         result.check: result
         for result in (
-            course(manifest, load_samples(run)),
+            course(manifest, load_samples(run), load_faults(run)),
             recordings(run, manifest),
             *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
             *([decided_span(run, manifest, entry_of)] if "metadata_log" in manifest.tables else ()),
@@ -149,7 +149,7 @@ def check_run(
     )
     anomalies = _anomalies(verdict, answered.findings, of_groups)
     verdict = explained(verdict, manifest, anomalies)
-    _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))
+    _write(run, manifest, verdict, anomalies, loss_forensics(question, verdict, anomalies))
     return verdict
 
 
@@ -292,6 +292,7 @@ def _anomalies(
 
 def _write(
     run: RunDirectory,
+    manifest: Manifest,
     verdict: Verdict,
     anomalies: Mapping[str, pa.Table],
     forensics: Forensics | None,
@@ -311,4 +312,5 @@ def _write(
         raise HarnessError(f"cannot write the anomalies of {run.root}: {error}") from error
     if forensics is not None:
         write_forensics(run.forensics_path, forensics)
-    write_verdict(run.verdict_path, verdict)
+    about = {"waived": manifest.waived, "tested": manifest.tested, "jars": manifest.jars}
+    write_verdict(run.verdict_path, verdict, about=about)

@@ -122,10 +122,14 @@ class Verdict:
         return EXIT_CODES[self.validity]
 
 
-def write_verdict(path: Path, verdict: Verdict) -> None:
-    """Replace the verdict at `path`, atomically. Raises HarnessError if the disk refuses."""
+def write_verdict(path: Path, verdict: Verdict, *, about: Mapping[str, Any] = {}) -> None:
+    """Replace the verdict at `path`, atomically. Raises HarnessError if the disk refuses.
+
+    `about`: what a reader has to know before the verdict: what it is about, what was waived.
+    """
     content = {
         "format_version": _FORMAT_VERSION,
+        **about,
         "run_id": verdict.run_id,
         "validity": verdict.validity,
         "exit_code": verdict.exit_code,

@@ -4,7 +4,8 @@ Controllers that decide, brokers that clients talk to, topics with partitions an
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
@@ -20,6 +21,7 @@ from clusters.port import (
     SystemView,
     role_name,
 )
+from clusters.topic_spec import TopicSpec, keys_of
 from history.failure import Mistakes, UsageError
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 
+_METADATA_VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}(-IV\d{1,3})?)?")
 _BROKERS_MAX: Final = 9
 """One digit, one machine."""
 QUORUM_SIZES: Final = (1, 3, 5)
@@ -90,23 +93,6 @@ class FlippedPart(StrEnum):
     """The offset index of a replica's active segment."""
     METADATA = "metadata"
     """The records of the metadata log's active segment."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSpec:
-    """A topic to create: `assignment` (by partition, broker numbers, leader first) or counts."""
-
-    name: str
-    partitions: int = 1
-    replication_factor: int = 3
-    assignment: tuple[tuple[int, ...], ...] | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The topic's keys, `name-partition`, in order."""
-        count = self.partitions if self.assignment is None else len(self.assignment)
-        return tuple(f"{self.name}-{partition}" for partition in range(count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +184,9 @@ class KafkaSpec(BrokersSpec):
         mistakes = Mistakes()
         note_controllers(self.controllers, mistakes)
         self.note_brokers(mistakes)
+        if self.metadata_version and not _METADATA_VERSION.fullmatch(self.metadata_version):
+            found = "a metadata.version is 3.9 or 3.9-IV0 (of our own nodes 1, 2 or 3), found"
+            mistakes.note(("metadata_version",), f"{found} {self.metadata_version!r:.80}")
         spare_max = max(0, _BROKERS_MAX - self.brokers)
         for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
             if not 0 <= getattr(self, key) <= most:
@@ -217,11 +206,6 @@ def note_controllers(count: int, mistakes: Mistakes) -> None:
     """Note a count of controllers that cannot be."""
     if count not in QUORUM_SIZES:
         mistakes.note(("controllers",), f"1, 3 or 5 controllers, found {count}")
-
-
-def keys_of(topics: Iterable[TopicSpec]) -> tuple[str, ...]:
-    """Return the keys of all topics, in order."""
-    return tuple(key for topic in topics for key in topic.keys)
 
 
 def refuse_unplaceable(topics: Sequence[TopicSpec], *, brokers: int) -> None:

@@ -13,6 +13,7 @@ from clusters.system import Make, System
 from clusters.zookeeper.system import SYSTEM as ZOOKEEPER
 
 __all__ = [
+    "AUTO",
     "KAFKA",
     "MAKES",
     "REFERENCE",
@@ -72,6 +73,9 @@ SYSTEMS: Final[dict[str, System]] = {
 MAKES: Final = {make.name: make for system in SYSTEMS.values() for make in system.makes}
 """The makes by the name in `--cluster NAME`."""
 
+
+AUTO: Final = "auto"
+"""The word for the system's own make, or another that is to be had, in `--cluster auto`."""
 
 ROLES: Final = {role.name: role for system in SYSTEMS.values() for role in system.spec.roles}
 """The roles by the first part of their nodes' names, which means the same in every system."""

@@ -5,13 +5,31 @@ system under test is data; everything that stops a run is one of these, and its 
 was expected, what was found, where, and the way out.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
-__all__ = ["HarnessError", "Mistakes", "SpecError", "UsageError"]
+__all__ = ["HarnessError", "Mistakes", "SpecError", "UsageError", "why_full"]
 
 T = TypeVar("T")
+
+_FREE_BYTES_MIN: Final = 1 << 20
+
+
+def why_full(directory: Path) -> str:
+    """Return in words that the disk of a directory is full, with the way out; empty if it is not.
+
+    What dies of it can rarely say so itself: its log is on the same disk.
+    """
+    try:
+        free_bytes = shutil.disk_usage(directory).free
+    except OSError:
+        return ""
+    if free_bytes >= _FREE_BYTES_MIN:
+        return ""
+    return f"the disk of {directory} is full; make room or pass --results DIR on another disk"
 
 
 class HarnessError(Exception):

@@ -108,9 +108,20 @@ class FaultJournal(_Journal):
         with self._lock:
             self._write("end", index, evidence=evidence)
 
-    def _write(self, event: str, index: int, **content: object) -> None:
+    def past(
+        self, fault: str, targets: Iterable[str], *, begin_ns: int, end_ns: int, evidence: str
+    ) -> None:
+        """Record a fault that nobody did, and that was known only when it was over."""
+        with self._lock:
+            index = self._count
+            self._count += 1
+            self._write("begin", index, begin_ns, fault=fault, targets=list(targets), kind=fault)
+            self._write("effect", index, begin_ns, evidence=evidence)
+            self._write("end", index, end_ns, evidence=evidence)
+
+    def _write(self, event: str, index: int, time_ns: int | None = None, **content: object) -> None:
         assert 0 <= index < self._count, f"no fault {index} of {self._count}"
-        time_ns = self._clock.now_ns()
+        time_ns = self._clock.now_ns() if time_ns is None else time_ns
         self._lines.write({"event": event, "index": index, "time_ns": time_ns} | content)
 
 

@@ -41,6 +41,11 @@ _MAPPINGS = (
 )
 
 
+_NAMED = "_release"
+"""The end of the word for the name that the user gave a release, in `versions`."""
+_LEVELS = ("metadata_version", "inter_broker_protocol")
+
+
 class RunState(StrEnum):
     """The stage that a run reached."""
 
@@ -134,6 +139,12 @@ class Manifest:
     state: RunState
     scenario: str
     title: str
+    system: str = ""
+    """The system under test, by its name in scenarios. Empty: not recorded, as in old runs."""
+    cluster: str = ""
+    """The kind of its nodes, as `--cluster` names it."""
+    host: str = ""
+    """The kind of host that they run on, as `--host` names it."""
     seed: int
     started_at: str
     """The time of its start: UTC, ISO 8601."""
@@ -164,6 +175,9 @@ class Manifest:
     """The promise to the transactions of an open history (`history.models.Isolation`)."""
     damages: tuple[str, ...] = ()
     """The parts of the nodes' disks that could not be read when the cluster had stopped."""
+    waived: tuple[str, ...] = ()
+    """The demands of the scenario that a flag took back, a sentence each: nothing of the run's
+    verdict rests on these."""
     required_checks: tuple[str, ...] = ()
     """The checks that the scenario demands; one that had no case makes the run unknown."""
     known: tuple[str, ...] = ()
@@ -211,6 +225,40 @@ class Manifest:
     harness_pid: int | None = None
 
     @property
+    def release(self) -> str:
+        """The release under test, as the cluster tells it; a user's own build with its path.
+
+        Where nodes came to run others, these follow, in the order in which they came. Nodes of our
+        own have none but the level of their protocol.
+        """
+        versions = self.versions
+        system = next((key.removesuffix(_NAMED) for key in versions if key.endswith(_NAMED)), "")
+        version = versions.get(system or "kafka", "")
+        if not version:
+            levels = (f"{key} {versions[key]}" for key in _LEVELS if key in versions)
+            version = f"none, {level}" if (level := next(levels, "")) else "not recorded"
+        name = versions.get(f"{system}{_NAMED}", version)
+        first = version if name == version else f"{version} ({name})"
+        later = (one.version for one in self.changes if one.subject in self.node_ids)
+        return ", ".join(dict.fromkeys((first, *later)))
+
+    @property
+    def tested(self) -> dict[str, str]:
+        """What the verdict is about, in the words of flags: a result that names less misleads."""
+        return {
+            "system": self.system or "not recorded",
+            "cluster": self.cluster or self.versions.get("cluster", "not recorded"),
+            "release": self.release,
+            "host": self.host or self.versions.get("host", "not recorded"),
+            "seed": str(self.seed),
+        }
+
+    @property
+    def jars(self) -> dict[str, str]:
+        """The digests of the jars under test, where there are any."""
+        return {name: self.versions[name] for name in self.versions if name.endswith("_sha256")}
+
+    @property
     def tables(self) -> frozenset[str]:
         """The tables that were recorded: a check that needs another one is not asked."""
         own = (MODEL_TABLES[Model(self.model)],) if self.model else ("operations", "records")
@@ -226,6 +274,8 @@ def read_manifest(path: Path) -> Manifest:
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise HarnessError(f"cannot read the manifest {path}: {error.strerror}") from error
+    except RecursionError:
+        raise HarnessError(f"the manifest {path} is not JSON: it is nested too deeply") from None
     except ValueError as error:
         raise HarnessError(f"the manifest {path} is not JSON: {error}") from error
     return _parse(content, path)
@@ -259,6 +309,8 @@ def _parse(content: Any, path: Path) -> Manifest:
     unknown = content.keys() - {item.name for item in fields(Manifest)}
     if unknown:
         raise HarnessError(f"the manifest {path} has unknown keys: {', '.join(sorted(unknown))}")
+    if wrong := [name for name in _MAPPINGS if not isinstance(content.get(name, {}), dict)]:
+        raise HarnessError(f"the manifest {path} is wrong: {wrong[0]} is no object")
     try:
         return Manifest(
             **content
@@ -268,6 +320,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "isolation": content.get("isolation", "") and Isolation(content["isolation"]).value,
                 "keys": tuple(content.get("keys", ())),
                 "recorded": tuple(content.get("recorded", ())),
+                "waived": tuple(content.get("waived", ())),
                 "required_checks": tuple(content.get("required_checks", ())),
                 "known": tuple(content.get("known", ())),
                 "damages": tuple(content.get("damages", ())),

@@ -4,8 +4,12 @@ kio, which names the messages of Kafka, looks for hypothesis, for tests of its o
 installed it took a third of a process's start, and left a directory in the working directory.
 """
 
+import os
 import runpy
 import sys
+from pathlib import Path
+
+from history.beat import BEATS_VARIABLE, begin_beat
 
 __all__ = ["command", "without_hypothesis"]
 
@@ -23,5 +27,7 @@ def without_hypothesis() -> None:
 
 if __name__ == "__main__":
     without_hypothesis()
+    if path := os.environ.pop(BEATS_VARIABLE, ""):
+        begin_beat(Path(path))
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

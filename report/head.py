@@ -14,10 +14,7 @@ from report.notation import counted, integer, length, utc
 from report.reading import Reading
 from report.tally import RunTally
 
-__all__ = ["Head", "HeadFact", "head_of", "release_of"]
-
-_NAMED: Final = "_release"
-"""The end of the word for the name that the user gave a release, in `versions`."""
+__all__ = ["Head", "HeadFact", "head_of"]
 
 _FINAL: Final = ("final-read",)
 
@@ -60,23 +57,12 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
     )
 
 
-def release_of(manifest: Manifest) -> str:
-    """Return the release under test, as the cluster tells it; a user's own build with its path.
-
-    Where nodes came to run others, these follow, in the order in which they came.
-    """
-    versions = manifest.versions
-    system = next((key.removesuffix(_NAMED) for key in versions if key.endswith(_NAMED)), "kafka")
-    version = versions.get(system, "not recorded")
-    name = versions.get(f"{system}{_NAMED}", version)
-    first = version if name == version else f"{version} ({name})"
-    later = (one.version for one in manifest.changes if one.subject in manifest.node_ids)
-    return ", ".join(dict.fromkeys((first, *later)))
-
-
 def _identity(manifest: Manifest) -> Iterator[HeadFact]:
     yield HeadFact(label="Scenario", value=manifest.scenario)
-    yield HeadFact(label="Release", value=release_of(manifest))
+    yield HeadFact(label="System", value=manifest.tested["system"])
+    yield HeadFact(label="Cluster", value=manifest.tested["cluster"])
+    yield HeadFact(label="Release", value=manifest.release)
+    yield HeadFact(label="Host", value=manifest.tested["host"])
     yield HeadFact(label="Seed", value=str(manifest.seed))
     yield HeadFact(label="Started", value=utc(manifest.started_at))
     yield HeadFact(

@@ -15,7 +15,7 @@ from history.manifest import Manifest, RunState
 from report.kinds import without_effect
 from report.notation import counted, integer, one_line, shortened
 
-__all__ = ["Headline", "Standing", "headline_of", "not_judged"]
+__all__ = ["Headline", "Standing", "headline_of", "not_judged", "tested_line", "waived_words"]
 
 
 _FIRST_REASON_MAX: Final = 240
@@ -58,9 +58,24 @@ def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headli
             sentence = _unanswered(unknown, of=len(verdict.checks))
     return Headline(
         standing=standing,
-        sentence=sentence,
+        sentence=f"{waived_words(manifest)}{sentence}",
         reasons=tuple(_reasons([*invalid, *unknown])),
     )
+
+
+def tested_line(manifest: Manifest) -> str:
+    """Return in one line what the verdict is about: system, cluster, release, host and seed."""
+    return one_line(", ".join(f"{key} {value}" for key, value in manifest.tested.items()))
+
+
+def waived_words(manifest: Manifest | None) -> str:
+    """Return a sentence on the demands that a flag took back, with a space behind it, or nothing.
+
+    It stands before all else that is said of a verdict: without them a run proves less.
+    """
+    if manifest is None or not manifest.waived:
+        return ""
+    return f"Waived, though the scenario demands it: {'; '.join(map(one_line, manifest.waived))}. "
 
 
 def not_judged(checks: Sequence[CheckResult]) -> tuple[list[str], list[str]]:

@@ -18,8 +18,7 @@ from history.atomic import write_atomically
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from report.evidence import evidence_lines
-from report.head import release_of
-from report.headline import Headline, headline_of
+from report.headline import Headline, headline_of, waived_words
 from report.kinds import kind_properties
 from report.notation import printable
 from report.operation_kinds import operation_properties
@@ -45,6 +44,8 @@ def write_junit(run: RunDirectory) -> Path:
     headline = headline_of(answers.verdict, manifest=answers.manifest)
     suite = _suite(run, answers.manifest, answers.verdict)
     _properties(suite, run, answers, headline)
+    if answers.manifest is not None and answers.manifest.waived:
+        suite.append(_waived(answers.manifest))
     if answers.verdict is None:
         _missing_verdict(suite, headline)
     else:
@@ -60,13 +61,14 @@ def write_junit(run: RunDirectory) -> Path:
 
 def _suite(run: RunDirectory, manifest: Manifest | None, verdict: Verdict | None) -> ET.Element:
     checks = verdict.checks if verdict else ()
+    waived_count = int(bool(manifest and manifest.waived))
     errors = sum(map(_is_error, checks)) if verdict else 1
     attributes = {
         "name": manifest.scenario if manifest else run.root.name,
-        "tests": str(len(checks) if verdict else 1),
+        "tests": str((len(checks) if verdict else 1) + waived_count),
         "failures": str(sum(check.validity is Validity.INVALID for check in checks)),
         "errors": str(errors),
-        "skipped": str(sum(map(_is_skipped, checks))),
+        "skipped": str(sum(map(_is_skipped, checks)) + waived_count),
         "time": f"{sum(check.seconds for check in checks):.3f}",
     }
     if manifest:
@@ -83,9 +85,9 @@ def _properties(
     values = {"verdict": headline.standing.value, "run": str(run.root)}
     if manifest:
         values |= {
+            **({"waived": "; ".join(manifest.waived)} if manifest.waived else {}),
+            **manifest.tested,
             "title": manifest.title,
-            "release": release_of(manifest),
-            "seed": str(manifest.seed),
             "command": manifest.command,
         }
     if answers.verdict:
@@ -105,6 +107,15 @@ def _missing_verdict(suite: ET.Element, headline: Headline) -> None:
     message = " ".join((headline.sentence, *headline.reasons))
     case.append(_element("error", type=headline.standing.value, message=message))
     suite.append(case)
+
+
+def _waived(manifest: Manifest) -> ET.Element:
+    """Return a skipped test case: build servers show these, and properties rarely."""
+    case = _element(
+        "testcase", classname=f"fencepost.{manifest.scenario}", name="waived", time="0.000"
+    )
+    case.append(_element("skipped", message=waived_words(manifest).strip()))
+    return case
 
 
 def _case(suite: ET.Element, result: CheckResult) -> None:

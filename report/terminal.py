@@ -1,8 +1,8 @@
 """A verdict in a few lines of a terminal, with colours where it has any.
 
-The lines stand in the order of urgency: the verdict, what is wrong, what holds (a line a subject,
-with how much was judged), where the evidence lies and the command that repeats the run. The last
-line, which is what one sees, is the outcome.
+The first line names what was tested. The others stand in the order of urgency: the verdict, what is
+wrong, what holds (a line a subject, with how much was judged), where the evidence lies and the
+command that repeats the run. The last line, which is what one sees, is the outcome.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from checkers.grounds.decided_span import known_in_sum_until_s
 from checkers.grounds.windows import window_kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
-from report.headline import Standing, headline_of, not_judged
+from report.headline import Standing, headline_of, not_judged, tested_line
 from report.kinds import kinds_line
 from report.nemesis_work import work_line
 from report.notation import counted, figure, integer, one_line
@@ -77,6 +77,8 @@ def verdict_text(
 
 
 def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> Iterator[_Line]:
+    if answers.manifest is not None:
+        yield _Line(text=f"tested: {tested_line(answers.manifest)}")
     headline = headline_of(verdict, manifest=answers.manifest)
     tone = _TONES[headline.standing]
     yield _Line(text=f"{headline.standing.value.upper()}: {headline.sentence}", tone=tone)
@@ -204,5 +206,4 @@ def _whereabouts(run: RunDirectory, answers: RunAnswers) -> Iterator[_Line]:
     else:
         yield _Line(text=f"run: {one_line(str(run.root))}")
     if answers.manifest is not None:
-        yield _Line(text=f"seed: {answers.manifest.seed}")
         yield _Line(text=f"repeat: {one_line(answers.manifest.command)}")

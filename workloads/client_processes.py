@@ -15,6 +15,7 @@ from typing import Any, Final
 import workloads
 from clusters.hosts.warden import Warden
 from clusters.port import NodeState
+from history.beat import BEATS_VARIABLE
 from history.counts import ClientCounts, Counts, live_counts
 from history.failure import HarnessError
 from history.program import command
@@ -66,7 +67,7 @@ class ClientProcesses:
             command(f"workloads.clients.{program}", str(self.config_path(name))),
             name=name,
             log=self._log(name),
-            env=_environment(),
+            env={**_environment(), BEATS_VARIABLE: str(self._run.clients / f"{name}.beat")},
         )
 
     def spawn_configured(

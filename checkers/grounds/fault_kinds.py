@@ -14,6 +14,7 @@ import pyarrow as pa
 from checkers.grounds.history_summary import HistorySummary
 from checkers.grounds.operations import during_kind
 from checkers.verdict import Verdict
+from history.beat import STALL
 from history.manifest import Manifest
 from history.schema import F, Outcome
 
@@ -72,9 +73,10 @@ def to_be_served(
     """Return the kinds during which clients have to be served, some during each of the entries.
 
     The scenario names them. If it does not: each kind that took effect; of drawn ones each that
-    the scenario demands or that took effect three times, and any of all.
+    the scenario demands or that took effect three times, and any of all. Nobody can be served
+    during a stall of the machine.
     """
-    effective = tuple(one for one in kinds if one.effect_count)
+    effective = tuple(one for one in kinds if one.effect_count and one.kind != STALL)
     named = manifest.served_faults
     if named is not None or not manifest.drawn:
         return {one.kind: (one,) for one in effective if named is None or one.kind in named}

@@ -34,6 +34,7 @@ from checkers.grounds.history_summary import HistorySummary
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.rows import OPEN_NS
 from checkers.verdict import CheckResult, Validity
+from history.beat import STALL
 from history.errors import registry
 from history.manifest import Manifest, NemesisWork
 from history.schema import CUT_SEGMENTS, F, Outcome
@@ -43,6 +44,8 @@ __all__ = ["CHECKS", "course", "fault_windows", "run_grounds", "without_effect"]
 _TIMES: Final = ("before", "during", "between", "after")
 _FAULT_FIGURES_MAX: Final = 100
 """Faults with figures of their own; hours of faults are better read from the tables."""
+_STALLED_SHARE_MAX: Final = 0.1
+"""A run that stood still for a larger share of its time shows the machine, not the cluster."""
 _QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
@@ -60,9 +63,10 @@ def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
     )
 
 
-def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
+def course(manifest: Manifest, samples: pa.Table, faults: pa.Table) -> CheckResult:
     """Check that the run went as planned to its end; otherwise the reason says what did not.
 
+    `faults` tell of times in which all processes of the run stood still.
     `samples` tell of clients whose recording was found cut short when it was sealed.
     """
     reasons = list(manifest.shortfalls)
@@ -70,9 +74,19 @@ def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
     reasons += [f"the recording of {client} is cut short" for client in cut["source"].to_pylist()]
     if manifest.end_ns is None:
         reasons.append(manifest.failure or "the recording did not come to its end")
-    return replace(
-        _result("as-planned", "; ".join(reasons)), case_count=1, figures=_work(manifest.nemesis)
-    )
+    stalled_s = _stalled_s(faults)
+    if stalled_s > _STALLED_SHARE_MAX * (manifest.end_ns or 0) / 1e9 > 0:
+        whole_s = (manifest.end_ns or 0) / 1e9
+        words = f"all processes of the run stood still for {stalled_s:.1f} of {whole_s:.1f} s"
+        reasons.append(f"{words}: the machine was stopped, or had no room")
+    figures = _work(manifest.nemesis) | ({"machine_stalled_s": stalled_s} if stalled_s else {})
+    return replace(_result("as-planned", "; ".join(reasons)), case_count=1, figures=figures)
+
+
+def _stalled_s(faults: pa.Table) -> float:
+    """Return for how long all processes of the run stood still."""
+    rows = (row for row in faults.to_pylist() if row["fault"] == STALL)
+    return float(sum((row["end_ns"] - row["begin_ns"]) / 1e9 for row in rows))
 
 
 def _work(work: NemesisWork | None) -> dict[str, float]:
@@ -108,7 +122,8 @@ def run_grounds(
 
 def without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Table) -> str:
     """Return in words which required faults had no effect; empty if all had one."""
-    effective = {one.kind for one in kinds if one.effect_count}
+    # A stall of the machine is none of the faults that somebody asked for.
+    effective = {one.kind for one in kinds if one.effect_count and one.kind != STALL}
     if manifest.asked_faults and not effective:
         asked = ", ".join(manifest.asked_faults)
         return f"none of the faults that were asked for ({asked}) took effect"
@@ -226,7 +241,9 @@ CHECKS: Final = (
         rule="The manifest has the end of the run and no shortfall: every step of the play was "
         "done, every await was met, no node or client died unasked, the cluster recovered "
         "after healing, every key was read to its end, no client's recording is cut short, and "
-        "random faults were never idle for more than a minute. Figures: faults a minute, the "
+        "random faults were never idle for more than a minute, and all processes of the run (by "
+        "the beat of the harness and of each client) stood still for no more than a tenth of its "
+        "time. Figures: faults a minute, the "
         "longest time in which nothing was broken though something was due, and what was waited "
         "for.",
         meaning="A schedule that was not performed proves nothing about what it would have done.",

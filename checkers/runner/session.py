@@ -103,7 +103,10 @@ def spark_session(
     with the end of the JVM's log if it does not start.
     """
     local = is_local(master)
-    log = Path(tempfile.gettempdir()) / f"fencepost-spark-{os.getuid()}-{os.getpid()}.log"
+    # A name that nobody can know beforehand: others may write where it lies, and link from there.
+    opened, name = tempfile.mkstemp(prefix=f"fencepost-spark-{os.getpid()}-", suffix=".log")
+    os.close(opened)
+    log = Path(name)
     with _environment(
         _variables(java_home, local=local), without=_OF_ANOTHER_SPARK if local else ()
     ):

@@ -11,6 +11,8 @@ gone: what it still uses is waited for, with a bound.
 
 import contextlib
 import json
+import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -42,6 +44,11 @@ __all__ = [
 
 _NAMESPACES: Final = Path("/run/netns")
 _INTERFACES: Final = Path("/sys/class/net")
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_MARK: Final = "fencepost-"
+_NODE_NAME: Final = re.compile(r"fp(?:f?[0-9]|[0-9a-f]{4}|-).*|fp[0-9a-f]{4}")
+"""`fp` and a part of the subnet, and the node."""
+_ROUTES: Final = ("unreachable", "local")
 _IN_USE_S: Final = 15.0
 """A JVM that was killed is gone within a second, on a machine with much else to do within some."""
 _POLL_S: Final = 0.02
@@ -224,7 +231,44 @@ def undo_of(data: Mapping[str, Any]) -> Undo:
     if kind is None:
         raise HarnessError(f"{dict(data)} is no undo that this release of Fencepost knows")
     undo: Undo = kind(**fields)
+    if not _bears_our_mark(undo):
+        raise HarnessError(f"{dict(data)} bears no mark of Fencepost's: it is left alone")
     return undo
+
+
+def _bears_our_mark(undo: object) -> bool:
+    """Return whether what is undone can be ours: a ledger is a file that anybody may have written.
+
+    Of a disk that is the image beside its mount; one that is not mounted is nothing to undo.
+    """
+    match undo:
+        case RemoveNamespace() | RemoveInterface():
+            return _NODE_NAME.fullmatch(undo.name) is not None
+        case RemoveContainer() | RemoveNetwork():
+            return undo.name.startswith(_MARK)
+        case RemoveGroup():
+            group = Path(undo.directory)
+            return group.name.startswith(_MARK) and group.is_relative_to(_GROUPS)
+        case RemoveRoute():
+            return undo.route.split()[0] in _ROUTES
+        case RemoveSocket():
+            return Path(undo.path).name.startswith(".java_pid")
+        case Unmount():
+            return _is_image_beside(Path(undo.directory))
+    return True  # of a test's own
+
+
+def _is_image_beside(mount: Path) -> bool:
+    """Return whether nothing is mounted there, or an image that lies in the same directory."""
+    if not mount.is_mount():
+        return True
+    device = mount.stat().st_dev
+    backing = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/loop/backing_file")
+    try:
+        image = backing.read_text().rstrip("\n").removesuffix(" (deleted)")
+    except OSError:
+        return False
+    return Path(image).parent == mount.absolute().parent
 
 
 def _emptied_and_removed(group: Path) -> None:

@@ -9,6 +9,7 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare, with_levels, with_release
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec
+from clusters.provision.releases import UnfetchedError
 from clusters.system import Wanted
 from history.failure import HarnessError, SpecError, UsageError
 
@@ -31,8 +32,8 @@ class KafkaDriver:
             for step, name in wanted.levels:
                 with _placed(step):
                     ready = with_levels(ready, name, spec=spec, progress=say)
-        except (SpecError, UsageError):
-            raise
+        except (SpecError, UsageError, UnfetchedError):
+            raise  # the ways out of the last are the harness's to name
         except HarnessError as error:
             more = "(--cluster reference needs no release of Kafka)"
             raise HarnessError(f"{error}\n{more}") from error

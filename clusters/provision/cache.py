@@ -37,6 +37,8 @@ Progress = Callable[[str], None]
 
 Entry = TypeVar("Entry")
 
+_DRAFT: Final = ".fencepost-draft-"
+"""The mark of a half-made entry."""
 _APPEARED: Final = (errno.ENOTEMPTY, errno.EEXIST)
 _LOCK_TIMEOUT_S: Final = 900.0
 """A release over a slow line takes minutes; longer than this, its owner hangs."""
@@ -116,7 +118,7 @@ def built_beside(target: Path) -> Iterator[Path]:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        draft = Path(tempfile.mkdtemp(prefix=f"{_DRAFT}{target.name}.", dir=target.parent))
         held = os.open(draft, os.O_RDONLY)
     except OSError as error:
         raise _unwritable(error) from error
@@ -135,8 +137,13 @@ def built_beside(target: Path) -> Iterator[Path]:
 
 
 def abandoned_drafts() -> tuple[Path, ...]:
-    """Return the half-made entries of the cache that no process is making any more."""
-    drafts = sorted(path for path in cache_dir().glob("*/.*.*") if path.is_dir())
+    """Return the half-made entries of the cache that no process is making any more.
+
+    The cache may be a directory that others use, too: only what bears our mark is one.
+    """
+    here = cache_dir()
+    found = (path for depth in ("*", "*/*") for path in here.glob(f"{depth}/{_DRAFT}*.*"))
+    drafts = sorted(path for path in found if path.is_dir() and not path.is_symlink())
     return tuple(draft for draft in drafts if _is_abandoned(draft))
 
 

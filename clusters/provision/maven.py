@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,7 @@ from history.failure import HarnessError, UsageError
 
 __all__ = [
     "MIRROR_VARIABLE",
+    "PLAIN_VARIABLE",
     "Coordinates",
     "NotInRepositoryError",
     "fetch_jars",
@@ -34,6 +37,12 @@ __all__ = [
 MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 """Environment variable: the URL of a repository to use instead of Maven Central."""
 
+PLAIN_VARIABLE: Final = "FENCEPOST_MAVEN_HTTP"
+"""Environment variable: if it is set, a mirror may be at a URL of plain http."""
+
+_PLAIN: Final = re.compile(r"http:/+(?!/|localhost\b|127\.)")
+"""Plain http that leaves this machine."""
+_SUMS_AT_ONCE: Final = 8
 _CENTRAL: Final = "https://repo1.maven.org/maven2/"
 _ANSWER_TIMEOUT_S: Final = 5.0
 _FETCH_TIMEOUT_S: Final = 800.0
@@ -92,6 +101,11 @@ def repository() -> str | None:
         return None
     if not re.match(r"(https?|file)://?\S+$", chosen):
         raise UsageError(f"{MIRROR_VARIABLE}={chosen} is not a URL (http:, https: or file:)")
+    if _PLAIN.match(chosen) and not os.environ.get(PLAIN_VARIABLE):
+        raise UsageError(
+            f"{chosen}: what comes over plain http can be changed on the way; use https, or set "
+            f"{PLAIN_VARIABLE}=1"
+        )
     return chosen.rstrip("/") + "/"
 
 
@@ -142,6 +156,33 @@ def fetch_jars(
                 "another directory"
             )
         raise _failure(done.output)
+    if (root := repository()) is not None:
+        _refuse_without_sums(root, work / "cache")
+
+
+def _refuse_without_sums(root: str, cache: Path) -> None:
+    """Raise HarnessError if a mirror has no checksum file of a jar: Ivy takes such jars as well.
+
+    Ivy has compared those that there are.
+    """
+    jars = sorted(cache.glob("*/*/jars/*.jar"))
+    with ThreadPoolExecutor(_SUMS_AT_ONCE) as pool:
+        there = list(pool.map(partial(_has_sum, root), jars))
+    without = [jar.name for jar, has_sum in zip(jars, there, strict=True) if not has_sum]
+    if without:
+        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        raise HarnessError(f"{root} has no checksum file (.sha1) of {without[0]}{more}")
+
+
+def _has_sum(root: str, jar: Path) -> bool:
+    name = jar.parents[1].name
+    revision = jar.stem.removeprefix(f"{name}-")
+    place = "/".join((*jar.parents[2].name.split("."), name, revision, f"{jar.name}.sha1"))
+    try:
+        urlopen(f"{root}{place}", timeout=_ANSWER_TIMEOUT_S).close()  # noqa: S310  # http or file
+    except OSError:
+        return False
+    return True
 
 
 def _maven_settings() -> Path:

@@ -9,8 +9,9 @@ from typing import Final
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
 from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram, refuse_absent
+from clusters.provision.pinned import PINNED
 from clusters.provision.releases import Release, fetch_into, version_numbers, whole_release
-from history.failure import UsageError
+from history.failure import HarnessError, UsageError
 
 __all__ = ["ReleaseLine"]
 
@@ -58,16 +59,25 @@ class ReleaseLine:
     def kept(self, name: str, fill: Callable[[Path], None], *, progress: Progress) -> Release:
         """Return the release of this name; if it is not in the cache, have its entry filled first.
 
-        Raises UsageError if there can be no such release, and what `fill` raises.
+        Raises UsageError if there can be no such release, what `fill` raises, and HarnessError if
+        its jars are not those of the release.
         """
         self._refuse_unless_release(name)
-        return kept(
+        release = kept(
             self._entry(name),
             read=whole_release,
             build=fill,
             doing=f"fetching {self.title} {name}",
             progress=progress,
         )
+        pinned = PINNED.get((self.title, name), release.digest)
+        if release.digest != pinned:
+            raise HarnessError(
+                f"{self.title} {name}: its jars are not those of the release (SHA-256 "
+                f"{release.digest}, expected {pinned}); delete {self._entry(name)} to fetch it "
+                "again, from a repository that can be trusted"
+            )
+        return release
 
     def is_here(self, name: str) -> bool:
         """Return whether it is in the cache. False: it must be fetched.

@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from clusters.systems import system_of
+from clusters.systems import AUTO, system_of
 from harness.cli.options import emit_json
 from harness.cli.running import host_words, options_from
 from harness.cli.tables import console, table_of
@@ -59,6 +59,8 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     loaded = load_scenario(find_scenario(scenario), [])
     key = key_of_release(system_of(loaded.cluster))
     # Releases are compared, so the default is what has them.
+    if flags["cluster"] == AUTO:
+        raise UsageError("--cluster auto: releases are compared, so their cluster is named")
     flags["cluster"] = flags["cluster"] or system_of(loaded.cluster).makes[0].name
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]

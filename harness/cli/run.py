@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from clusters.systems import MAKES, SYSTEMS
+from clusters.systems import AUTO, MAKES, SYSTEMS
 from harness.cli.options import as_json, results_option, spark_master_option
 from harness.scenario.options import HostKind
 from harness.scenario.sources import find_scenario
@@ -35,10 +35,10 @@ _run_options = (
     ),
     click.option(
         "--cluster",
-        type=click.Choice([*MAKES]),
+        type=click.Choice([*MAKES, AUTO]),
         metavar="KIND",
-        help=f"Kind of nodes: {', '.join(MAKES)}. "
-        "[default: kafka; where its release cannot be fetched: reference]",
+        help=f"Kind of nodes: {', '.join(MAKES)}; {AUTO}: kafka, or reference where its release "
+        "cannot be fetched. [default: the system's own]",
     ),
     click.option(
         "--host",
@@ -91,6 +91,11 @@ def with_run_options(command: Any) -> Any:
     "--runs", type=click.IntRange(1), default=1, help="Number of runs, of consecutive seeds."
 )
 @click.option("--time-limit", help="Duration of faults and load (45s, 10m, 8h).")
+@click.option(
+    "--no-require",
+    is_flag=True,
+    help="Waive what the scenario demands of a run; its verdict says so first.",
+)
 @click.option(
     "--nemesis", help="Faults to draw from (kill,strikes), or 'none' for no fault at all."
 )

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from clusters.systems import MAKES, SYSTEMS, system_of
+from clusters.systems import AUTO, MAKES, SYSTEMS, system_of
 from harness.cli.options import emit_json
 from harness.progress import Progress, terminal_progress
 from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario, load_scenario, parse_scenario
+from harness.scenario.sections import NO_REQUIRE
 from harness.scenario.sources import find_scenario
 from harness.scenario.trial_spec import Storm
 from harness.scenario.yaml_file import Document
@@ -50,13 +51,22 @@ def run(
     loaded = load_scenario(find_scenario(scenario), _overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
-    from harness.prepare.releases import default_cluster
+    from harness.prepare.releases import (
+        available_cluster,
+        default_cluster,
+        say_what_is_fetched,
+    )
 
     first = seed if seed is not None else new_seed()
 
     def options(progress: Progress) -> Iterator[RunOptions]:
         if flags["cluster"] is None:
-            flags["cluster"] = default_cluster(loaded, progress.say, fetch=not dry_run)
+            make = default_cluster(loaded)
+            if dry_run:
+                say_what_is_fetched(loaded, make, progress.say)
+            flags["cluster"] = make
+        elif flags["cluster"] == AUTO:
+            flags["cluster"] = available_cluster(loaded, progress.say, fetch=not dry_run)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
             words = _repeat_words(scenario, this_seed, flags)
@@ -74,7 +84,10 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     stored = find_run(run, flags["results"])
     manifest = read_manifest(stored.manifest_path)
     # Drawn faults stay drawn: a delay that met nothing meets nothing again.
-    scenario = replace(replayed(stored, kafka=kafka), drawn=manifest.drawn)
+    again = replayed(stored, kafka=kafka)
+    # So does what was waived: the stored scenario no longer demands it.
+    waived = tuple(dict.fromkeys((*manifest.waived, *again.waived)))
+    scenario = replace(again, drawn=manifest.drawn, waived=waived)
     seed = manifest.seed
     if (kind := manifest.versions.get("cluster")) is not None:
         # Our own nodes: what the run had is what is repeated, whatever the flag's default.
@@ -83,6 +96,8 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
         flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
     flags["host"] = manifest.versions.get("host", flags["host"])
     flags["image"] = flags["image"] or manifest.versions.get("image")
+    if flags["cluster"] == AUTO:
+        raise UsageError("--cluster auto: a replay has the cluster of its run")
     flags["cluster"] = flags["cluster"] or system_of(scenario.cluster).makes[0].name
     if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
         flags["inventory"] = Path(inventory)
@@ -144,6 +159,8 @@ def _overrides(flags: dict[str, Any]) -> list[tuple[tuple[str, ...], object, str
         if name in _LISTS:
             value = [word.strip() for word in value.split(",")]
         found += [(path, value, f"--{name.replace('_', '-')}") for path in paths]
+    if flags["no_require"]:
+        found.append((("require",), {}, NO_REQUIRE))
     return found
 
 
@@ -152,6 +169,7 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     for name in _FLAG_PATHS:
         if flags[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    words += [NO_REQUIRE] if flags["no_require"] else []
     words += _cluster_words(flags)
     if flags["no_wire"]:
         words.append("--no-wire")

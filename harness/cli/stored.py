@@ -14,6 +14,7 @@ from harness.cli.options import (
     results_option,
     spark_master_option,
 )
+from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def check(
     """Judge stored RUNs again: a path, a URI, a scenario's name (its last run), or 'latest'."""
     for run in runs:
         if "://" not in run:
-            find_run(run, results)
+            # What cannot be read is said before Spark starts, which takes a while.
+            read_manifest(find_run(run, results).manifest_path)
     from checkers.runner.session import is_local
     from clusters.provision.java import find_java
     from harness.cli.run_series import windows_of

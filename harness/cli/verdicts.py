@@ -9,6 +9,7 @@ from checkers.grounds.fault_kinds import kinds_in
 from harness.run.outcome import RunOutcome
 from harness.series.window_grid import kinds_json, windows_of_run
 from history.failure import HarnessError
+from history.manifest import read_manifest
 from report.terminal import verdict_text
 
 __all__ = ["exit_code_of", "outcome_json", "say_verdict"]
@@ -30,7 +31,11 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
     if isinstance(outcome, HarnessError):
         return {"validity": "failed", "error": str(outcome), "exit_code": 255}
     windows = windows_of_run(outcome)
+    manifest = read_manifest(outcome.run.manifest_path)
     return {
+        "waived": list(manifest.waived),
+        **manifest.tested,
+        "seed": manifest.seed,
         "run": str(outcome.run.root),
         "validity": str(outcome.verdict.validity),
         "as_expected": outcome.as_expected,

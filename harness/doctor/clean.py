@@ -6,10 +6,14 @@ could not write any more: a run that still says it is running. Its history stays
 judges it.
 """
 
+import os
+import re
 import shutil
+import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import psutil
 
@@ -20,6 +24,9 @@ from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
 
 __all__ = ["clean_machine"]
+
+_SCRATCH: Final = re.compile(r"fencepost-[a-z]+-(?P<pid>[1-9][0-9]*)-[a-z0-9_]{8}(\.log)?")
+"""Mark and number, and what `tempfile` put behind them."""
 
 
 def clean_machine(results: Path) -> list[str]:
@@ -45,6 +52,7 @@ def clean_machine(results: Path) -> list[str]:
         except HarnessError as error:
             failures.append(str(error))
     done += [f"removed {draft}, half made" for draft in _drop_drafts()]
+    done += [f"removed {path}, of a process that is gone" for path in _drop_scratch()]
     for path in sorted(results.glob("*/2*Z*/manifest.json")):
         done += _close(path)
     if failures:
@@ -57,6 +65,19 @@ def _drop_drafts() -> tuple[Path, ...]:
     for draft in dropped:
         shutil.rmtree(draft, ignore_errors=True)
     return dropped
+
+
+def _drop_scratch() -> list[Path]:
+    """Remove the files for a while of harnesses that were killed, which bear mark and number."""
+    found = []
+    for path in sorted(Path(tempfile.gettempdir()).glob("fencepost-*")):
+        of_ours = _SCRATCH.fullmatch(path.name)
+        if of_ours is None or path.is_symlink() or path.lstat().st_uid != os.geteuid():
+            continue
+        if not _alive(int(of_ours["pid"])):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+            found.append(path)
+    return found
 
 
 def _close(path: Path) -> list[str]:

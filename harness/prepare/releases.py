@@ -1,9 +1,9 @@
 """The releases of a run: its cluster's, and those that its play starts nodes with.
 
-Those that do not exist are refused at once. A user who names no kind of cluster gets Kafka, or the
-available one without it: a release of Kafka is fetched once. Where that cannot be, a scenario that
-nodes of our own can perform runs on these, and that is said in one line; what only Kafka can do is
-left to fail.
+Those that do not exist are refused at once. A user who names no kind of cluster gets the system's
+own: a release of Kafka is fetched once, and a run that cannot have it fails, since another cluster
+in its place would pass the gate of a release that nobody tested. Only who asks for `--cluster auto`
+gets nodes of our own where a scenario can be performed on these; that is said in one line.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,15 @@ from nemesis.verbs.finalise import Finalise
 from nemesis.verbs.start import StartsAnew
 from nemesis.verbs.step import Step
 
-__all__ = ["IN_IMAGE", "default_cluster", "refuse_missing_releases", "wanted_by"]
+__all__ = [
+    "IN_IMAGE",
+    "available_cluster",
+    "default_cluster",
+    "refuse_missing_releases",
+    "say_what_is_fetched",
+    "wanted_by",
+    "way_out",
+]
 
 IN_IMAGE: Final = "image:"
 """The prefix of the name of a directory inside the containers' image."""
@@ -70,20 +78,22 @@ def _steps(play: Play) -> Iterator[tuple[int, Step]]:
             yield index, step
 
 
-def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True) -> Make:
-    """Return the first make of its system; of Kafka, REFERENCE where its release cannot be had.
-
-    A trial is SIMULATED. Without `fetch` no release is fetched; `say` is told what a run would do.
-    """
+def default_cluster(scenario: Scenario) -> Make:
+    """Return the first make of its system. A trial of ours has no other nodes than SIMULATED."""
     first = system_of(scenario.cluster).makes[0]
-    if first is not KAFKA:
+    return SIMULATED if first is KAFKA and scenario.trial is not None else first
+
+
+def available_cluster(
+    scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True
+) -> Make:
+    """Return the default, or REFERENCE where its release of Kafka cannot be had.
+
+    Without `fetch` no release is fetched; `say` is told what a run would do.
+    """
+    first = default_cluster(scenario)
+    if first is not KAFKA or not _fits_reference(scenario):
         return first
-    if scenario.trial is not None:
-        return SIMULATED
-    try:
-        refuse_what_is_kafkas(scenario)
-    except UsageError:
-        return KAFKA
     release = scenario.cluster.release
     if is_here(release):
         return KAFKA
@@ -98,3 +108,28 @@ def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bo
         say(f"{error}: the run is on the reference cluster instead, as with --cluster reference")
         return REFERENCE
     return KAFKA
+
+
+def say_what_is_fetched(scenario: Scenario, make: Make, say: Callable[[str], None]) -> None:
+    """Say which release of Kafka a run would fetch, if it is not here."""
+    release = scenario.cluster.release
+    if make is KAFKA and not release.startswith(IN_IMAGE) and not is_here(release):
+        say(f"Kafka {release} is to be fetched first")
+
+
+def way_out(scenario: Scenario, error: UnfetchedError) -> UnfetchedError:
+    """Return the error with what can be run without the release, if anything can."""
+    if system_of(scenario.cluster).makes[0] is not KAFKA or not _fits_reference(scenario):
+        return error
+    return UnfetchedError(
+        f"{error}; --cluster reference runs this scenario on nodes of our own instead, which says "
+        "nothing of Kafka (--cluster auto: wherever no release can be had)"
+    )
+
+
+def _fits_reference(scenario: Scenario) -> bool:
+    try:
+        refuse_what_is_kafkas(scenario)
+    except UsageError:
+        return False
+    return True

@@ -15,4 +15,5 @@ class RunOutcome:
     run: RunDirectory
     verdict: Verdict
     as_expected: bool | None
-    """True if the verdict is what the scenario expects of this release; None: it states nothing."""
+    """True if the verdict is what the scenario expects of this release; None: it states nothing,
+    or not of a valid run whose demands were waived."""

@@ -33,11 +33,12 @@ from harness.prepare.reference import (
     rules_of,
     rules_without,
 )
-from harness.prepare.releases import refuse_missing_releases
+from harness.prepare.releases import IN_IMAGE, refuse_missing_releases
 from harness.scenario.expectation import Expectation, expectation_for
 from harness.scenario.mix import seeded_mix
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
+from harness.scenario.sections import NO_REQUIRE, is_shortened
 from history.failure import HarnessError, UsageError
 from nemesis.targets import Scene
 from nemesis.verbs.registry import kinds_taking
@@ -96,9 +97,22 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     _refuse_taken_ports(scenario, options)
     # Before the cluster's class is imported, which says what can be done to it.
     plan = RunPlan(scenario=_fitted(scenario, options, say), options=options)
+    _say_if_short(plan.scenario, say)
     refuse_missing_abilities(plan.scenario, plan.there)
+    _refuse_settings(plan.scenario, options, say)
     scenario = _with_disks(plan.scenario, options, say)
     return replace(plan, scenario=_with_hardships(scenario, options))
+
+
+def _say_if_short(scenario: Scenario, say: Callable[[str], None]) -> None:
+    """Say what a run that is shorter than its scenario has to do all the same."""
+    demands = {key: words for key, words in scenario.require.as_data().items() if key != "served"}
+    if any(demands.values()) and is_shortened(scenario.document):
+        listed = "; ".join(f"{key} {', '.join(words)}" for key, words in demands.items() if words)
+        say(
+            f"shorter than the scenario, whose demands stay in force: {listed}. A run that does "
+            f"not meet them is unknown; {NO_REQUIRE} waives them"
+        )
 
 
 def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
@@ -140,6 +154,18 @@ def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
 
         plan_of(scenario, options.seed)
     refuse_unsimulated_clients(scenario)
+
+
+def _refuse_settings(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> None:
+    """Raise UsageError for settings that the release, as far as it is here, or clients lack."""
+    from harness.prepare import settings  # noqa: PLC0415  # it asks a JVM, where there is a reason
+
+    settings.refuse_unknown_of_clients(scenario)
+    release = scenario.cluster.release
+    if options.cluster.of_our_own or release.startswith(IN_IMAGE):
+        return
+    if settings.has_settings(scenario) and options.cluster.is_here(release):
+        settings.refuse_unknown_in_cache(scenario, options.cluster, say)
 
 
 def _refuse_full_disk(results: Path) -> None:

@@ -29,11 +29,12 @@ from harness.scenario.mix import seeded_mix
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream
 from harness.timing import RealTime, Time
+from history.beat import STALL, Beat, Beats, read_beats, stalls
 from history.clock import TellsTime
 from history.counts import Counts
 from history.failure import HarnessError
 from history.journal import FaultJournal, RowJournal, SampleJournal
-from history.manifest import NemesisWork
+from history.manifest import NemesisWork, read_manifest
 from history.run_directory import RunDirectory
 from nemesis.steps import starts_clients
 from nemesis.wire.port import BreaksNetwork
@@ -118,8 +119,28 @@ class Recording:
             FaultJournal(self.run.raw, self.clock) as faults,
             SampleJournal(self.run.raw, self.clock) as samples,
             RowJournal(self.run.raw, "windows") as windows,
+            Beat() as beat,
         ):
             self._record(faults, samples, WindowBook(windows, self.clock))
+            self._note_stalls(beat.so_far(), faults)
+
+    def _note_stalls(self, own: Beats, faults: FaultJournal) -> None:
+        """Note as faults the times in which every process of the run stood still.
+
+        Clients in virtual time are none, and leave no beat.
+        """
+        found = map(read_beats, self.run.clients.glob("*.beat"))
+        origin_ns = read_manifest(self.run.manifest_path).origin_ns
+        for gap in stalls(own, [beats for beats in found if beats is not None]):
+            words = f"the harness and all clients stood still for {gap.seconds:.1f} s"
+            faults.past(
+                STALL,
+                self.cluster.nodes,
+                begin_ns=gap.begin_ns - origin_ns,
+                end_ns=gap.end_ns - origin_ns,
+                evidence=words,
+            )
+            self.progress.say(f"{words}: the machine was stopped, or had no room")
 
     def _record(self, faults: FaultJournal, samples: SampleJournal, windows: WindowBook) -> None:
         played = PerformedPlay(self.run.play_path)

@@ -5,6 +5,7 @@ node starts and after each stage, logs lie where the nodes write them, and a fai
 page too. Nothing outlives the call: the warden that owns every process ends with it.
 """
 
+import errno
 import shutil
 import signal
 import time
@@ -14,13 +15,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import FrameType
 
-from checkers.verdict import Verdict
+from checkers.verdict import Validity, Verdict
 from clusters.provision.java import Java
+from clusters.provision.releases import UnfetchedError
 from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
 from harness.prepare.reference import rules_of, rules_without
-from harness.prepare.releases import wanted_by
+from harness.prepare.releases import wanted_by, way_out
+from harness.prepare.settings import refuse_unknown_of
 from harness.progress import Progress
 from harness.run.judge import judge
 from harness.run.lock import alone
@@ -38,7 +41,7 @@ from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
 from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
-from history.failure import HarnessError, SpecError, UsageError
+from history.failure import HarnessError, SpecError, UsageError, why_full
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
@@ -113,6 +116,10 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
         prepared = make.driver.prepare(scenario.cluster, wanted, progress.say)
     except SpecError as error:
         raise scenario.document.error(error) from error
+    except UnfetchedError as error:
+        raise way_out(scenario, error) from error
+    if not make.of_our_own:
+        refuse_unknown_of(scenario, prepared, progress.say)
     if simulated is not None:
         return _in_virtual_time(
             prepared,
@@ -174,6 +181,9 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
 
 def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verdict) -> RunOutcome:
     expectation = stage.expectation(scenario)
+    if scenario.waived and verdict.validity is Validity.VALID:
+        # What a scenario expects of a release is expected of runs that meet its demands.
+        expectation = None
     return RunOutcome(
         run=run,
         verdict=verdict,
@@ -194,6 +204,8 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
             run.discard()
             raise
         message = str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            message = why_full(run.root) or f"the disk is full: {message}"
         try:
             manifest = read_manifest(run.manifest_path)
             failed = replace(manifest, state=RunState.FAILED, failure=message, harness_pid=None)

@@ -21,6 +21,7 @@ from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
 from harness.scenario.sections import (
+    NO_REQUIRE,
     RecordsSpec,
     Requirement,
     narrowed,
@@ -29,6 +30,9 @@ from harness.scenario.sections import (
     parse_topics,
     parse_workloads,
     path_of_records,
+    refuse_removal,
+    waived,
+    without_demands,
 )
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.validation import MappingReader, build, mapping
@@ -94,6 +98,8 @@ class Scenario:
     """The bound on the time until the cluster is whole again after healing."""
     expect: tuple[Expectation, ...]
     require: Requirement = field(default_factory=Requirement)
+    waived: tuple[str, ...] = ()
+    """The demands of its file that a flag took back, a sentence each."""
     drawn: bool = False
     """True if its faults come from a seed, also those that a replay repeats."""
     trial: TrialSpec | None = None
@@ -168,9 +174,11 @@ class Scenario:
 
     def without_faults(self) -> "Scenario":
         """Return the control of this scenario: the same cluster and clients, and nothing breaks."""
-        document = self.document.without("nemesis", "play", "require", "expect", "trial")
+        by = "--nemesis none"
+        document = self.document.without("nemesis", "play", "require", "expect", "trial", flag=by)
         return replace(
             self,
+            waived=waived(document, Requirement()),
             document=document,
             mix=None,
             play=None,
@@ -191,7 +199,9 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
         if key_path == SYSTEM_KEY:
             document = laid_over(document, str(value), flag)
             continue
-        document = document.with_flag(path_of_records(key_path, document.data), value, flag)
+        path_here = path_of_records(key_path, document.data)
+        laid = without_demands(document.data) if flag == NO_REQUIRE else value
+        document = document.with_flag(path_here, laid, flag)
     return parse_scenario(document)
 
 
@@ -215,8 +225,8 @@ def _parse(document: Document) -> Scenario:
     specs = read.at(
         "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
     )
-    moving = any(kind_of(spec).moves_replicas for spec in specs or ())
-    stage = _stage(data, cluster, topics, moving=moving)
+    refuse_removal(topics, cluster, specs or (), read.mistakes)
+    stage = _stage(data, cluster, topics, specs or ())
     mix = read.at("nemesis", lambda value: parse_mix(value, stage), otherwise=None)
     play = read.at("play", lambda value: parse_play(value, stage), otherwise=None)
     require = read.at("require", parse_requirement, otherwise=Requirement())
@@ -248,6 +258,7 @@ def _parse(document: Document) -> Scenario:
         recovery_limit_s=recovery_limit_s,
         expect=expect,
         require=require,
+        waived=waived(document, require),
         drawn=mix is not None,
         trial=trial,
         clients_through_proxy=through_proxy,
@@ -306,11 +317,14 @@ class _AnyKeys(tuple[str, ...]):
 
 
 def _stage(
-    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+    data: Mapping[str, Any],
+    cluster: ClusterSpec,
+    topics: tuple[TopicSpec, ...],
+    specs: Sequence[Any],
 ) -> Stage:
     """Return what the play may name. Any broker may become a replica of a key that is reassigned.
 
-    `moving`: a workload reassigns all of them.
+    `specs`: of the workloads, one of which may reassign all of them.
     """
     stage = Stage(
         nodes=cluster.nodes,
@@ -325,7 +339,7 @@ def _stage(
         release=cluster.release if isinstance(cluster, KafkaSpec) else "",
         metadata_version=cluster.protocol_level or "",
     )
-    if "play" not in data or moving:
+    if "play" not in data or any(kind_of(spec).moves_replicas for spec in specs):
         return stage
     try:
         play = parse_play(data["play"], stage)
@@ -361,8 +375,10 @@ def _boolean(value: object) -> bool:
 
 
 def _name(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", value):
-        raise SpecError((), f"a name is of a-z, 0-9, '-' and '.', found {value!r}")
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", value):
+        # It becomes the name of a directory.
+        found = f"found {value!r:.120}"
+        raise SpecError((), f"a name is of a-z, 0-9, '-' and '.', 100 at most, {found}")
     return value
 
 

@@ -12,13 +12,13 @@ that is.
       judged: [lost-write]             # checks that have to have something to judge
 
 A run that does not meet the demands has proven nothing: whatever is missing makes it unknown. They
-speak of the scenario as it stands: where a flag lays other faults over it, or takes time from
-faults that are drawn, fewer are demanded.
+stay in force under a shorter `--time-limit`. Where a flag lays other faults over the scenario,
+fewer are demanded; `--no-require` waives all. What is waived is told before the verdict.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
-from typing import Any
+from typing import Any, Final
 
 from packaging.version import InvalidVersion, Version
 
@@ -44,16 +44,33 @@ from workloads.registry import KINDS, kind_of
 from workloads.transactions_spec import TransactionsSpec
 
 __all__ = [
+    "NO_REQUIRE",
     "RecordsSpec",
     "Requirement",
+    "is_shortened",
     "narrowed",
     "parse_cluster",
     "parse_requirement",
     "parse_topics",
     "parse_workloads",
     "path_of_records",
+    "refuse_removal",
+    "waived",
+    "without_demands",
 ]
 
+_MIN_ISR: Final = "min.insync.replicas"
+_RETENTION_LEAST: Final = {
+    "ms": 86_400_000,
+    "minutes": 1440,
+    "hours": 24,
+    "bytes": 1 << 40,
+}
+"""A day, which no run lasts, and a size that no partition of a run reaches."""
+NO_REQUIRE: Final = "--no-require"
+"""The flag by which a user does without the demands of a scenario."""
+_WAIVING: Final = ("nemesis", "play", "require", "trial")
+"""The parts of a scenario by whose flags demands are waived."""
 RecordsSpec = ProducePollSpec | TransactionsSpec
 """The spec of the workload that writes and reads records."""
 
@@ -133,11 +150,49 @@ def parse_topics(value: object, cluster: BrokersSpec) -> tuple[TopicSpec, ...]:
     for index, item in enumerate(value):
         with mistakes.below(index):
             topic = _topic(item, brokers=cluster.brokers)
+            _refuse_unreachable_isr(topic, {**cluster.broker_settings, **cluster.settings})
             if topic.name in {other.name for other in topics}:
                 raise SpecError(("name",), f"topic {topic.name!r} stands here twice")
             topics.append(topic)
     mistakes.refuse()
     return tuple(topics)
+
+
+def _refuse_unreachable_isr(topic: TopicSpec, of_brokers: Mapping[str, str]) -> None:
+    """Raise SpecError if no ISR of the topic can be as large as its settings demand."""
+    stated = topic.settings.get(_MIN_ISR, of_brokers.get(_MIN_ISR, "1"))
+    copies = max(map(len, topic.assignment or ()), default=topic.replication_factor)
+    if stated.isdecimal() and int(stated) > copies:
+        found = f"{stated}, and {topic.name} has {copies} copies: nothing is ever acknowledged"
+        raise SpecError(("settings", _MIN_ISR), found)
+
+
+def refuse_removal(
+    topics: Sequence[TopicSpec], cluster: ClusterSpec, specs: Sequence[Any], mistakes: Mistakes
+) -> None:
+    """Note settings by which records go away in a run: to the checks these would be lost.
+
+    `specs`: of the workloads, that of records first.
+    """
+    if not isinstance(cluster, BrokersSpec) or not isinstance(next(iter(specs), None), RecordsSpec):
+        return
+    for index, topic in enumerate(topics):
+        _note_removal(topic.settings, "", ("topics", index, "settings"), mistakes)
+    for key in ("settings", "broker_settings"):
+        _note_removal(getattr(cluster, key), "log.", ("cluster", key), mistakes)
+
+
+def _note_removal(
+    settings: Mapping[str, str], prefix: str, path: tuple[str | int, ...], mistakes: Mistakes
+) -> None:
+    if "compact" in settings.get(f"{prefix}cleanup.policy", ""):
+        found = "compaction removes records, and to the checks these are lost: delete"
+        mistakes.note((*path, f"{prefix}cleanup.policy"), found)
+    for unit, least in _RETENTION_LEAST.items():
+        value = settings.get(name := f"{prefix}retention.{unit}", "")
+        if value.isdecimal() and int(value) < least:
+            found = f"it removes records, and to the checks these are lost: {least} or more, or -1"
+            mistakes.note((*path, name), found)
 
 
 def _topic(item: object, *, brokers: int) -> TopicSpec:
@@ -160,11 +215,11 @@ def _copies(replicas: object) -> int:
 def _placed(data: Mapping[str, Any], brokers: int) -> TopicSpec:
     topic = build(TopicSpec, data, called={"assignment": "replicas"})
     mistakes, copies = Mistakes(), topic.replication_factor
+    with mistakes.below():
+        topic.check()
     if not 1 <= copies <= brokers:
         found = f"1 to {brokers} copies on {brokers} brokers, found {copies}"
         mistakes.note(("replication_factor",), found)
-    if topic.partitions < 1:
-        mistakes.note(("partitions",), f"1 or more partitions, found {topic.partitions}")
     for index, replicas in enumerate(topic.assignment or ()):
         if len(set(replicas)) != len(replicas) or not set(replicas) <= set(range(1, brokers + 1)):
             found = f"different brokers of 1 to {brokers}, found {list(replicas)}"
@@ -224,7 +279,7 @@ class Requirement:
     """The messages in the midst of which a strike must take effect."""
     judged: tuple[str, ...] = ()
 
-    def as_data(self) -> dict[str, object]:
+    def as_data(self) -> dict[str, list[str]]:
         """Return it as a scenario writes it."""
         served = {} if self.served is None else {"served": list(self.served)}
         windows = {"windows": list(self.windows)} if self.windows else {}
@@ -255,15 +310,11 @@ def narrowed(
     asked: Sequence[str],
     windows: Sequence[str] = (),
 ) -> Requirement:
-    """Return the demands that remain after flags changed which faults there are, or their duration.
+    """Return the demands that remain after flags changed which faults there are.
 
     `asked`: the kinds of the schedule as it now is; `windows`: the messages that it may hold.
     """
     there = {"faults": asked, "served": asked, "windows": windows}
-    if _is_shortened(document):
-        # It is not known beforehand which faults a shorter mix draws, nor what there will be to
-        # judge. Every run has to have some fault that takes effect.
-        return Requirement()
     if not _is_laid_over(document):
         _refuse_unasked(requirement, there)
     return replace(
@@ -276,11 +327,40 @@ def narrowed(
     )
 
 
-def _is_shortened(document: Document) -> bool:
+def is_shortened(document: Document) -> bool:
+    """Return whether a flag gives the scenario less time than its file does."""
     stated = document.stated("time_limit")
-    if "play" in document.data or ("time_limit",) not in document.flags or stated is None:
+    if ("time_limit",) not in document.flags or stated is None:
         return False
     return duration_s(document.data["time_limit"]) < duration_s(stated)
+
+
+def without_demands(data: Mapping[str, Any]) -> dict[str, object]:
+    """Return what is left of `require` without any demand: during which faults none is served."""
+    match data.get("require"):
+        case {"served": served}:
+            return {"served": served}
+    return {}
+
+
+def waived(document: Document, requirement: Requirement) -> tuple[str, ...]:
+    """Return the demands of the file that are not among these, a sentence each.
+
+    Who is served during faults that are not begun is no demand.
+    """
+    if not document.flags:
+        return ()
+    try:
+        stated = parse_requirement(document.stated("require"))
+    except SpecError as error:
+        raise error.below("require") from None
+    flags = sorted({flag for path, flag in document.flags.items() if path[0] in _WAIVING})
+    found = []
+    for key in ("faults", "windows", "judged"):
+        gone = [word for word in getattr(stated, key) if word not in getattr(requirement, key)]
+        if gone:
+            found.append(f"{key} {', '.join(gone)} ({', '.join(flags)})")
+    return tuple(found)
 
 
 def _is_laid_over(document: Document) -> bool:

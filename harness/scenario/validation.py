@@ -3,6 +3,7 @@
 Each reader raises one SpecError for all the mistakes that it finds.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib.resources import files
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from history.failure import Mistakes, SpecError
-from nemesis.words import did_you_mean, duration_s
+from nemesis.words import did_you_mean, duration_s, property_texts
 
 __all__ = [
     "MappingReader",
@@ -36,6 +37,7 @@ def build(kind: type[T], data: Mapping[str, Any], *, called: Mapping[str, str] =
     words = {called.get(field.name, field.name): field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
     read = MappingReader(data)
     unknown = read.refuse_unknown(list(words))
+    _refuse_truth_as_number(kind, data, words, read.mistakes)
     try:
         built = TypeAdapter(kind).validate_python(
             {words[key]: data[key] for key in data if key in words}
@@ -44,6 +46,17 @@ def build(kind: type[T], data: Mapping[str, Any], *, called: Mapping[str, str] =
         _note_fields(error, called, read.mistakes, are_all_there=not unknown)
     read.mistakes.refuse()
     return built
+
+
+def _refuse_truth_as_number(
+    kind: type[Any], data: Mapping[str, Any], words: Mapping[str, str], mistakes: Mistakes
+) -> None:
+    """Note `true` where a number belongs, which pydantic takes for 1."""
+    types = {field.name: str(field.type) for field in fields(kind)}
+    for key, value in data.items():
+        of = types.get(words.get(key, ""), "")
+        if isinstance(value, bool) and re.search(r"\b(int|float)\b", of) and "bool" not in of:
+            mistakes.note((key,), f"expected a number, found {str(value).lower()}")
 
 
 def _note_fields(
@@ -56,7 +69,7 @@ def _note_fields(
         missing = found["type"] == "missing"
         # A missing field may be there, under a name that does not exist.
         if path not in seen and (are_all_there or not missing):
-            value = "" if missing or not path else f", found {found['input']!r}"
+            value = "" if missing or not path else f", found {found['input']!r:.200}"
             message = f"{found['msg'].removeprefix('Value error, ')}{value}"
             mistakes.note(tuple(called.get(str(key), key) for key in path), message)
         seen.add(path)
@@ -76,17 +89,14 @@ def mapping(data: object, *, example: str) -> dict[str, Any]:
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise SpecError((), f"expected keys and values, e.g. {example}; found {data!r}")
+        raise SpecError((), f"expected keys and values, e.g. {example}; found {data!r:.200}")
     return {str(key): value for key, value in data.items()}
 
 
 def settings(data: object) -> dict[str, str]:
     """Return settings as a properties file has them: `true`, not `True`."""
     found = mapping(data, example="{min.insync.replicas: 2}")
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in found.items()
-    }
+    return property_texts(found)
 
 
 def span_s(data: object) -> tuple[float, float]:

@@ -14,6 +14,7 @@ Then comes a series with all rules on, in which nothing may be found. A rule tha
 fails the test, as does a clean cluster that is accused.
 """
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -246,7 +247,7 @@ def attempted(example: Example, *, kept_in: Path | None = None) -> Attempt:
     """
     rule, plan = example.rule, example.plan()
     off = (rule.name, *rule.beside)
-    with TemporaryDirectory(prefix="fencepost-trial-") as scratch:
+    with TemporaryDirectory(prefix=f"fencepost-trial-{os.getpid()}-") as scratch:
         stored, verdict = _judged_record(plan, off, Path(scratch) / "off", rule)
         found = _first_proofs(verdict, stored.result)
         if found:

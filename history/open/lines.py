@@ -1,6 +1,7 @@
 """Lines of a file of text, decoded strictly, and JSON objects line by line."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
@@ -10,6 +11,7 @@ from history.open.refusal import BadLineError, MalformedHistoryError, at_line, s
 __all__ = ["json_objects", "json_text", "text_lines"]
 
 _LINE_BYTES_MAX: Final = 1 << 28
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _TOO_DEEP: Final = "expected fewer levels of nesting"
 
 
@@ -46,9 +48,20 @@ def json_objects(lines: Iterator[str], *, source: str) -> Iterator[tuple[int, di
                 raise BadLineError(_TOO_DEEP) from None
             except ValueError as error:
                 raise BadLineError(f"expected JSON; found {shown(line)}: {error}") from None
+            if _SURROGATE.search(line) and not _is_text(found):
+                raise BadLineError(f"expected Unicode; found half a pair in {shown(line)}")
             if not isinstance(found, dict):
                 raise BadLineError(f"expected a JSON object; found {shown(found)}")
         yield number, found
+
+
+def _is_text(form: Any) -> bool:
+    """Return whether all of it can be written as UTF-8: JSON can name halves of pairs alone."""
+    try:
+        json.dumps(_plain(form), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def json_text(form: Any) -> str:

@@ -94,6 +94,12 @@ def write_parquet(
 
 def _refuse_other_schema(found: pa.Schema, expected: pa.Schema, source: str) -> None:
     for field in expected:
+        if found.names.count(field.name) > 1:
+            raise MalformedHistoryError(
+                source,
+                1,
+                f"expected one column {field.name}; found {found.names.count(field.name)}",
+            )
         if field.name not in found.names:
             raise MalformedHistoryError(source, 1, f"expected a column {field.name}; found none")
         kind = found.field(field.name).type

@@ -15,6 +15,7 @@ from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
+from nemesis.words import property_texts
 
 __all__ = ["VERBS", "Configure"]
 
@@ -33,14 +34,7 @@ def _settings(written: Written) -> dict[str, object]:
 def _properties(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict) or not value:
         raise SpecError((), f"expected properties by their names, found {value!r}")
-    for name, one in value.items():
-        if not isinstance(one, str | int | float):
-            raise SpecError((str(name),), f"expected a value, found {one!r}")
-    return {str(name): _text(one) for name, one in value.items()}
-
-
-def _text(value: str | float) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return property_texts(value)
 
 
 def _do(cluster: Cluster, node: NodeName, step: Configure) -> str:

@@ -15,7 +15,7 @@ from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, broker_of
 from nemesis.verbs.step import Bounded
 from nemesis.verbs.written import Written
-from nemesis.words import did_you_mean
+from nemesis.words import did_you_mean, property_texts
 
 __all__ = ["VERBS", "CreateTopic"]
 
@@ -44,6 +44,10 @@ def _own(written: Written) -> dict[str, Any]:
     settings = data.get("settings", {})
     if not isinstance(settings, dict):
         raise SpecError(("settings",), f"expected keys and values, found {settings!r}")
+    try:
+        texts = property_texts(settings)
+    except SpecError as error:
+        raise error.below("settings") from None
     via = data.get("via")
     if via is not None and via not in stage.nodes:
         raise SpecError(("via",), f"no such node: {via!r}; there are: {', '.join(stage.nodes)}")
@@ -53,8 +57,9 @@ def _own(written: Written) -> dict[str, Any]:
         partitions=_count(data.get("partitions", 1), "partitions"),
         replication_factor=_count(data.get("replication_factor", default), "replication_factor"),
         assignment=_assignment(data, stage),
-        settings={str(key): str(value) for key, value in settings.items()},
+        settings=texts,
     )
+    topic.check()
     return {"topic": topic, "via": None if via is None else NodeName(str(via))}
 
 

@@ -20,7 +20,7 @@ from clusters.kafka.asking import is_answered
 from clusters.port import NodeName
 from clusters.processes.networks import IsAnswered
 from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError, UsageError, why_full
 from history.program import command
 from nemesis.wire.control import flows_data, link_data, rule_data, status_of
 from nemesis.wire.matching import refuse_impossible
@@ -241,6 +241,8 @@ class Wire:
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
+        if why := why_full(self._log.parent):
+            return why
         return f"{lines[-1] if lines else 'it said nothing'}; its log: {self._log}"
 
     def _refuse_unknown(self, sources: frozenset[str], targets: frozenset[str]) -> None:
@@ -255,4 +257,6 @@ class Wire:
 def _meeting() -> tempfile.TemporaryDirectory[str]:
     """Return a directory for a socket: not where TMPDIR says if that is too far down for one."""
     is_long = len(os.fsencode(tempfile.gettempdir())) > _DIRECTORY_MAX
-    return tempfile.TemporaryDirectory(prefix="fencepost-wire-", dir=_SHORT if is_long else None)
+    return tempfile.TemporaryDirectory(
+        prefix=f"fencepost-wire-{os.getpid()}-", dir=_SHORT if is_long else None
+    )

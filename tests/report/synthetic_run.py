@@ -118,6 +118,9 @@ class RunSpec:
     node_ids: dict[str, int] = field(default_factory=dict)
     origin_utc_ns: int = 0
     play: str = "play: []\n"
+    waived: tuple[str, ...] = ()
+    about: dict[str, str] = field(default_factory=lambda: {"system": "kafka"})
+    """The system, the kind of cluster and the host, as far as they are recorded."""
 
 
 def write_run(results: Path, spec: RunSpec) -> RunDirectory:
@@ -148,6 +151,8 @@ def manifest_of(spec: RunSpec) -> Manifest:
         scenario=spec.scenario,
         title=spec.title,
         seed=spec.seed,
+        waived=spec.waived,
+        **spec.about,
         started_at="2026-03-01T08:00:00+00:00",
         origin_ns=123,
         command=f"fencepost run scenarios/{spec.scenario}.yaml --kafka 4.3.1 --seed {spec.seed}",

@@ -67,6 +67,20 @@ def test_a_valid_run_passes_every_check(tmp_path: Path) -> None:
     assert suite.get("timestamp") == "2026-03-01T08:00:00"
 
 
+def test_what_was_tested_and_what_was_waived_come_first(tmp_path: Path) -> None:
+    about = {"system": "kafka", "cluster": "reference", "host": "netns"}
+    spec = RunSpec(sealed=False, verdict=VERDICT, waived=("faults kill (--no-require)",))
+    suite = suite_of(tmp_path, replace(spec, about=about))
+    named = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert (about | {"release": "4.3.1", "seed": "7"}).items() <= named.items()
+    assert named["waived"] == "faults kill (--no-require)"
+    case = suite.find("testcase")
+    assert case.get("name") == "waived"
+    assert "faults kill" in case.find("skipped").get("message")
+    assert int(suite.get("tests")) == len(suite.findall("testcase"))
+    assert int(suite.get("skipped")) == len(suite.findall("testcase/skipped"))
+
+
 def test_invalid_is_a_failure_with_the_first_details(tmp_path: Path) -> None:
     spec = RunSpec(
         sealed=False,

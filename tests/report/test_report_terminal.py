@@ -43,11 +43,25 @@ def test_a_valid_run_is_told_first_and_how_to_repeat_it_last(tmp_path: Path) -> 
     run = write_run(tmp_path, RunSpec(rate=20, verdict=VERDICT))
     write_page(run)
     lines = verdict_lines(VERDICT, run)
-    assert lines[0] == f"VALID: {len(VERDICT.checks)} checks hold."
+    assert lines[1] == f"VALID: {len(VERDICT.checks)} checks hold."
     assert f"report: {run.report_path}" in lines
     assert lines[-2] == "repeat: fencepost run scenarios/smoke.yaml --kafka 4.3.1 --seed 7"
     assert lines[-1] == "outcome: valid, exit code 0"
-    assert "seed: 7" in lines
+    assert lines[0] == (
+        "tested: system kafka, cluster not recorded, release 4.3.1, host not recorded, seed 7"
+    )
+
+
+def test_what_was_waived_comes_before_all_else_that_is_said_of_a_verdict(tmp_path: Path) -> None:
+    waived = ("faults kill (--no-require)", "judged lost-write (--no-require)")
+    about = {"system": "kafka", "cluster": "reference", "host": "local"}
+    run = write_run(tmp_path, RunSpec(sealed=False, waived=waived, about=about))
+    lines = verdict_lines(VERDICT, run)
+    assert "cluster reference, release 4.3.1, host local" in lines[0]
+    assert lines[1].startswith(
+        "VALID: Waived, though the scenario demands it: faults kill (--no-require); "
+        "judged lost-write (--no-require). "
+    )
 
 
 def test_a_valid_run_names_what_had_nothing_to_judge_and_what_cannot_fail(tmp_path: Path) -> None:
@@ -57,7 +71,7 @@ def test_a_valid_run_names_what_had_nothing_to_judge_and_what_cannot_fail(tmp_pa
         result("statistics", Validity.FIGURE),
     )
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert lines[0] == (
+    assert lines[1] == (
         f"VALID: {len(verdict.checks) - 3} checks hold; 2 had nothing to judge: aborted-read, "
         "shared-identity; 1 cannot fail on this cluster: statistics."
     )
@@ -67,7 +81,7 @@ def test_a_check_without_a_case_that_gives_a_reason_is_told_with_it(tmp_path: Pa
     reason = "no window is demanded: 4 laid, 3 opened, 2 struck"
     windows = result("window-strikes", Validity.NOT_JUDGED, reason=reason)
     run = write_run(tmp_path, RunSpec(sealed=False))
-    first = verdict_lines(verdict_with(windows), run)[0]
+    first = verdict_lines(verdict_with(windows), run)[1]
     assert first.endswith(f" checks hold; window-strikes: {reason}.")
     unknown = result("fault-effects", Validity.UNKNOWN, reason="no fault took effect")
     lines = verdict_lines(verdict_with(windows, unknown), run)
@@ -80,7 +94,7 @@ def test_each_kind_of_fault_is_told_and_those_that_never_took_effect_in_the_firs
 ) -> None:
     verdict = verdict_with(replace(result("fault-effects"), figures=KINDS))
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert lines[0].endswith(" checks hold; 1 kind of fault never took effect: delay.")
+    assert lines[1].endswith(" checks hold; 1 kind of fault never took effect: delay.")
     assert "  faults  that took effect: cut_power 1 of 2, delay 0" in lines
 
 
@@ -101,7 +115,7 @@ def test_an_unknown_run_says_why_in_its_first_line_and_ends_with_its_outcome(
         result("aborted-read", Validity.NOT_JUDGED),
     )
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert lines[0].startswith("UNKNOWN: no fault took effect (kill). No violation was found, but ")
+    assert lines[1].startswith("UNKNOWN: no fault took effect (kill). No violation was found, but ")
     assert "  not judged: 1 had nothing to judge: aborted-read" in lines
     assert lines[-1] == "outcome: unknown, exit code 2"
 
@@ -109,7 +123,7 @@ def test_an_unknown_run_says_why_in_its_first_line_and_ends_with_its_outcome(
 def test_a_run_in_which_nothing_could_be_judged_proves_nothing(tmp_path: Path) -> None:
     verdict = Verdict.of([result("aborted-read", Validity.NOT_JUDGED)])
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert lines[0] == "UNKNOWN: None of 1 check had anything to judge, so nothing is proven."
+    assert lines[1] == "UNKNOWN: None of 1 check had anything to judge, so nothing is proven."
 
 
 def test_the_last_line_says_whether_the_scenario_expects_it(tmp_path: Path) -> None:
@@ -121,7 +135,7 @@ def test_the_last_line_says_whether_the_scenario_expects_it(tmp_path: Path) -> N
 def test_what_does_not_hold_has_its_reason(tmp_path: Path) -> None:
     verdict = invalid("value 4 is gone", "value 5 is gone")
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert lines[0] == f"INVALID: 1 of {len(verdict.checks)} checks is violated: lost-write (2)."
+    assert lines[1] == f"INVALID: 1 of {len(verdict.checks)} checks is violated: lost-write (2)."
     assert "  invalid lost-write: 2 values are gone." in lines
     assert "  unknown evidence: Too few polls." in lines
 
@@ -129,7 +143,7 @@ def test_what_does_not_hold_has_its_reason(tmp_path: Path) -> None:
 def test_a_run_that_failed_says_why(tmp_path: Path) -> None:
     spec = RunSpec(sealed=False, state=RunState.FAILED, failure="broker-2 did not come up")
     lines = verdict_lines(None, write_run(tmp_path, spec))
-    assert lines[0].startswith("FAILED: ")
+    assert lines[1].startswith("FAILED: ")
     assert "  broker-2 did not come up" in lines
 
 
@@ -173,6 +187,6 @@ def test_what_is_known_is_told_of_a_valid_run(tmp_path: Path) -> None:
         result("refused-but-running", Validity.KNOWN, reason="3 found, known as x.", count=3)
     )
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert "; refused-but-running is known: 3 found, known as x." in lines[0]
+    assert "; refused-but-running is known: 3 found, known as x." in lines[1]
     assert "  known   refused-but-running: 3 found, known as x." in lines
     assert lines[-1] == "outcome: valid, exit code 0"

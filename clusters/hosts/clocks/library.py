@@ -39,7 +39,7 @@ def clock_trial() -> float:
     Raises HarnessError if it cannot be tried, or the clock was right.
     """
     library = clock_library()
-    with tempfile.TemporaryDirectory(prefix="fencepost-clock-") as directory:
+    with tempfile.TemporaryDirectory(prefix=f"fencepost-clock-{os.getpid()}-") as directory:
         control = Path(directory) / "clock.state"
         make_control(control)
         set_control(control, Skew(jump_s=_JUMP_S), since_ns=time.time_ns())

@@ -114,7 +114,7 @@ def why_no_disks() -> str | None:
         return why
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="fencepost-disk-") as directory,
+            tempfile.TemporaryDirectory(prefix=f"fencepost-disk-{os.getpid()}-") as directory,
             Ledger(run_id=f"trial-of-a-disk-{os.getpid()}") as ledger,
         ):
             home = Path(directory)

@@ -89,7 +89,7 @@ def power_trial() -> int:
     Raises HarnessError if it cannot be tried, or others were lost.
     """
     library = follow_library()
-    with tempfile.TemporaryDirectory(prefix="fencepost-power-") as directory:
+    with tempfile.TemporaryDirectory(prefix=f"fencepost-power-{os.getpid()}-") as directory:
         disk, follower = Path(directory, "disk"), Path(directory, "followed")
         disk.mkdir()
         settle(follower)

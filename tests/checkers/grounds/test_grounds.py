@@ -84,18 +84,52 @@ def _samples(*sources: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SAMPLES)
 
 
+def _stalls(*seconds: float) -> pa.Table:
+    """Times in which all processes stood still, of so many seconds each."""
+    rows = [
+        {
+            "index": index,
+            "fault": "stall",
+            "targets": ["broker-1"],
+            "begin_ns": index * 10**9,
+            "effect_ns": index * 10**9,
+            "end_ns": int((index + length) * 10**9),
+            "kind": "stall",
+        }
+        for index, length in enumerate(seconds)
+    ]
+    return pa.Table.from_pylist(rows, schema=FAULTS)
+
+
 def test_a_run_that_went_as_planned_to_its_end_has_that_ground() -> None:
-    assert course(_manifest(), _samples()).validity is Validity.VALID
+    assert course(_manifest(), _samples(), _stalls()).validity is Validity.VALID
+
+
+def test_a_run_whose_processes_all_stood_still_is_weighed() -> None:
+    manifest = _manifest(end_ns=60 * 10**9)
+    short = course(manifest, _samples(), _stalls(4.0))
+    assert (short.validity, short.figures["machine_stalled_s"]) == (Validity.VALID, 4.0)
+    long = course(manifest, _samples(), _stalls(4.0, 16.0))
+    assert long.validity is Validity.UNKNOWN
+    assert "all processes of the run stood still for 20.0 of 60.0 s" in long.reason
+
+
+def test_a_stall_of_the_machine_is_no_fault_that_was_asked_for() -> None:
+    effects = _effects(_stalls(4.0), asked_faults=("kill",), drawn=True)
+    assert effects.reason == "none of the faults that were asked for (kill) took effect"
+    # Nor is any client to be served meanwhile; but it is told.
+    assert "stall" not in _evidence(GOOD, _stalls(4.0))
+    assert _effects(_stalls(4.0)).figures["stall_effect_count"] == 1
 
 
 def test_a_recording_that_was_cut_short_is_unknown() -> None:
-    result = course(_manifest(), _samples("producer-0"))
+    result = course(_manifest(), _samples("producer-0"), _stalls())
     assert result.validity is Validity.UNKNOWN
     assert result.reason == "the recording of producer-0 is cut short"
 
 
 def test_a_step_whose_bound_passed_makes_the_run_unknown_and_is_named() -> None:
-    result = course(_manifest(shortfalls=("step 2 of 5: its bound passed",)), _samples())
+    result = course(_manifest(shortfalls=("step 2 of 5: its bound passed",)), _samples(), _stalls())
     assert (result.validity, result.reason) == (Validity.UNKNOWN, "step 2 of 5: its bound passed")
 
 
@@ -108,17 +142,17 @@ def test_the_course_has_the_figures_of_the_random_faults_where_there_were_any() 
         idle_for="recovery: broker-2",
         waits_s={"recovery": 12.0, "lost disk": 1.5},
     )
-    assert course(replace(_manifest(), nemesis=work), _samples()).figures == {
+    assert course(replace(_manifest(), nemesis=work), _samples(), _stalls()).figures == {
         "faults_a_minute": 12.5,
         "nemesis_idle_max_s": 9.5,
         "waited_for_recovery_s": 12.0,
         "waited_for_lost_disk_s": 1.5,
     }
-    assert not course(_manifest(), _samples()).figures
+    assert not course(_manifest(), _samples(), _stalls()).figures
 
 
 def test_a_recording_that_did_not_come_to_its_end_is_unknown() -> None:
-    assert course(_manifest(end_ns=None), _samples()).validity is Validity.UNKNOWN
+    assert course(_manifest(end_ns=None), _samples(), _stalls()).validity is Validity.UNKNOWN
 
 
 def test_sends_polls_and_a_final_read_are_grounds_for_a_control() -> None:

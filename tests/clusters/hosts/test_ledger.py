@@ -17,9 +17,13 @@ from clusters.hosts import undo as undo_module
 from clusters.hosts.ledger import Ledger, left_ledgers, let_go_all, undo_all
 from clusters.hosts.process import process_state
 from clusters.hosts.undo import (
+    RemoveContainer,
+    RemoveGroup,
+    RemoveInterface,
     RemoveNamespace,
     RemoveRoute,
     RemoveSocket,
+    Undo,
     Unmount,
     undo_data,
     undo_of,
@@ -83,6 +87,41 @@ def test_an_undo_survives_json() -> None:
         assert undo_of(json.loads(json.dumps(undo_data(undo)))) == undo
     with pytest.raises(HarnessError, match="no undo that this release of Fencepost knows"):
         undo_of({"kind": "system", "argv": ["rm"]})
+
+
+@pytest.mark.parametrize(
+    "undo",
+    [
+        {"kind": "RemoveNamespace", "name": "mine"},
+        {"kind": "RemoveInterface", "name": "eth0"},
+        {"kind": "RemoveContainer", "name": "database"},
+        {"kind": "RemoveNetwork", "name": "bridge"},
+        {"kind": "RemoveGroup", "directory": "/sys/fs/cgroup/user.slice"},
+        {"kind": "RemoveGroup", "directory": "/tmp/fencepost-1-broker-1"},
+        {"kind": "RemoveRoute", "route": "default via 10.0.0.1"},
+        {"kind": "RemoveSocket", "path": "/run/docker.sock", "pid": 1},
+        {"kind": "Unmount", "directory": "/proc"},
+    ],
+)
+def test_what_bears_no_mark_of_ours_is_never_undone(undo: dict[str, object]) -> None:
+    with pytest.raises(HarnessError, match="bears no mark of Fencepost's: it is left alone"):
+        undo_of(undo)
+
+
+@pytest.mark.parametrize(
+    "undo",
+    [
+        RemoveNamespace(name="fpd510-broker-1"),
+        RemoveInterface(name="fpd510"),
+        RemoveInterface(name="fpd510-switch"),
+        RemoveContainer(name="fencepost-smoke-20260101T000000Z-12-broker-1"),
+        RemoveGroup(directory="/sys/fs/cgroup/fencepost-12-broker-1"),
+        RemoveRoute(route="local 10.213.8.0/21 dev lo", table="local"),
+        Unmount(directory="/nonexistent/disk"),
+    ],
+)
+def test_what_a_run_notes_bears_it(undo: Undo) -> None:
+    assert undo_of(undo_data(undo)) == undo
 
 
 def test_a_run_that_does_nothing_to_the_machine_has_no_file(ledgers: Path) -> None:

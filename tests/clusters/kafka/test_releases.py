@@ -8,10 +8,12 @@ import pytest
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.releases import KNOWN_RELEASES, fetch_release
+from clusters.provision import release_line
 from clusters.provision import releases as fetching
 from clusters.provision.cache import CACHE_VARIABLE, cache_dir
 from clusters.provision.java import Java
 from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
+from clusters.provision.pinned import PINNED
 from clusters.provision.releases import Release, version_numbers
 from history.failure import HarnessError, UsageError
 
@@ -38,6 +40,8 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[Coordi
 
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(fetching, "fetch_jars", fetch_jars)
+    # What it has is made up.
+    monkeypatch.setattr(release_line, "PINNED", {})
     return asked
 
 
@@ -68,6 +72,18 @@ def test_a_release_is_fetched_once_with_a_logging_back_end(
 def test_another_content_has_another_digest(fetched: list[list[Coordinates]], fetch: Fetch) -> None:
     assert fetch("3.4.1").digest != fetch("4.3.1").digest
     assert len(fetched) == 2
+
+
+def test_other_jars_under_the_name_of_a_release_on_record_are_refused(
+    fetched: list[list[Coordinates]], fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_line, "PINNED", PINNED)
+    for _ in range(2):
+        with pytest.raises(HarnessError, match=r"Kafka 4\.3\.1: its jars are not those of the"):
+            fetch("4.3.1")
+    assert len(fetched) == 1
+    # Of a release that nothing rests on, nothing is pinned.
+    assert fetch("4.1.1").version == "4.1.1"
 
 
 def damage_content(jar: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_draft_is_abandoned_only_when_nobody_makes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    left = tmp_path / "java" / ".17.0.1.abandoned"
+    left = tmp_path / "java" / ".fencepost-draft-17.0.1.abandoned"
     left.mkdir(parents=True)
     with built_beside(tmp_path / "java" / "17.0.2") as draft:
         assert draft.is_dir()

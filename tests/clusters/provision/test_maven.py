@@ -25,6 +25,7 @@ from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java, find_java
 from clusters.provision.maven import (
     MIRROR_VARIABLE,
+    PLAIN_VARIABLE,
     Coordinates,
     NotInRepositoryError,
     fetch_jars,
@@ -71,8 +72,23 @@ def test_settings_that_cannot_be_read_are_no_mirror(settings: Path) -> None:
 
 def test_the_environment_wins(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.write_text(SETTINGS.format(of="central"))
+    monkeypatch.setenv(MIRROR_VARIABLE, "https://mine")
+    assert repository() == "https://mine/"
+
+
+def test_plain_http_is_for_this_machine_or_for_who_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(MIRROR_VARIABLE, "http://mine")
+    with pytest.raises(
+        UsageError, match=f"plain http can be changed on the way; .*{PLAIN_VARIABLE}=1"
+    ):
+        repository()
+    monkeypatch.setenv(PLAIN_VARIABLE, "1")
     assert repository() == "http://mine/"
+    monkeypatch.delenv(PLAIN_VARIABLE)
+    monkeypatch.setenv(MIRROR_VARIABLE, "http://127.0.0.1:8081/m2")
+    assert repository() == "http://127.0.0.1:8081/m2/"
 
 
 def test_a_mirror_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +221,13 @@ def test_a_needed_jar_that_is_missing_is_named(site: Path, fetch: Fetch) -> None
 def test_a_jar_that_is_not_what_its_checksum_says_is_refused(site: Path, fetch: Fetch) -> None:
     (site / "org/example/server/1.0/server-1.0.jar").write_bytes(b"something else")
     with pytest.raises(HarnessError, match=r"sent a damaged file: .*server\.jar: invalid sha1"):
+        fetch([WANTED])
+
+
+@pytest.mark.kafka
+def test_a_jar_without_a_checksum_is_refused(site: Path, fetch: Fetch) -> None:
+    (site / "org/example/library/2.0/library-2.0.jar.sha1").unlink()
+    with pytest.raises(HarnessError, match=r"has no checksum file \(\.sha1\) of library-2\.0\.jar"):
         fetch([WANTED])
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.warden import Warden
+from clusters.provision import release_line
 from clusters.provision import releases as fetching
 from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java
@@ -39,6 +40,8 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             (into / f"{one.name}-{one.revision}.jar").write_text(one.name)
 
     monkeypatch.setattr(fetching, "fetch_jars", fetch_jars)
+    # What it has is made up.
+    monkeypatch.setattr(release_line, "PINNED", {})
     return asked
 
 

@@ -143,6 +143,7 @@ def test_nothing_is_cleaned_where_nothing_was_left(
     # Other runs of this machine, and tests that kill one, are nobody's to clean here.
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("harness.doctor.clean.orphans", tuple)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code, out, _ = call(capsys, "clean", "--json", "--results", str(tmp_path))
     assert code == 0
     assert json.loads(out) == []

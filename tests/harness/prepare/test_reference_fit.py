@@ -17,7 +17,7 @@ from harness.prepare.reference import (
     refuse_what_is_kafkas,
     rules_without,
 )
-from harness.prepare.releases import default_cluster
+from harness.prepare.releases import available_cluster, default_cluster, way_out
 from harness.progress import Status
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
@@ -93,19 +93,31 @@ def _unfetched(*_: object, **__: object) -> None:
     raise UnfetchedError("Kafka 4.3.1 is not in the cache, and there is no network")
 
 
-def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
+def test_where_no_release_can_be_fetched_the_reference_cluster_takes_its_place_if_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
     smoke = load_scenario(find_scenario("smoke"), [])
     monkeypatch.setattr(releases_module, "is_here", lambda _: False)
     monkeypatch.setattr(releases_module, "fetch_release", lambda *_, **__: None)
-    assert default_cluster(smoke, said.append) is KAFKA
+    assert available_cluster(smoke, said.append) is KAFKA
     assert said == []
     monkeypatch.setattr(releases_module, "fetch_release", _unfetched)
-    assert default_cluster(smoke, said.append) is REFERENCE
+    assert available_cluster(smoke, said.append) is REFERENCE
     (line,) = said
     assert "there is no network: the run is on the reference cluster instead" in line
+    # A gate that nobody asked to fall back tests the release, or fails.
+    assert default_cluster(smoke) is KAFKA
+
+
+def test_a_release_that_cannot_be_fetched_is_an_error_with_the_ways_out() -> None:
+    smoke = load_scenario(find_scenario("smoke"), [])
+    error = UnfetchedError("Kafka 4.3.1 is not in the cache, and there is no network")
+    said = str(way_out(smoke, error))
+    assert said.startswith(f"{error}; --cluster reference runs this scenario on nodes of our own")
+    assert "--cluster auto" in said
+    # What nodes of our own cannot do is not offered.
+    assert way_out(load_scenario(find_scenario("transactions"), []), error) is error
 
 
 def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
@@ -115,7 +127,7 @@ def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
     smoke = load_scenario(find_scenario("smoke"), [])
     monkeypatch.setattr(releases_module, "is_here", lambda _: False)
     monkeypatch.delattr(releases_module, "fetch_release")
-    assert default_cluster(smoke, said.append, fetch=False) is KAFKA
+    assert available_cluster(smoke, said.append, fetch=False) is KAFKA
     assert said == ["Kafka 4.3.1 is to be fetched first; if it cannot be: --cluster reference"]
 
 
@@ -134,7 +146,7 @@ def test_what_the_reference_cluster_cannot_do_stays_kafkas(
 ) -> None:
     monkeypatch.setattr(releases_module, "fetch_release", _unfetched)
     loaded = load_scenario(find_scenario(scenario), overrides)
-    assert default_cluster(loaded, pytest.fail) is KAFKA
+    assert available_cluster(loaded, pytest.fail) is KAFKA
 
 
 def test_expectations_are_those_of_a_release_with_the_same_rules() -> None:

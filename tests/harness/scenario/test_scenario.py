@@ -4,7 +4,7 @@ import pytest
 
 from checkers.verdict import Validity
 from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sections import Requirement
+from harness.scenario.sections import Requirement, is_shortened
 from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
 from nemesis.mix_spec import MixSpec
@@ -79,7 +79,35 @@ def test_a_scenario_is_read_as_written(tmp_path: Path) -> None:
         ("brokers: 3", "brokers: 3\n  controllers: 2", "1, 3 or 5 controllers, found 2"),
         ("brokers: 3", "brokers: 3\n  quorum: elastic", "'static' or 'dynamic', found 'elastic'"),
         ("kafka: 3.9.2", "kafka: 3.9", "quote it: '3.9'"),
-        ("partitions: 2", "partitions: 0", "trial.yaml:9: topics[0].partitions: 1 or more"),
+        ("partitions: 2", "partitions: 0", "trial.yaml:9: topics[0].partitions: 1 to 10000 "),
+        ("partitions: 2", "partitions: 1000000000", "1 to 10000 partitions, found 1000000000"),
+        ("name: t\n", "name: ../../etc\n", "topics[0].name: 1 to 249 of A-Z, a-z, 0-9, '.', '_'"),
+        # Settings: one value for all, that can be, and that leaves checks something to judge.
+        (
+            "brokers: 3",
+            "brokers: 3\n  broker_settings: {broker.rack: [a, b]}",
+            "trial.yaml:6: cluster.broker_settings.broker.rack: expected one value, the same for",
+        ),
+        (
+            "partitions: 2",
+            "settings: {min.insync.replicas: 7}",
+            "settings.min.insync.replicas: 7, and t has 3 copies: nothing is ever acknowledged",
+        ),
+        (
+            "partitions: 2",
+            "settings: {cleanup.policy: compact}",
+            "trial.yaml:9: topics[0].settings.cleanup.policy: compaction removes records",
+        ),
+        (
+            "partitions: 2",
+            "settings: {retention.ms: 1000}",
+            "trial.yaml:9: topics[0].settings.retention.ms: it removes records",
+        ),
+        (
+            "brokers: 3",
+            "brokers: 3\n  broker_settings: {log.retention.hours: 1}",
+            "cluster.broker_settings.log.retention.hours: it removes records",
+        ),
         ("name: t\n", "name: u\n", "topic 'u' stands here twice"),
         ("title: A trial", "titel: A trial", "trial.yaml:2: titel: unknown key 'titel'"),
         ("name: trial", "name: My Trial", "trial.yaml:1: name: a name is of a-z"),
@@ -224,14 +252,43 @@ def test_a_flag_for_other_faults_leaves_of_the_demand_what_is_still_asked_for(
     assert other.without_faults().asked_faults == ()
 
 
-def test_who_takes_time_from_drawn_faults_can_demand_nothing_of_them(tmp_path: Path) -> None:
+def test_the_demands_stay_in_force_under_a_shorter_time_limit(tmp_path: Path) -> None:
     limit = ("time_limit",)
-    assert load(tmp_path, DEMANDING, (limit, "20s", "--time-limit")).require == Requirement()
+    shorter = load(tmp_path, DEMANDING, (limit, "20s", "--time-limit"))
+    assert shorter.require == load(tmp_path, DEMANDING).require
+    assert shorter.mix is not None
+    assert shorter.mix.demanded == ("kill", "pause")
+    assert shorter.waived == ()
+    assert is_shortened(shorter.document)
     longer = load(tmp_path, DEMANDING, (limit, "2m", "--time-limit"))
     assert longer.require.faults == ("kill", "pause")
+    assert not is_shortened(longer.document)
     play = "play: [{kill: broker-1}, {start: broker-1}]\n"
     of_play = DEMANDING.replace(", pause], j", "], j").replace(NEMESIS, play)
     assert load(tmp_path, of_play, (limit, "20s", "--time-limit")).require.faults == ("kill",)
+
+
+def test_what_a_flag_waives_is_named_with_the_flag(tmp_path: Path) -> None:
+    none = load(tmp_path, DEMANDING, (("require",), {}, "--no-require"))
+    assert none.require == Requirement()
+    assert none.waived == (
+        "faults kill, pause (--no-require)",
+        "judged lost-write (--no-require)",
+    )
+    # During which faults no client is served is no demand, and goes on to hold.
+    some = DEMANDING.replace("{faults: [kill, pause],", "{served: [pause],")
+    assert load(tmp_path, some, (("require",), {}, "--no-require")).require.served == ("pause",)
+    other = load(tmp_path, DEMANDING, (("nemesis", "faults"), ["pause"], "--nemesis"))
+    assert other.waived == ("faults kill (--nemesis)",)
+    assert load(tmp_path, DEMANDING).without_faults().waived == (
+        "faults kill, pause (--nemesis none)",
+        "judged lost-write (--nemesis none)",
+    )
+    assert load(tmp_path, DEMANDING).waived == ()
+    assert load(tmp_path, GOOD, (("require",), {}, "--no-require")).waived == ()
+    wrong = DEMANDING.replace("[kill, pause], j", "[kil], j")
+    with pytest.raises(UsageError, match="unknown fault 'kil'"):
+        load(tmp_path, wrong, (("require",), {}, "--no-require"))
 
 
 def test_every_scenario_of_the_distribution_demands_the_kinds_of_fault_that_it_is_about() -> None:
