@@ -21,9 +21,10 @@ in the same way; its sender's incarnation id stands for the broker epoch (INVALI
 another sender than the leader and another leader epoch are answered NOT_LEADER_OR_FOLLOWER. What a
 legacy leader may have written itself is not judged.
 
-Where ZooKeeper has the metadata, the controller learns of registrations from it: one made less than
-`LEARNT_NS` before a request was passed on, or later, may not be known to the controller, and is not
-held against it.
+Where ZooKeeper has the metadata, the controller learns of registrations from it: one may not be
+known to the controller, and is not held against it, unless `LEARNT_NS` passed between it and the
+passing on of the request in which nothing was done to the controller or to ZooKeeper
+(`checkers.standstills`): one that was paused decides on what it knew before.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
@@ -48,6 +49,7 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "LEARNT_NS", "NAME", "bypassed_epoch_checks"]
@@ -79,24 +81,26 @@ def bypassed_epoch_checks(tables: Tables, seen: MetadataView) -> Judged:
     """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
+    still = Standstills.of(tables.get("faults"))
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         place = (history.topic_id, history.partition)
-        yield from _judged(history, requests.get(place, NO_REQUESTS), seen)
-        yield from _changes_judged(history, changes.get(place, NO_REQUESTS), seen)
+        yield from _judged(history, requests.get(place, NO_REQUESTS), seen, still)
+        yield from _changes_judged(history, changes.get(place, NO_REQUESTS), seen, still)
 
     return by_partition(NAME, seen, judged)
 
 
 def _judged(
-    history: PartitionHistory, requests: IsrRequests, seen: MetadataView
+    history: PartitionHistory, requests: IsrRequests, seen: MetadataView, still: Standstills
 ) -> Iterator[Proof | None]:
     places = history.by_epoch()
     for request in requests:
         place = places.get(_made_by(request, seen) or 0, 0)
         if place:
             before, version = history.versions[place - 1 : place + 1]
-            for claim in (*_of_brokers(request, version, seen), *_of_partition(request, before)):
+            of_brokers = _of_brokers(request, version, seen, still)
+            for claim in (*of_brokers, *_of_partition(request, before)):
                 agrees = claim.named == claim.in_force
                 yield None if agrees else _proof(history, version, request, claim)
 
@@ -109,7 +113,7 @@ def _made_by(request: Rpc, seen: MetadataView) -> int | None:
 
 
 def _changes_judged(
-    history: PartitionHistory, changes: IsrRequests, seen: MetadataView
+    history: PartitionHistory, changes: IsrRequests, seen: MetadataView, still: Standstills
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
         asked = isr_changes(version, changes, seen)
@@ -118,7 +122,8 @@ def _changes_judged(
         if before.leader_epoch != version.leader_epoch:
             continue  # the controller's own decision begins a leader epoch, an IsrChange does not
         (request,) = asked.sure
-        for claim in (*_of_brokers(request, version, seen), *_of_partition(request, before)):
+        of_brokers = _of_brokers(request, version, seen, still)
+        for claim in (*of_brokers, *_of_partition(request, before)):
             agrees = claim.named == claim.in_force
             yield None if agrees else _proof(history, version, request, claim)
 
@@ -154,7 +159,9 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
         )
 
 
-def _of_brokers(request: Rpc, version: PartitionVersion, seen: MetadataView) -> Iterator[_Claim]:
+def _of_brokers(
+    request: Rpc, version: PartitionVersion, seen: MetadataView, still: Standstills
+) -> Iterator[_Claim]:
     """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
     refusal = _OLD if request.api == ISR_CHANGE else _STALE
@@ -166,7 +173,7 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: MetadataView) -> 
         if epoch is None or epoch == _UNCHECKED or broker is None:
             continue
         by_zookeeper = request.api == ISR_CHANGE or seen.facts.on_zookeeper
-        if by_zookeeper and not _is_learnt(broker, seen.brokers[broker_id], request, seen):
+        if by_zookeeper and not _is_learnt(broker, seen.brokers[broker_id], request, seen, still):
             continue
         yield _Claim(
             named=epoch,
@@ -180,15 +187,22 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: MetadataView) -> 
 
 
 def _is_learnt(
-    broker: BrokerVersion, history: BrokerHistory, request: Rpc, seen: MetadataView
+    broker: BrokerVersion,
+    history: BrokerHistory,
+    request: Rpc,
+    seen: MetadataView,
+    still: Standstills,
 ) -> bool:
     """Return whether a controller on ZooKeeper knew of a registration when the request came."""
     made = next(
         (one for one in history.versions if one.metadata_offset == broker.registration_offset),
         broker,
     )
-    known_ns = seen.facts.latest_ns(made.timestamp_ms) + LEARNT_NS
-    return known_ns < (request.reached_ns or 0)
+    made_ns = seen.facts.latest_ns(made.timestamp_ms)
+    acted_ns = still.acted_ns(
+        made_ns, request.reached_ns or 0, node=request.target, hears_from=seen.facts.controllers
+    )
+    return acted_ns > LEARNT_NS
 
 
 def _proof(
@@ -233,6 +247,7 @@ CHECKS: Final = (
             needs=("metadata_log", "wire"),
         ),
         kernel=bypassed_epoch_checks,
+        tables=("metadata_log", "wire", "faults"),
         split=Split.PARTITIONS,
     ),
 )

@@ -25,6 +25,7 @@ from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.rpcs import Rpc, in_turn, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "LEARNT_NS", "NAME", "stale_requests_accepted"]
@@ -46,9 +47,10 @@ def stale_requests_accepted(tables: Tables, seen: MetadataView) -> Judged:
         if rpc.of("item") == 0 and rpc.reached_ns is not None and rpc.response is not None:
             by_target.setdefault(rpc.target, []).append(rpc)
     registrations = _registrations(seen)
+    still = Standstills.of(tables.get("faults"))
     for node, requests in sorted(by_target.items()):
         mine = registrations.get(seen.facts.node_ids.get(node, -1), ())
-        yield node, counted(NAME, node, _judged(requests, mine, seen.facts))
+        yield node, counted(NAME, node, _judged(requests, mine, seen.facts, still))
 
 
 def _registrations(seen: MetadataView) -> Mapping[int, Sequence[BrokerVersion]]:
@@ -56,7 +58,10 @@ def _registrations(seen: MetadataView) -> Mapping[int, Sequence[BrokerVersion]]:
 
 
 def _judged(
-    requests: Sequence[Rpc], registrations: Sequence[BrokerVersion], facts: Facts
+    requests: Sequence[Rpc],
+    registrations: Sequence[BrokerVersion],
+    facts: Facts,
+    still: Standstills,
 ) -> Iterator[Proof | None]:
     """Judge the requests to a broker, in the order in which they reached it."""
     newest: Rpc | None = None
@@ -67,7 +72,7 @@ def _judged(
         if before is not None:
             refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
             yield None if refused else _of_controller(rpc, before)
-        known = _known(rpc, registrations, facts)
+        known = _known(rpc, registrations, facts, still)
         if known is not None and rpc.of("broker_epoch") is not None and rpc.of("broker_epoch") >= 0:
             is_its = rpc.of("broker_epoch") >= known.broker_epoch
             refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
@@ -97,14 +102,21 @@ def _before(
     return None if restarted else newest
 
 
-def _known(rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts) -> BrokerVersion | None:
+def _known(
+    rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts, still: Standstills
+) -> BrokerVersion | None:
     """Return the last registration that the broker surely knew when the request came."""
-    assert rpc.reached_ns is not None
-    by_then = [
-        one
-        for one in registrations
-        if facts.latest_ns(one.timestamp_ms) + LEARNT_NS < rpc.reached_ns
-    ]
+    reached_ns = rpc.reached_ns
+    assert reached_ns is not None
+
+    def is_learnt(one: BrokerVersion) -> bool:
+        made_ns = facts.latest_ns(one.timestamp_ms)
+        acted_ns = still.acted_ns(
+            made_ns, reached_ns, node=rpc.target, hears_from=facts.controllers
+        )
+        return acted_ns > LEARNT_NS
+
+    by_then = [one for one in registrations if is_learnt(one)]
     return by_then[-1] if by_then else None
 
 
@@ -160,6 +172,6 @@ CHECKS: Final = (
         ),
         kernel=stale_requests_accepted,
         apis=_APIS,
-        tables=("wire", "metadata_log"),
+        tables=("wire", "metadata_log", "faults"),
     ),
 )

@@ -37,6 +37,7 @@ from checkers.metadata.hosts import (
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GARBAGE", "MAPPING", "READ_MS", "WRONG_ID"]
@@ -69,7 +70,7 @@ def host_garbage(tables: Tables, seen: MetadataView) -> Judged:
     return _answered(GARBAGE, tables, seen, _garbage_judged)
 
 
-_Judge = Callable[[Sequence[HostIds], Hosts], Iterator[Proof | None]]
+_Judge = Callable[[Sequence[HostIds], Hosts, Standstills], Iterator[Proof | None]]
 
 
 def _answered(check: str, tables: Tables, seen: MetadataView, judge: _Judge) -> Judged:
@@ -78,10 +79,10 @@ def _answered(check: str, tables: Tables, seen: MetadataView, judge: _Judge) -> 
         return
     hosts = hosts_of(tables, seen)
     states = list(host_states(seen)) if hosts.nodes else []
-    yield METADATA, counted(check, METADATA, judge(states, hosts))
+    yield METADATA, counted(check, METADATA, judge(states, hosts, Standstills.of(tables["faults"])))
 
 
-def _ids_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof | None]:
+def _ids_judged(states: Sequence[HostIds], hosts: Hosts, _: Standstills) -> Iterator[Proof | None]:
     facts = hosts.facts
     recent: deque[HostIds] = deque()
     disks: dict[str, MetadataRecord] = {}
@@ -172,18 +173,27 @@ def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: Ho
     )
 
 
-def _mappings_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof | None]:
+def _mappings_judged(
+    states: Sequence[HostIds], hosts: Hosts, still: Standstills
+) -> Iterator[Proof | None]:
     names = {told.host for node in hosts.nodes.values() for told in node.told}
     for place, state in enumerate(states):
         record = state.record
         if record.type != REGISTRATION or record.name not in names:
             continue
         later = _held(states[place:], record.timestamp_ms + GRACE_MS, record)
-        if later is not None:
+        grace_ns = GRACE_MS * 1_000_000
+        if later is not None and _acted_ns(record, grace_ns, hosts.facts, still) == grace_ns:
             kept = later.mappings.get(record.name or "")
             # Of several brokers on a host, the one that registered last has its entry.
             last = _registered_by(record.name, states[place:], later)
             yield None if kept in last else _wrong_mapping(record, kept)
+
+
+def _acted_ns(record: MetadataRecord, length_ns: int, facts: Facts, still: Standstills) -> int:
+    """Return the longest time, of so long a one from a record on, in which ZooKeeper was there."""
+    from_ns = facts.time_ns(record.timestamp_ms)
+    return still.acted_ns(from_ns, from_ns + length_ns, node="", hears_from=facts.controllers)
 
 
 def _registered_by(
@@ -226,7 +236,9 @@ def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
     )
 
 
-def _garbage_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof | None]:
+def _garbage_judged(
+    states: Sequence[HostIds], hosts: Hosts, still: Standstills
+) -> Iterator[Proof | None]:
     scans_ms = {told.scan_ms for node in hosts.nodes.values() for told in node.told}
     if 0 in scans_ms:
         return  # a controller that never scans promises nothing
@@ -241,12 +253,14 @@ def _garbage_judged(states: Sequence[HostIds], hosts: Hosts) -> Iterator[Proof |
         }
         for gone in since.keys() - now:
             begun = since.pop(gone)
-            late = state.record.timestamp_ms - begun.timestamp_ms > bound_ms
+            lasted_ns = (state.record.timestamp_ms - begun.timestamp_ms) * 1_000_000
+            late = _acted_ns(begun, lasted_ns, hosts.facts, still) > bound_ms * 1_000_000
             yield _garbage(gone, begun, bound_ms) if late else None
         for one in now - since.keys():
             since[one] = state.record
     for one, begun in since.items():
-        if ends_ms - begun.timestamp_ms > bound_ms:
+        lasted_ns = (ends_ms - begun.timestamp_ms) * 1_000_000
+        if _acted_ns(begun, lasted_ns, hosts.facts, still) > bound_ms * 1_000_000:
             yield _garbage(one, begun, bound_ms)
 
 

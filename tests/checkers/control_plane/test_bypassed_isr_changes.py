@@ -2,6 +2,7 @@
 
 from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, tables, told
 from proving import assert_proof
+from replica_disks import faults
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.proof import Proof
@@ -39,6 +40,22 @@ def test_a_registration_of_a_moment_ago_may_not_be_known_to_the_controller() -> 
     held = "at 4000 passed 8990 broker-1 to broker-2 alter t-0 expecting 0 isr 1 under 3 -> {}"
     assert found(held.format("ok 1 at 9010"), registered=7500) == []
     assert found(held.format("ok 1 at 9010"))
+
+
+def test_what_a_controller_that_stood_still_cannot_know_is_not_held_against_it() -> None:
+    log = metadata_log(zookeeper_1=LOG.format(registered=5000))
+    for fault, target, healed, accused in (
+        ("pause", "broker-2", False, False),
+        ("partition", "zookeeper-1", False, False),
+        # It had two seconds again, or was none that it needs.
+        ("pause", "broker-2", True, True),
+        ("hold", "broker-2", False, True),
+        ("kill", "broker-1", False, True),
+    ):
+        broken = faults((fault, target, 5500), healed=healed)
+        given = tables(log, ASKED.format(3, "ok at 9010"), faults=broken)
+        judged = told(asked(bypassed_epoch_checks, given, ON_ZOOKEEPER))[0]
+        assert bool(judged) is accused, (fault, target, healed)
 
 
 def test_a_request_made_no_version_before_the_incarnation_that_it_names() -> None:

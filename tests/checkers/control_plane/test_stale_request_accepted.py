@@ -2,6 +2,7 @@
 
 from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told, wire
 from proving import assert_proof
+from replica_disks import faults
 
 from checkers.control_plane.stale_request_accepted import stale_requests_accepted
 from checkers.proof import Proof
@@ -66,6 +67,12 @@ def test_a_request_for_an_incarnation_before_the_present_one() -> None:
     assert found(AGAIN, request.format(8000, 9, "ok")) == ([], 1)
     # The broker may not know its new epoch yet.
     assert found(AGAIN, request.format(6000, 3, "ok")) == ([], 1)
+    given = {
+        "metadata_log": metadata_log(zookeeper_1=AGAIN),
+        "wire": wire(request.format(8000, 3, "ok")),
+        "faults": faults(("pause", "broker-2", 5500), healed=False),
+    }
+    assert told(asked(stale_requests_accepted, given, ON_ZOOKEEPER)) == ([], 1)
     # Requests of before KIP-380 name none.
     assert found(AGAIN, request.format(8000, -1, "ok")) == ([], 0)
     assert found(AGAIN, "at 8000 broker-1 to broker-2 tells epoch 1 for 3 -> nothing") == ([], 0)

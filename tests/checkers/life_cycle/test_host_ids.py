@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
 from proving import assert_proof
+from replica_disks import faults as disk_faults
 
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.proof import Proof
@@ -151,6 +152,17 @@ def test_an_id_is_kept_for_the_host_that_registered_it() -> None:
     )
     # A log that ends within the grace says nothing.
     assert found(wrong_mappings, TWO.replace("2 keeps h1 1", "2 keeps h1 9")) == ([], 0)
+
+
+def test_no_bound_passes_while_zookeeper_is_down() -> None:
+    wrong = TWO.replace("2 keeps h1 1", "2 keeps h1 9") + "9 topic u at 60000"
+    garbage = "1 keeps g 1 at 1000\n2 runs-on 1 h1 at 2000\n3 keeps h1 1 at 2001\n"
+    garbage += "4 forgets g at 75000\n5 topic t at 200000"
+    for target, accused in (("zookeeper-1", False), ("broker-2", True)):
+        down = disk_faults(("kill", target, 5_000))
+        assert bool(found(wrong_mappings, wrong, faults=down)[0]) is accused, target
+        down = disk_faults(("kill", target, 40_000))
+        assert bool(found(host_garbage, garbage, faults=down)[0]) is accused, target
 
 
 def test_an_entry_of_another_host_is_garbage_after_the_next_scan() -> None:

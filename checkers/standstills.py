@@ -1,0 +1,73 @@
+"""The times in which nothing kept a node from hearing of what was so, and from acting on it.
+
+What a paused, dead, deaf or cut-off node cannot know is not held against it. A bound of time on
+what a node knows or does counts while nothing was done to it, or to those that it hears it from:
+its process, its disk, its clock or its links. A rule that concerns messages of some API (`hold`,
+`cut` and the like) keeps it from those alone, and is no standstill; unless it is on a link of those
+that it learns from, whose messages these may be.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.spans import FOREVER_NS, Span, common, outside
+from history.schema import FAULTS
+
+__all__ = ["Standstills"]
+
+_OF_MESSAGES: Final = frozenset(
+    {"hold", "cut", "answer", "drop", "duplicate", "reorder", "lower_version"}
+)
+"""Rules about messages that they name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    fault: str
+    targets: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Standstills:
+    """The faults of a run, for bounds of time."""
+
+    faults: Sequence[_Fault]
+
+    @staticmethod
+    def of(faults: pa.Table | None) -> "Standstills":
+        """Return them out of FAULTS; None: none is known."""
+        rows = (FAULTS.empty_table() if faults is None else faults).select(
+            ["fault", "targets", "begin_ns", "end_ns"]
+        )
+        return Standstills(
+            [
+                _Fault(
+                    row["fault"],
+                    frozenset(row["targets"]),
+                    Span(
+                        from_ns=row["begin_ns"],
+                        until_ns=FOREVER_NS if row["end_ns"] is None else row["end_ns"],
+                    ),
+                )
+                for row in rows.to_pylist()
+            ]
+        )
+
+    def acted_ns(
+        self, from_ns: int, until_ns: int, *, node: str, hears_from: Collection[str]
+    ) -> int:
+        """Return the longest time between these in which the node could hear and act."""
+        if from_ns >= until_ns:
+            return 0
+        still = (one.span for one in self.faults if _stops(one, node, hears_from))
+        between = [Span(from_ns=from_ns, until_ns=until_ns)]
+        return max((span.length_ns for span in common(between, list(outside(still)))), default=0)
+
+
+def _stops(one: _Fault, node: str, hears_from: Collection[str]) -> bool:
+    by_itself = node in one.targets and one.fault not in _OF_MESSAGES
+    return by_itself or not one.targets.isdisjoint(hears_from)
