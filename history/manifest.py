@@ -236,7 +236,7 @@ class Manifest:
         version = versions.get(system or "kafka", "")
         if not version:
             levels = (f"{key} {versions[key]}" for key in _LEVELS if key in versions)
-            version = f"none, {level}" if (level := next(levels, "")) else "not recorded"
+            version = f"none ({level})" if (level := next(levels, "")) else "not recorded"
         name = versions.get(f"{system}{_NAMED}", version)
         first = version if name == version else f"{version} ({name})"
         later = (one.version for one in self.changes if one.subject in self.node_ids)

@@ -36,7 +36,7 @@ _CLOSE_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
 _CHUNK: Final = 1 << 16
 _SHORT: Final = "/tmp"  # noqa: S108  # what is made there is a directory of our own
-_DIRECTORY_MAX: Final = 64
+_DIRECTORY_MAX: Final = 56
 """The longest path of the directory, in bytes; a socket's whole path has 107 at most."""
 
 
