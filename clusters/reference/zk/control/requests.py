@@ -11,7 +11,7 @@ Version 1 is not of the draft: it names the incarnation of each member as the le
 as KIP-903 has it. Errors of partitions are the draft's, and INELIGIBLE_REPLICA of KIP-841 and 903.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
@@ -76,7 +76,8 @@ class ClientRequests:
             return Plan([], moves.reassignments(context.image, request))
         if request.kind == _ISR_CHANGE:
             rules, known = self._parts.situation.rules, self._parts.states.incarnation_of
-            decision = _isrs_changed(view, rules, request, incarnation_of=known)
+            gone = frozenset(context.deleting)
+            decision = _isrs_changed(view, rules, request, incarnation_of=known, gone=gone)
             return Plan(units(context, decision.records), decision.response)
         undecided = {view.image.names[topic_id] for topic_id, _ in context.without_state()}
         grows = request.kind == CreatePartitionsRequest.kind
@@ -99,9 +100,17 @@ def _may_elect(request: AlterConfigsRequest) -> bool:
 
 
 def _isrs_changed(
-    view: DecisionView, rules: ZkRules, request: IsrChangeRequest, *, incarnation_of: _Known
+    view: DecisionView,
+    rules: ZkRules,
+    request: IsrChangeRequest,
+    *,
+    incarnation_of: _Known,
+    gone: Collection[str],
 ) -> Decision:
-    """The ISRs that may be as asked for, and for each partition why not."""
+    """The ISRs that may be as asked for, and for each partition why not.
+
+    `gone`: topics that are being deleted, of which nothing is written any more.
+    """
     known = incarnation_of(request.broker_id)
     # Rule isr_change_of_old_incarnation_refused.
     if request.incarnation_id != known and rules.isr_change_of_old_incarnation_refused:
@@ -113,7 +122,7 @@ def _isrs_changed(
     for topic, asked in request.topics:
         for one in asked:
             key = (view.image.topics.get(topic, -1), one.partition)
-            old = view.image.partitions.get(key)
+            old = None if topic in gone else view.image.partitions.get(key)
             error, words = _refusal(rules, request.broker_id, one, old)
             error, words = (
                 (error, words) if error else _ineligible(view, rules, one, incarnation_of)

@@ -187,6 +187,17 @@ def test_a_state_that_is_written_during_a_deletion_is_not_shown() -> None:
     assert shown[-1].partitions[-1].leader == LEADER_DURING_DELETE
 
 
+def test_z10_no_isr_of_a_topic_that_is_being_deleted_is_granted() -> None:
+    """Nothing of it is written any more: to answer that it was would be untrue."""
+    desk = Desk()
+    desk.create("t", (2, 3))
+    desk.brokers[3].is_deaf = True
+    delete(desk, "t")
+    [(error, _)] = desk.isr_change(2, (2,)).results
+    assert error == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert desk.state().isr == (2, 3)
+
+
 def test_what_was_read_of_a_topic_before_it_was_removed_is_outdated() -> None:
     desk = Desk()
     desk.create("t", (2, 3))
