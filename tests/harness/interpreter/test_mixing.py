@@ -112,7 +112,7 @@ def struck(directory: Path, kind: str, *, failures: int) -> Bench:
     with b.observer:
         b.interpreter.time = QuickTime(b.interpreter.time.now_s())
         b.observer.next_look(timeout_s=5.0)
-        perform_mix(b.interpreter, Mix(spec, random.Random(1), ("t-0",)), time_limit_s=20.0)
+        perform_mix(b.interpreter, Mix(spec, random.Random(1), ("t-0",)), time_limit_s=60.0)
     return b
 
 
@@ -124,7 +124,10 @@ def test_a_step_that_fails_is_told_and_healed_and_ends_no_mix(tmp_path: Path) ->
     assert told[0].endswith(": it runs on")
     assert "{'kill': 'broker-" in told[0]
     rows = b.faults().to_pylist()
-    assert [row["effect_ns"] is None for row in rows][:4] == [True, True, False, False]
+    in_vain = [row["effect_ns"] is None for row in rows]
+    assert in_vain[:2] == [True, True]
+    assert not any(in_vain[2:])
+    assert len(rows) > 2
     failed = [row for row in rows if row["effect_ns"] is None]
     assert {row["heal_evidence"] for row in failed} == {"a step failed, and its nodes were healed"}
     assert all(row["end_ns"] is not None for row in failed)
