@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.kafka_port import ClusterView, PartitionView, Role
+from clusters.kafka_port import BrokersView, PartitionView, Role
 from clusters.port import NodeName
 from nemesis.targets import Scene
 from nemesis.verbs.registry import verb_of
@@ -160,8 +160,13 @@ def _is_back(member: int, scene: Scene, partitions: Sequence[PartitionView]) -> 
 
 
 def _partitions(scene: Scene) -> Sequence[PartitionView] | None:
-    """The partitions with several replicas: a single one is lost with its disk, whatever else."""
-    view: ClusterView | None = scene.view
-    if view is None:
+    """The partitions with several replicas: a single one is lost with its disk, whatever else.
+
+    None where nothing was shown; none where the system has no partitions.
+    """
+    if scene.view is None:
         return None
+    view = scene.view
+    if not isinstance(view, BrokersView):
+        return ()
     return [one for one in view.partitions.values() if len(one.replicas) > 1]

@@ -55,7 +55,7 @@ from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.life_cycle.shared_registration import shared_registrations
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
-from checkers.slices import Split
+from checkers.slices import OF_KEYS
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
 from checkers.znodes.server_disks import (
@@ -654,7 +654,7 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     elsewhere = {*general, *reads, "stuck-isr", "stuck-replica", "unfenced-too-early"}
     elsewhere.add("wrong-group-offset")
     assert told == {
-        check.entry.name for check in TABLE_CHECKS if check.split is not Split.RECORDS
+        check.entry.name for check in TABLE_CHECKS if check.split not in OF_KEYS
     } - elsewhere | {"acknowledged-below-min-isr"}
 
 

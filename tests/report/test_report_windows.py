@@ -64,7 +64,7 @@ def test_the_lines_count_the_windows_of_each_kind(tmp_path: Path) -> None:
     assert f"  windows AlterPartition request: {alter}" in said
     assert "  windows Vote request: 1 opened, 0 struck, 1 closed unused" in said
     assert "  windows never laid: Vote response" in said
-    assert said[0].endswith("; 2 of 3 kinds of window had no strike.")
+    assert said[1].endswith("; 2 of 3 kinds of window had no strike.")
 
 
 def test_a_kind_that_no_server_would_name_so_stays_in_its_line() -> None:

@@ -29,7 +29,7 @@ def test_values_are_written_as_properties_have_them() -> None:
     [
         ({"configure": "broker-1"}, "'settings' is needed beside it"),
         ({"configure": "broker-1", "settings": {}}, "expected properties by their names"),
-        ({"configure": "broker-1", "settings": {"a": [1]}}, "expected a value"),
+        ({"configure": "broker-1", "settings": {"a": [1]}}, "expected one value"),
     ],
 )
 def test_what_are_no_properties_is_refused(step: dict[str, object], message: str) -> None:
