@@ -12,8 +12,8 @@ is whole, or every check that rests on it is unknown.
   two frames behind one another were after healing: heartbeats and fetches of metadata go on till
   then.
 
-Where ZooKeeper has the metadata, brokers register with it, and nothing need be said between nodes for
-a while. So its ends prove nothing there, and the numbers alone count.
+Where ZooKeeper has the metadata, brokers register with it, and nothing need be said between nodes
+for a while. So its ends prove nothing there, and the numbers alone count.
 
 A tape without any frame is the business of `recordings`.
 """
