@@ -5,8 +5,9 @@ for longer than a lease, no broker acknowledged an offset. A frame that is missi
 not from the wire would be such a proof against a correct cluster. So the tape has to prove that it
 is whole, or every check that rests on it is unknown.
 
-- The proxy numbers frames as they arrive, and their items within each: the numbers are dense, from
-  0 on, and the times of arrival do not go back. Nothing is passed on before it has arrived.
+- The proxy numbers frames as it takes them, and their items within each: the numbers are dense, from
+  0 on, and in order. Nothing is passed on before it has arrived. (Times of arrival may go back from
+  one number to the next: what waits behind a held frame is taken when that is let go.)
 - The first frame is older than the first registration of the metadata log.
 - The last one is younger than the end of healing, and not much farther from the end of the run than
   two frames behind one another were after healing: heartbeats and fetches of metadata go on till
@@ -88,7 +89,8 @@ class _Seen:
         frame = np.append(self.frame, batch.column("frame").to_numpy())
         item = np.append(self.item, batch.column("item").to_numpy())
         time_ns = batch.column("time_ns").to_numpy()
-        before_ns = np.append(time_ns[0] if self.last_ns < 0 else self.last_ns, time_ns[:-1])
+        newest_ns = time_ns[0] if self.last_ns < 0 else self.last_ns
+        before_ns = np.maximum.accumulate(np.append(newest_ns, time_ns[:-1]))
         step, following = np.diff(frame), np.diff(item)
         # A row that is there twice says nothing new, and nothing false.
         whole = ((step == 1) & (item[1:] == 0)) | ((step == 0) & np.isin(following, (0, 1)))
@@ -99,9 +101,6 @@ class _Seen:
                 f"{frame[place + 1]}, item {item[place + 1]}: rows of the tape are missing or "
                 "not in their order"
             )
-        if np.any(time_ns < before_ns):
-            place = int(np.argmax(time_ns < before_ns))
-            return f"frame {frame[place + 1]} arrived before the frame that is numbered before it"
         forwarded_ns = pc.fill_null(batch.column("forwarded_ns"), np.iinfo(np.int64).max).to_numpy()
         if np.any(forwarded_ns < time_ns):
             place = int(np.argmax(forwarded_ns < time_ns))
@@ -113,7 +112,7 @@ class _Seen:
             waits_ns = (time_ns - before_ns)[late]
             self.rhythm_ns = max(self.rhythm_ns, int(waits_ns.max(initial=0)))
         self.frame, self.item = int(frame[-1]), int(item[-1])
-        self.last_ns = int(time_ns[-1])
+        self.last_ns = max(self.last_ns, int(time_ns.max()))
         return ""
 
     def ends(self, registered_ns: int | None, facts: Facts) -> str:
