@@ -5,9 +5,9 @@ for longer than a lease, no broker acknowledged an offset. A frame that is missi
 not from the wire would be such a proof against a correct cluster. So the tape has to prove that it
 is whole, or every check that rests on it is unknown.
 
-- The proxy numbers frames as it takes them, and their items within each: the numbers are dense, from
-  0 on, and in order. Nothing is passed on before it has arrived. (Times of arrival may go back from
-  one number to the next: what waits behind a held frame is taken when that is let go.)
+- The proxy numbers frames as it takes them, and their items within each: the numbers are dense,
+  from 0 on, and in order. Nothing is passed on before it has arrived. (Times of arrival may go back
+  from one number to the next: what waits behind a held frame is taken when that is let go.)
 - The first frame is older than the first registration of the metadata log.
 - The last one is younger than the end of healing, and not much farther from the end of the run than
   two frames behind one another were after healing: heartbeats and fetches of metadata go on till
