@@ -3,17 +3,32 @@
 A fault lasts from before it was begun until its heal was seen to work, or to the end of the run.
 The beginning of the run counts as the end of one: the cluster has just been started. A fault whose
 effect was never seen may have had one, and counts like the others.
+
+Where the controller tells brokers by requests, one at a time, a request that a broker does not
+answer for a while is no quiet either: on a busy machine they wait for seconds, and the broker knows
+nothing of what comes behind.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from checkers.metadata.frames import of_apis
+from checkers.metadata.rpcs import rpcs
 from checkers.rows import OPEN_NS
+from checkers.sources import Source
+from checkers.spans import Span
 
-__all__ = ["Quiet", "quiet"]
+__all__ = ["CONTROLLER_REQUESTS", "Quiet", "long_waits", "quiet"]
+
+CONTROLLER_REQUESTS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
+"""The requests by which a controller on ZooKeeper tells brokers."""
+_LONG_NS: Final = 500_000_000
+"""The median on a machine at 30 to 60 times its load was a tenth of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +47,26 @@ class Quiet:
         return since_ns
 
 
-def quiet(faults: pa.Table) -> Quiet:
-    """Return the quiet times out of FAULTS."""
-    ordered = faults.sort_by("begin_ns")
-    ends = [OPEN_NS if end_ns is None else end_ns for end_ns in ordered["end_ns"].to_pylist()]
+def quiet(faults: pa.Table, waits: Iterable[Span] = ()) -> Quiet:
+    """Return the quiet times out of FAULTS. `waits`: times that are none either."""
+    rows = faults.select(["begin_ns", "end_ns"]).to_pylist()
+    spans = [(row["begin_ns"], OPEN_NS if row["end_ns"] is None else row["end_ns"]) for row in rows]
+    spans = sorted([*spans, *((one.from_ns, one.until_ns) for one in waits)])
+    ends = np.array([end_ns for _, end_ns in spans], dtype=np.int64)
     return Quiet(
-        begin_ns=ordered["begin_ns"].to_numpy().astype(np.int64),
-        end_ns=np.maximum.accumulate(np.array(ends, dtype=np.int64)),
+        begin_ns=np.array([begin_ns for begin_ns, _ in spans], dtype=np.int64),
+        end_ns=np.maximum.accumulate(ends),
     )
+
+
+def long_waits(wire: Source) -> Sequence[Span]:
+    """Return when a request of a controller on ZooKeeper waited long for its broker's answer.
+
+    None of KRaft's is such a request: its brokers fetch what they are to know.
+    """
+    asked = rpcs(of_apis(wire, *CONTROLLER_REQUESTS), *CONTROLLER_REQUESTS)
+    return [
+        Span(from_ns=rpc.asked_ns, until_ns=rpc.answered_ns)
+        for rpc in asked
+        if rpc.answered_ns is not None and rpc.answered_ns - rpc.asked_ns >= _LONG_NS
+    ]

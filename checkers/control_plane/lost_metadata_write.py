@@ -8,8 +8,9 @@ every write that was acknowledged, a record that was appended between its call a
   topic itself goes later, a TopicDeletionRecord;
 - of a change of a setting, a ConfigRecord of that topic with the value that was written.
 
-In the ZooKeeper generation a deletion that is under way already is granted once more, when the
-topic is gone. So one that repeats deletions without a clear end may have the record of the first.
+In the ZooKeeper generation a deletion that is under way already is granted once more: when the
+topic is gone, or at once, as its znode is there. So one that repeats others may have the record of
+the first since the topic was created.
 
 The times of the log are the wall clock of its controller, widened by what clocks may differ. All
 records of a batch have the time at which the batch was begun, and a slow controller adds to a batch
@@ -83,16 +84,16 @@ def _judged(writes: list[_Row], seen: MetadataView) -> Iterator[tuple[_Row, Proo
 def _begun_ns(writes: list[_Row]) -> Mapping[int, int]:
     """Return since when a deletion may have been decided, where that is before its call."""
     found: dict[int, int] = {}
-    unclear_ns: dict[str, int] = {}
+    first_ns: dict[str, int] = {}
     for write in writes:
         topic = write["topic"]
         if write["f"] == _DELETE:
-            if topic in unclear_ns:
-                found[write["index"]] = unclear_ns[topic]
-            if write["outcome"] == "info":
-                unclear_ns.setdefault(topic, write["call_ns"])
+            if topic in first_ns:
+                found[write["index"]] = first_ns[topic]
+            if write["outcome"] != "fail":
+                first_ns.setdefault(topic, write["call_ns"])
         elif write["f"] == _CREATE and write["outcome"] == "ok":
-            unclear_ns.pop(topic, None)
+            first_ns.pop(topic, None)
     return found
 
 

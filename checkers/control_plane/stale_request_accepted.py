@@ -25,6 +25,7 @@ from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.rpcs import Rpc, in_turn, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
+from checkers.quiet import CONTROLLER_REQUESTS
 from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
@@ -32,7 +33,6 @@ __all__ = ["CHECKS", "LEARNT_NS", "NAME", "stale_requests_accepted"]
 
 NAME: Final = "stale-request-accepted"
 LEARNT_NS: Final = 2_000_000_000
-_APIS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
 _OLD_CONTROLLER: Final = "STALE_CONTROLLER_EPOCH"
 _OLD_BROKER: Final = "STALE_BROKER_EPOCH"
 
@@ -43,7 +43,7 @@ def stale_requests_accepted(tables: Tables, seen: MetadataView) -> Judged:
         yield from doubtful(NAME, seen.log.doubt)
         return
     by_target: dict[str, list[Rpc]] = {}
-    for rpc in rpcs(tables["wire"], *_APIS):
+    for rpc in rpcs(tables["wire"], *CONTROLLER_REQUESTS):
         if rpc.of("item") == 0 and rpc.reached_ns is not None and rpc.response is not None:
             by_target.setdefault(rpc.target, []).append(rpc)
     registrations = _registrations(seen)
@@ -171,7 +171,7 @@ CHECKS: Final = (
             needs=("wire", "metadata_log", "transaction_log"),
         ),
         kernel=stale_requests_accepted,
-        apis=_APIS,
+        apis=CONTROLLER_REQUESTS,
         tables=("wire", "metadata_log", "faults"),
     ),
 )

@@ -33,6 +33,9 @@ _HEARTBEATS: Final = ("BrokerHeartbeat", "MetadataHeartbeat")
 _OF_BROKERS: Final = (*_HEARTBEATS, "BrokerRegistration")
 _OF_QUORUM: Final = ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot")
 _FETCH: Final = "Fetch"
+_BEARING_ON_ALL: Final = (_FETCH, "LeaderAndIsr", "StopReplica", "UpdateMetadata")
+"""Of these the first row bears on all partitions: a session begins, or a broker is told something,
+and nothing else meanwhile."""
 _METADATA_TOPIC: Final = "__cluster_metadata"
 
 
@@ -165,7 +168,10 @@ class _Requests:
             pc.fill_null(pc.equal(topic, _METADATA_TOPIC), fill_value=False),
         )
         rest = batch.filter(pc.invert(of_others))
-        begins = pc.and_(pc.equal(rest.column("api"), _FETCH), pc.equal(rest.column("item"), 0))
+        begins = pc.and_(
+            pc.is_in(rest.column("api"), pa.array(_BEARING_ON_ALL)),
+            pc.equal(rest.column("item"), 0),
+        )
         about_none = pc.is_null(rest.column("partition"))
         mine = rest.filter(pc.or_(pc.or_(begins, about_none), self._partitions.mask(rest)))
         return _joined(mine, told_first(batch))

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry, Strength
-from checkers.facts import Tables
+from checkers.facts import Tables, facts_of
 from checkers.proof import Proof
-from checkers.quiet import Quiet, quiet
+from checkers.quiet import Quiet, long_waits, quiet
 from checkers.runner.tables import (
     SealedFile,
     byte_count,
@@ -31,6 +31,7 @@ from checkers.runner.tables import (
 )
 from checkers.runner.tasks import TaskResult
 from checkers.slices import Slice, Split, slices_of
+from checkers.spans import Span
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.stale import (
     StaleReads,
@@ -289,7 +290,8 @@ def _answer(question: Question) -> GroupAnswers:
     files = {name: question.file(name) for name in names}
     promises = question.manifest.promises
     try:
-        promise = _Promise(promises=promises, calm=quiet(load_faults(question.run)))
+        calm = quiet(load_faults(question.run), _waits(question))
+        promise = _Promise(promises=promises, calm=calm)
         offsets = _Offsets(question.rows("metadata_offsets"))
     except HarnessError as error:
         return GroupAnswers.unknown(question.checks, str(error))
@@ -302,6 +304,13 @@ def _answer(question: Question) -> GroupAnswers:
         _told(check, [one for one in answers if one.task[0] == check], offsets, promise)
         for check in question.checks
     )
+
+
+def _waits(question: Question) -> Sequence[Span]:
+    facts = facts_of(question.manifest)
+    if "wire" not in question.manifest.recorded or not (facts.on_zookeeper or facts.migrating):
+        return ()
+    return long_waits(source_in(question.file("wire"), "wire"))
 
 
 def _told(

@@ -17,6 +17,7 @@ It does not see an old ISR that is equal to one of the newest, nor one of a brok
 Source: KIP-500; KIP-1243 for how long brokers may take.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -28,8 +29,10 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.proof import Proof
-from checkers.quiet import Quiet, quiet
+from checkers.quiet import Quiet, long_waits, quiet
 from checkers.slices import Split
+from checkers.sources import streamed
+from checkers.spans import Span
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
 from checkers.visibility.offices import Offices, offices
@@ -40,15 +43,20 @@ NAME: Final = "stale-isr-read"
 
 
 def stale_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
-    """Judge every partition. Reads `metadata_log`, `describes` and `faults`."""
+    """Judge every partition. Reads `metadata_log`, `describes`, `faults` and `wire`."""
     if not seen.facts.metadata_settle_ns:
         return
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    brokers, calm = offices(seen), quiet(tables["faults"])
+    brokers, calm = offices(seen), quiet(tables["faults"], _waits(tables, seen))
     for reads in isr_reads(tables["describes"], seen):
         yield reads.history.key, _judged(reads, brokers, calm, seen.facts)
+
+
+def _waits(tables: Tables, seen: MetadataView) -> Sequence[Span]:
+    told = seen.facts.on_zookeeper or seen.facts.migrating
+    return long_waits(streamed(tables, "wire")) if told else ()
 
 
 def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Found:
@@ -132,6 +140,6 @@ CHECKS: Final = (
         ),
         kernel=stale_isr_reads,
         split=Split.PARTITIONS,
-        tables=("metadata_log", "describes", "faults"),
+        tables=("metadata_log", "describes", "faults", "wire"),
     ),
 )

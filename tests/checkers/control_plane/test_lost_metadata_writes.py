@@ -92,6 +92,8 @@ def test_on_zookeeper_a_deletion_may_be_granted_once_more_when_it_is_done() -> N
     again = DELETE | {"call_ns": 5000, "return_ns": 5050}
     created = CREATE | {"call_ns": 4500, "return_ns": 4550, "topic_id": None}
     assert not lost(unclear, again, log=log, on_zookeeper=True)
+    assert not lost(DELETE, again, log=log, on_zookeeper=True)
+    assert lost(DELETE, created, again, log=log, on_zookeeper=True)
     assert lost(again, log=log, on_zookeeper=True)
     assert lost(unclear | {"call_ns": 4400, "return_ns": 4450}, again, log=log, on_zookeeper=True)
     assert lost(unclear, created, again, log=log, on_zookeeper=True)

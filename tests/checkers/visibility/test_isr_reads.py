@@ -1,6 +1,7 @@
 """Reads of the ISR: they go forward on one broker, catch up, and are repeatable where promised."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from metadata_logs import (
@@ -12,6 +13,7 @@ from metadata_logs import (
     never,
     proofs,
     tables,
+    wire,
 )
 from proving import assert_proof, only, source_of
 
@@ -241,6 +243,24 @@ def test_nothing_is_held_against_a_broker_while_something_is_broken_or_was_just_
     for faults in ([(2000, 15_100)], [(2000, None)], [(2000, 5000), (19_900, 19_950)]):
         assert count(stale(read, faults=faults)) == 0
     assert count(stale(read, faults=[(1000, 16_000), (2000, 3000)])) == 0
+
+
+def test_a_broker_on_zookeeper_knows_nothing_of_what_waits_behind_a_slow_request() -> None:
+    """One request is under way; what comes behind waits for its answer, on a busy machine long."""
+    told = "at {} broker-1 to broker-2 updates epoch 2 for 33 -> ok at {}"
+    on_zookeeper = replace(BOUNDS, node_ids={"broker-1": 1, "broker-2": 2, "zookeeper-1": 101})
+
+    def found(begin_ms: int, end_ms: int) -> int:
+        shown = describes("broker-2 showed t-0 leader 1 isr 1,2 at 20000..20010")
+        frames = wire(told.format(begin_ms, end_ms))
+        log = metadata_log(zookeeper_1=LOG)
+        given = tables(log, describes=shown, faults=FAULTS.empty_table(), wire=frames)
+        return len(never(asked(stale_isr_reads, given, on_zookeeper)))
+
+    assert found(15_200, 15_300) == 1
+    assert found(12_000, 14_900) == 1
+    assert found(12_000, 15_100) == 0
+    assert found(19_000, 30_000) == 0
 
 
 def test_a_fenced_broker_is_held_to_no_age() -> None:
