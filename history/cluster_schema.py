@@ -38,9 +38,9 @@ __all__ = [
 
 WIRE: Final = pa.schema(
     [
-        # One row a frame and item of it. Frames are numbered in the order in which they arrived at
-        # the proxy; `item` is 0-based: a partition of AlterPartition or Fetch. A frame without
-        # items has one row, of item 0.
+        # One row a frame and item of it. Frames are numbered in the order in which the proxy took
+        # them: what waited behind a held frame had arrived before. `item` is 0-based: a partition
+        # of AlterPartition or Fetch. A frame without items has one row, of item 0.
         #
         # Of the control plane every frame is here. Of a follower's Fetches of data those are that a
         # rule concerns, and those that tell their leader something new: another `broker_epoch`, or
