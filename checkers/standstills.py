@@ -22,6 +22,7 @@ _OF_MESSAGES: Final = frozenset(
     {"hold", "cut", "answer", "drop", "duplicate", "reorder", "lower_version"}
 )
 """Rules about messages that they name."""
+_OF_LINKS: Final = _OF_MESSAGES | {"partition", "delay", "bandwidth"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ class Standstills:
             ]
         )
 
+    @property
+    def of_processes(self) -> "Standstills":
+        """Those that are not of links: what keeps a node from acting upon what it has heard."""
+        return Standstills([one for one in self.faults if one.fault not in _OF_LINKS])
+
     def acted_ns(
         self, from_ns: int, until_ns: int, *, node: str, hears_from: Collection[str]
     ) -> int:
@@ -69,5 +75,8 @@ class Standstills:
 
 
 def _stops(one: _Fault, node: str, hears_from: Collection[str]) -> bool:
-    by_itself = node in one.targets and one.fault not in _OF_MESSAGES
-    return by_itself or not one.targets.isdisjoint(hears_from)
+    if node in one.targets and one.fault not in _OF_MESSAGES:
+        return True
+    # What names others as well is done to a link between them, and not to this node's.
+    elsewhere = one.targets.difference(hears_from, {node})
+    return not one.targets.isdisjoint(hears_from) and (node in one.targets or not elsewhere)

@@ -24,13 +24,15 @@ legacy leader may have written itself is not judged.
 Where ZooKeeper has the metadata, the controller learns of registrations from it: one may not be
 known to the controller, and is not held against it, unless `LEARNT_NS` passed between it and the
 passing on of the request in which nothing was done to the controller or to ZooKeeper
-(`checkers.standstills`): one that was paused decides on what it knew before.
+(`checkers.standstills`): one that was paused decides on what it knew before. A heartbeat of the new
+incarnation that reached it tells it as well, even where it is cut off from ZooKeeper.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from checkers.entry import CatalogueEntry
@@ -44,8 +46,9 @@ from checkers.metadata.isr_changes import (
     made,
     requests_by_partition,
 )
+from checkers.metadata.metadata_heartbeats import heartbeats_of
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc
+from checkers.metadata.rpcs import Rpc, taken
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
@@ -77,29 +80,57 @@ class _Claim(NamedTuple):
     refusal: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Learning:
+    """The ways in which a controller on ZooKeeper learns of registrations."""
+
+    still: Standstills
+    heard_ns: Mapping[tuple[str, int, int], int]
+    """When the first heartbeat reached it, by controller, broker id and broker epoch."""
+
+    @staticmethod
+    def of(tables: Tables) -> "_Learning":
+        heard_ns: dict[tuple[str, int, int], int] = {}
+        for broker_id, beats in heartbeats_of(tables["wire"]).items():
+            for beat in taken(beats):
+                place = (beat.target, broker_id, beat.of("broker_epoch"))
+                heard_ns.setdefault(place, beat.reached_ns or 0)
+        return _Learning(Standstills.of(tables.get("faults")), heard_ns)
+
+    def has_heard(self, request: Rpc, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether the target had a heartbeat of this incarnation, and time to act on it."""
+        heard_ns = self.heard_ns.get((request.target, broker_id, broker_epoch))
+        if heard_ns is None:
+            return False
+        acted_ns = self.still.of_processes.acted_ns(
+            heard_ns, request.reached_ns or 0, node=request.target, hears_from=()
+        )
+        return acted_ns > LEARNT_NS
+
+
 def bypassed_epoch_checks(tables: Tables, seen: MetadataView) -> Judged:
     """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
-    still = Standstills.of(tables.get("faults"))
+    learning = _Learning.of(tables)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         place = (history.topic_id, history.partition)
-        yield from _judged(history, requests.get(place, NO_REQUESTS), seen, still)
-        yield from _changes_judged(history, changes.get(place, NO_REQUESTS), seen, still)
+        yield from _judged(history, requests.get(place, NO_REQUESTS), seen, learning)
+        yield from _changes_judged(history, changes.get(place, NO_REQUESTS), seen, learning)
 
     return by_partition(NAME, seen, judged)
 
 
 def _judged(
-    history: PartitionHistory, requests: IsrRequests, seen: MetadataView, still: Standstills
+    history: PartitionHistory, requests: IsrRequests, seen: MetadataView, learning: "_Learning"
 ) -> Iterator[Proof | None]:
     places = history.by_epoch()
     for request in requests:
         place = places.get(_made_by(request, seen) or 0, 0)
         if place:
             before, version = history.versions[place - 1 : place + 1]
-            of_brokers = _of_brokers(request, version, seen, still)
+            of_brokers = _of_brokers(request, version, seen, learning)
             for claim in (*of_brokers, *_of_partition(request, before)):
                 agrees = claim.named == claim.in_force
                 yield None if agrees else _proof(history, version, request, claim)
@@ -113,7 +144,7 @@ def _made_by(request: Rpc, seen: MetadataView) -> int | None:
 
 
 def _changes_judged(
-    history: PartitionHistory, changes: IsrRequests, seen: MetadataView, still: Standstills
+    history: PartitionHistory, changes: IsrRequests, seen: MetadataView, learning: "_Learning"
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
         asked = isr_changes(version, changes, seen)
@@ -122,7 +153,7 @@ def _changes_judged(
         if before.leader_epoch != version.leader_epoch:
             continue  # the controller's own decision begins a leader epoch, an IsrChange does not
         (request,) = asked.sure
-        of_brokers = _of_brokers(request, version, seen, still)
+        of_brokers = _of_brokers(request, version, seen, learning)
         for claim in (*of_brokers, *_of_partition(request, before)):
             agrees = claim.named == claim.in_force
             yield None if agrees else _proof(history, version, request, claim)
@@ -160,7 +191,7 @@ def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
 
 
 def _of_brokers(
-    request: Rpc, version: PartitionVersion, seen: MetadataView, still: Standstills
+    request: Rpc, version: PartitionVersion, seen: MetadataView, learning: "_Learning"
 ) -> Iterator[_Claim]:
     """Yield claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
@@ -173,7 +204,9 @@ def _of_brokers(
         if epoch is None or epoch == _UNCHECKED or broker is None:
             continue
         by_zookeeper = request.api == ISR_CHANGE or seen.facts.on_zookeeper
-        if by_zookeeper and not _is_learnt(broker, seen.brokers[broker_id], request, seen, still):
+        if by_zookeeper and not _is_learnt(
+            broker, seen.brokers[broker_id], request, seen, learning
+        ):
             continue
         yield _Claim(
             named=epoch,
@@ -191,7 +224,7 @@ def _is_learnt(
     history: BrokerHistory,
     request: Rpc,
     seen: MetadataView,
-    still: Standstills,
+    learning: "_Learning",
 ) -> bool:
     """Return whether a controller on ZooKeeper knew of a registration when the request came."""
     made = next(
@@ -199,7 +232,9 @@ def _is_learnt(
         broker,
     )
     made_ns = seen.facts.latest_ns(made.timestamp_ms)
-    acted_ns = still.acted_ns(
+    if learning.has_heard(request, history.broker_id, made.broker_epoch):
+        return True
+    acted_ns = learning.still.acted_ns(
         made_ns, request.reached_ns or 0, node=request.target, hears_from=seen.facts.controllers
     )
     return acted_ns > LEARNT_NS
