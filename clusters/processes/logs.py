@@ -45,7 +45,9 @@ def _error_in(line: str) -> str | None:
 
 
 def _is_fatal(line: str) -> bool:
-    return _error_in(line) is not None and _FATAL.search(line) is not None
+    """Return whether a line was logged as a fatal error. The JVM calls any end of its own fatal."""
+    logged = _LOGGED.fullmatch(line) is not None
+    return logged and _error_in(line) is not None and _FATAL.search(line) is not None
 
 
 def _tail(log: Path, *, since: int) -> str:

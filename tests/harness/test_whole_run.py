@@ -28,8 +28,8 @@ from history.schema import RUN_TABLES
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 FENCEPOST = (sys.executable, "-m", "harness.cli")
-SHORT = ("--time-limit", "20s", "--seed", "5")
-"""Long enough for each kind of fault that the scenario demands: the second begins by 14 s."""
+SHORT = ("--time-limit", "12s", "--seed", "5", "--no-require")
+"""Too short for each kind of fault that the scenario demands."""
 KILLS = int(os.environ.get("FENCEPOST_KILLS", "1"))
 """Runs that are killed, each at another moment; the full proof takes 20."""
 OURS = ("--cluster", "reference")
@@ -80,7 +80,8 @@ def test_a_smoke_run_is_valid_and_leaves_its_evidence(
 ) -> None:
     said, run = smoke
     assert said["validity"] == "valid"
-    assert said["as_expected"] is True
+    # A run of which something was waived is no gate.
+    assert said["as_expected"] is None
     answers = {check["validity"] for check in said["checks"].values()}
     assert answers <= {"valid", "not judged", "figure"}
     assert read_manifest(run.manifest_path).state is RunState.CHECKED
