@@ -50,6 +50,8 @@ _NODE_NAME: Final = re.compile(r"fp(?:f?[0-9]|[0-9a-f]{4}|-).*|fp[0-9a-f]{4}")
 """`fp` and a part of the subnet, and the node."""
 _ROUTES: Final = ("unreachable", "local")
 _IN_USE_S: Final = 15.0
+_DYING_S: Final = 1.0
+"""A large process that was killed takes a moment to end on a busy machine."""
 """A JVM that was killed is gone within a second, on a machine with much else to do within some."""
 _POLL_S: Final = 0.02
 
@@ -196,9 +198,15 @@ class RemoveSocket:
     def undo(self) -> None:
         """See `Undo`."""
         path = Path(self.path)
-        # One that has ended but is not reaped yet needs it no more either.
-        if path.is_socket() and process_state(self.pid) is NodeState.DOWN:
-            path.unlink(missing_ok=True)
+        deadline = time.monotonic() + _DYING_S
+        while path.is_socket():
+            # One that has ended but is not reaped yet needs it no more either.
+            if process_state(self.pid) is NodeState.DOWN:
+                path.unlink(missing_ok=True)
+            elif time.monotonic() > deadline:
+                return
+            else:
+                time.sleep(_POLL_S)
 
 
 _KINDS: Final[Mapping[str, type[Any]]] = {
