@@ -49,9 +49,9 @@ _MARK: Final = "fencepost-"
 _NODE_NAME: Final = re.compile(r"fp(?:f?[0-9]|[0-9a-f]{4}|-).*|fp[0-9a-f]{4}")
 """`fp` and a part of the subnet, and the node."""
 _ROUTES: Final = ("unreachable", "local")
-_IN_USE_S: Final = 15.0
 _DYING_S: Final = 1.0
 """A large process that was killed takes a moment to end on a busy machine."""
+_IN_USE_S: Final = 15.0
 """A JVM that was killed is gone within a second, on a machine with much else to do within some."""
 _POLL_S: Final = 0.02
 
