@@ -77,6 +77,6 @@ class Standstills:
 def _stops(one: _Fault, node: str, hears_from: Collection[str]) -> bool:
     if node in one.targets and one.fault not in _OF_MESSAGES:
         return True
-    # What names others as well is done to a link between them, and not to this node's.
+    # A fault that names others as well is done to a link of theirs, and not to one of this node's.
     elsewhere = one.targets.difference(hears_from, {node})
     return not one.targets.isdisjoint(hears_from) and (node in one.targets or not elsewhere)

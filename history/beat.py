@@ -18,7 +18,16 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final, Self
 
-__all__ = ["BEATS_VARIABLE", "STALL", "Beat", "Beats", "Gap", "begin_beat", "read_beats", "stalls"]
+__all__ = [
+    "BEATS_VARIABLE",
+    "STALL",
+    "Beat",
+    "BeatGap",
+    "Beats",
+    "begin_beat",
+    "read_beats",
+    "stalls",
+]
 
 BEATS_VARIABLE: Final = "FENCEPOST_BEATS"
 """Environment variable: the file into which a process writes its beat."""
@@ -31,7 +40,7 @@ _PAIR: Final = struct.Struct("<qq")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Gap:
+class BeatGap:
     """A time in which a process stood still."""
 
     begin_ns: int
@@ -49,9 +58,9 @@ class Beats:
 
     first_ns: int
     last_ns: int
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[BeatGap, ...] = ()
 
-    def lived(self, gap: Gap) -> bool:
+    def lived(self, gap: BeatGap) -> bool:
         """Return whether the process was there before a gap and after it."""
         return self.first_ns <= gap.begin_ns and gap.end_ns <= self.last_ns
 
@@ -65,7 +74,7 @@ class Beat:
     def __init__(self, file: int | None = None) -> None:
         self._file = file
         self._first_ns = self._last_ns = time.monotonic_ns()
-        self._gaps: list[Gap] = []
+        self._gaps: list[BeatGap] = []
         self._ended = Event()
         self._thread = Thread(target=self._go, name="beat", daemon=True)
         self._note()
@@ -85,7 +94,7 @@ class Beat:
     def strike(self, now_ns: int) -> None:
         """Beat once; what has passed since the last time is a gap if it is long."""
         if now_ns - self._last_ns >= _GAP_NS_MIN:
-            self._gaps.append(Gap(begin_ns=self._last_ns, end_ns=now_ns))
+            self._gaps.append(BeatGap(begin_ns=self._last_ns, end_ns=now_ns))
         self._last_ns = now_ns
         self._note()
 
@@ -114,11 +123,11 @@ def read_beats(path: Path) -> Beats | None:
     if not pairs:
         return None
     (first_ns, last_ns), *gaps = pairs
-    found = tuple(Gap(begin_ns=begin_ns, end_ns=end_ns) for begin_ns, end_ns in gaps)
+    found = tuple(BeatGap(begin_ns=begin_ns, end_ns=end_ns) for begin_ns, end_ns in gaps)
     return Beats(first_ns=first_ns, last_ns=last_ns, gaps=found)
 
 
-def stalls(own: Beats, others: Sequence[Beats]) -> Iterator[Gap]:
+def stalls(own: Beats, others: Sequence[Beats]) -> Iterator[BeatGap]:
     """Yield the times in which this process and all others that lived then stood still.
 
     Without any other that lived, nothing is known of the machine.
@@ -131,8 +140,8 @@ def stalls(own: Beats, others: Sequence[Beats]) -> Iterator[Gap]:
         yield from found
 
 
-def _common(one: Gap, gaps: Sequence[Gap]) -> Iterator[Gap]:
+def _common(one: BeatGap, gaps: Sequence[BeatGap]) -> Iterator[BeatGap]:
     for other in gaps:
         begin_ns, end_ns = max(one.begin_ns, other.begin_ns), min(one.end_ns, other.end_ns)
         if end_ns - begin_ns >= _GAP_NS_MIN:
-            yield Gap(begin_ns=begin_ns, end_ns=end_ns)
+            yield BeatGap(begin_ns=begin_ns, end_ns=end_ns)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from clusters.port import NodeName, NodeRoles
 from nemesis.mix_spec import MixSpec
 
-__all__ = ["Budget"]
+__all__ = ["NodeBudget"]
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class NodeBudget:
     """The greatest number of nodes of each role that may be down."""
 
     spec: MixSpec

@@ -34,7 +34,7 @@ from typing import Final
 from clusters.observation import Observation
 from clusters.port import NodeName
 from clusters.systems import SYSTEMS
-from nemesis.budget import Budget
+from nemesis.budget import NodeBudget
 from nemesis.disks import NEXT_LOOK, LostDisks, loses_records, loses_vote
 from nemesis.mix_spec import MixSpec
 from nemesis.rounds import Rounds
@@ -104,7 +104,7 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
     _turn_count: int = 0
-    _budget: Budget = field(init=False)
+    _budget: NodeBudget = field(init=False)
     _rounds: Rounds = field(init=False)
     _turn: _Turn | None = None
     _disks: LostDisks = field(default_factory=LostDisks)
@@ -112,7 +112,7 @@ class Mix:
 
     def __post_init__(self) -> None:
         """Begin with the first round."""
-        self._budget = Budget(self.spec)
+        self._budget = NodeBudget(self.spec)
         self._rounds = Rounds(self.spec, self.draw)
 
     def due(

@@ -20,7 +20,7 @@ import numpy as np
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.beats import ABSENT, Beat, beats_of
+from checkers.metadata.beats import ABSENT, TapedHeartbeat, beats_of
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -54,7 +54,7 @@ def unsafe_shutdowns(tables: Tables, seen: MetadataView) -> Judged:
         yield key, counted(NAME, key, answers)
 
 
-def _was_unfenced(beat: Beat, seen: MetadataView) -> bool:
+def _was_unfenced(beat: TapedHeartbeat, seen: MetadataView) -> bool:
     history = seen.brokers.get(beat.broker_id)
     return history is not None and any(
         version.broker_epoch == beat.broker_epoch and not version.fenced
@@ -77,7 +77,7 @@ def _leads(seen: MetadataView) -> dict[int, list[_Lead]]:
     return found
 
 
-def _proofs(beat: Beat, leads: list[_Lead]) -> Iterator[Proof]:
+def _proofs(beat: TapedHeartbeat, leads: list[_Lead]) -> Iterator[Proof]:
     for begin_ns, end_ns, history, version in leads:
         if begin_ns <= beat.reached_ns and beat.answered_ns <= end_ns:
             yield Proof.of(

@@ -1,7 +1,7 @@
 """The heartbeats of brokers to their controllers, as arrays: a night has millions of them.
 
-What is paired is what `checkers.metadata.rpcs` pairs: an answer belongs to the last request with
-its connection and correlation id before it; of several answers the last one counts.
+They are paired as `checkers.metadata.rpcs` pairs requests and answers: an answer belongs to the
+last request before it with its connection and correlation id; of several the last one counts.
 
 Source: KIP-631, BrokerHeartbeat.
 """
@@ -15,16 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.metadata.rpcs import BY_PROXY, UNREACHED
 from checkers.sources import Source
 
-__all__ = ["ABSENT", "HEARTBEAT", "Beat", "Beats", "beats_of", "in_turn"]
+__all__ = ["ABSENT", "HEARTBEAT", "TapedHeartbeat", "TapedHeartbeats", "beats_of", "in_turn"]
 
 HEARTBEAT: Final = "BrokerHeartbeat"
 ABSENT: Final = int(np.iinfo(np.int64).min)
 """The number in place of one that a frame does not have, or of a time that never came."""
 
-_UNREACHED: Final = ("answered", "dropped", "undeliverable")
-_BY_PROXY: Final = "answered"
 _SAID: Final = ("frame", "connection", "correlation_id", "time_ns", "item")
 _ASKED: Final = ("forwarded_ns", "broker_id", "broker_epoch", "fetch_offset")
 _ANSWERED: Final = ("lowest_acknowledged_offset",)
@@ -44,7 +43,7 @@ _Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class TapedHeartbeat:
     """A heartbeat and its answer. Times are ns of the run; `ABSENT` for what there is not."""
 
     frame: int
@@ -60,7 +59,7 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beats:
+class TapedHeartbeats:
     """Heartbeats as parallel arrays, in the order of their arrival at the proxy."""
 
     nodes: Sequence[str]
@@ -92,9 +91,9 @@ class Beats:
         """The places of those that reached their target and were told a lowest offset."""
         return np.flatnonzero((self.lowest != ABSENT) & (self.reached_ns != ABSENT))
 
-    def at(self, place: int) -> Beat:
+    def at(self, place: int) -> TapedHeartbeat:
         """Return one of them."""
-        return Beat(
+        return TapedHeartbeat(
             frame=int(self.frame[place]),
             source=self.nodes[int(self.source[place])],
             target=self.nodes[int(self.target[place])],
@@ -107,7 +106,7 @@ class Beats:
         )
 
 
-def beats_of(wire: Source) -> Beats:
+def beats_of(wire: Source) -> TapedHeartbeats:
     """Return the heartbeats of a tape. Reads the columns that it needs, batch by batch."""
     nodes: dict[str, int] = {}
     asked, answered = _frames(wire, nodes)
@@ -122,7 +121,7 @@ def beats_of(wire: Source) -> Beats:
         return found
 
     ok = told("ok", absent=False)
-    return Beats(
+    return TapedHeartbeats(
         nodes=tuple(nodes),
         frame=asked["frame"],
         source=asked["source"],
@@ -146,7 +145,7 @@ def _frames(wire: Source, nodes: dict[str, int]) -> tuple[_Columns, _Columns]:
     for batch in wire(_COLUMNS):
         mine = batch.filter(pc.equal(batch.column("api"), HEARTBEAT))
         is_request = pc.equal(mine.column("direction"), "request")
-        by_proxy = pc.equal(mine.column("action"), _BY_PROXY)
+        by_proxy = pc.equal(mine.column("action"), BY_PROXY)
         asked.append(_requests(mine.filter(is_request), nodes))
         answered.append(_responses(mine.filter(pc.invert(pc.or_(is_request, by_proxy)))))
     return _joined(asked), _joined(answered)
@@ -158,7 +157,7 @@ def _requests(rows: pa.RecordBatch, nodes: dict[str, int]) -> _Columns:
         coded = rows.column(name).dictionary_encode()
         codes = [nodes.setdefault(word, len(nodes)) for word in coded.dictionary.to_pylist()]
         found[name] = np.array(codes, dtype=np.int32)[coded.indices.to_numpy()]
-    unreached = pc.is_in(rows.column("action"), pa.array(_UNREACHED))
+    unreached = pc.is_in(rows.column("action"), pa.array(UNREACHED))
     found["forwarded_ns"] = np.where(_mask(unreached), ABSENT, found["forwarded_ns"])
     return found
 
@@ -224,7 +223,7 @@ def _packed(connection: NDArray[np.int32], correlation_id: NDArray[np.int32]) ->
     return packed
 
 
-def in_turn(beats: Beats, places: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
+def in_turn(beats: TapedHeartbeats, places: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
     """Yield the places of heartbeats in the order in which they reached their targets.
 
     With each, those that were answered since the one before it (as `checkers.metadata.rpcs.in_turn`

@@ -86,7 +86,7 @@ class FollowerFetches:
     """None as place: of every partition."""
     _connections: Mapping[_Link, tuple["_Connection", ...]]
     _told: dict[tuple[_Link, _Place], ToldEpochs] = field(default_factory=dict)
-    """What was asked for, kept: a night has thousands of joins of each replica."""
+    """Answers of `told`, kept: a night has thousands of joins of each replica."""
 
     def told(self, link: _Link, place: _Place) -> ToldEpochs:
         """Return the Fetches of this partition that tell something."""

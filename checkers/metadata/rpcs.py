@@ -19,10 +19,20 @@ from checkers.metadata.frames import TapeRow, frames_of
 from checkers.metadata.remembered import remembered
 from checkers.rows import OPEN_NS
 
-__all__ = ["Rpc", "accepted_registrations", "in_turn", "rpcs", "taken"]
+__all__ = [
+    "BY_PROXY",
+    "UNREACHED",
+    "Rpc",
+    "accepted_registrations",
+    "in_turn",
+    "rpcs",
+    "taken",
+]
 
-_UNREACHED: Final = ("answered", "dropped", "undeliverable")
-_BY_PROXY: Final = "answered"
+UNREACHED: Final = ("answered", "dropped", "undeliverable")
+"""What the proxy did with a frame that never reached its target."""
+BY_PROXY: Final = "answered"
+"""What it did with one that it made up itself."""
 
 _Ids = tuple[str, int, int]
 
@@ -73,7 +83,7 @@ class Rpc:
     @property
     def reached_ns(self) -> int | None:
         """The time when it was passed on; None: it never reached the target."""
-        return None if self.request.action in _UNREACHED else self.request.forwarded_ns
+        return None if self.request.action in UNREACHED else self.request.forwarded_ns
 
     @property
     def answer_frame(self) -> int | None:
@@ -124,7 +134,7 @@ def rpcs(wire: pa.Table, *apis: str) -> Sequence[Rpc]:
             times_ns = asked_ns.setdefault(ids, [])
             if not times_ns or times_ns[-1] != row.time_ns:
                 times_ns.append(row.time_ns)
-        elif row.action != _BY_PROXY:
+        elif row.action != BY_PROXY:
             answers.setdefault((ids, row.partition), []).append(row)
     return tuple(
         Rpc(row, _answer(row, asked_ns[_ids(row)], answers))

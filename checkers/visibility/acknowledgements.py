@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.metadata.beats import ABSENT, Beats
+from checkers.metadata.beats import ABSENT, TapedHeartbeats
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.sessions import Term
 from checkers.metadata.view import MetadataView
@@ -77,7 +77,7 @@ class _Spans:
 class Acknowledgements:
     """The acknowledgements in a run's heartbeats."""
 
-    def __init__(self, seen: MetadataView, beats: Beats) -> None:
+    def __init__(self, seen: MetadataView, beats: TapedHeartbeats) -> None:
         self._terms = seen.terms_of_nodes
         self._log_end_ns = seen.known_until_ns
         self._spans = {one.broker_id: _spans(one, seen) for one in seen.brokers.values()}
@@ -138,7 +138,7 @@ def _spans(broker: BrokerHistory, seen: MetadataView) -> _Spans:
     )
 
 
-def _acknowledged(beats: Beats) -> Mapping[_Registration, _Acknowledged]:
+def _acknowledged(beats: TapedHeartbeats) -> Mapping[_Registration, _Acknowledged]:
     said = np.flatnonzero((beats.reached_ns != ABSENT) & (beats.applied != ABSENT))
     found = {}
     for place, mine in _by_registration(beats, said):
@@ -150,7 +150,7 @@ def _acknowledged(beats: Beats) -> Mapping[_Registration, _Acknowledged]:
 
 
 def _by_registration(
-    beats: Beats, places: NDArray[np.int64]
+    beats: TapedHeartbeats, places: NDArray[np.int64]
 ) -> Iterator[tuple[_Registration, NDArray[np.int64]]]:
     """Yield these heartbeats by (broker id, broker epoch)."""
     order = places[np.lexsort((beats.broker_epoch[places], beats.broker_id[places]))]
@@ -160,7 +160,7 @@ def _by_registration(
         yield (int(beats.broker_id[mine[0]]), int(beats.broker_epoch[mine[0]])), mine
 
 
-def _told_unfenced(beats: Beats) -> Mapping[tuple[int, int, str], int]:
+def _told_unfenced(beats: TapedHeartbeats) -> Mapping[tuple[int, int, str], int]:
     """Return when a controller first told each registration that it is not fenced."""
     told = np.flatnonzero(beats.told_unfenced)
     found: dict[tuple[int, int, str], int] = {}

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.beats import Beat, Beats, beats_of, in_turn
+from checkers.metadata.beats import TapedHeartbeat, TapedHeartbeats, beats_of, in_turn
 from checkers.metadata.sessions import TermsOfNodes
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
@@ -72,14 +72,14 @@ def false_lowest_offsets(tables: Tables, seen: MetadataView) -> Judged:
         yield node, spelled(NAME, node, told[node], cases=len(np.unique(beats.frame[mine])))
 
 
-def _compared(beat: Beat, acknowledged: Acknowledgements) -> Iterator[Proof | None]:
+def _compared(beat: TapedHeartbeat, acknowledged: Acknowledgements) -> Iterator[Proof | None]:
     """Judge each broker by rule 1: a proof if it lacks what was told."""
     bounds = acknowledged.bound(beat.target, from_ns=beat.reached_ns, until_ns=beat.answered_ns)
     for one in bounds:
         yield _lacks(beat, one) if one.acknowledged < beat.lowest else None
 
 
-def _lacks(beat: Beat, one: Bound) -> Proof:
+def _lacks(beat: TapedHeartbeat, one: Bound) -> Proof:
     return Proof.of(
         "{target} told {source} at {answered} that every unfenced broker has "
         "acknowledged metadata offset {lowest} (frame {answer_frame}), and broker "
@@ -123,7 +123,7 @@ class _Highest:
 
 
 def _told_before(
-    beats: Beats, telling: NDArray[np.int64], terms: TermsOfNodes
+    beats: TapedHeartbeats, telling: NDArray[np.int64], terms: TermsOfNodes
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of rule 2: (an answer, the one that had told most before it)."""
     highest = _Highest(beats.lowest)
@@ -137,11 +137,11 @@ def _told_before(
             yield place, most
 
 
-def _teller(beats: Beats, place: int) -> str:
+def _teller(beats: TapedHeartbeats, place: int) -> str:
     return beats.nodes[int(beats.target[place])]
 
 
-def _back(beat: Beat, higher: Beat) -> Proof:
+def _back(beat: TapedHeartbeat, higher: TapedHeartbeat) -> Proof:
     return Proof.of(
         "{target} told {source} at {answered} that every unfenced broker has "
         "acknowledged metadata offset {high} (frame {answer_frame}), and "

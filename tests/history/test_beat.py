@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from history.beat import Beat, Beats, Gap, read_beats, stalls
+from history.beat import Beat, BeatGap, Beats, read_beats, stalls
 from history.cluster_tables import fault_table
 from history.journal import FAULTS_FILE, FaultJournal
 
@@ -25,7 +25,7 @@ class Clock:
 
 
 def beats(first_s: float, last_s: float, *gaps: tuple[float, float]) -> Beats:
-    found = tuple(Gap(begin_ns=int(one * S), end_ns=int(other * S)) for one, other in gaps)
+    found = tuple(BeatGap(begin_ns=int(one * S), end_ns=int(other * S)) for one, other in gaps)
     return Beats(first_ns=int(first_s * S), last_ns=int(last_s * S), gaps=found)
 
 

@@ -14,7 +14,7 @@ from clusters.observation import Observation
 from clusters.port import NodeName, NodeRoles
 from clusters.stage import Stage
 from history.failure import HarnessError, SpecError
-from nemesis.budget import Budget
+from nemesis.budget import NodeBudget
 from nemesis.disks import LostDisks
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.messages import sent_by
@@ -271,7 +271,7 @@ def test_a_mix_leaves_a_majority_that_has_what_was_committed(
 
 
 def test_a_broker_that_is_fenced_is_gone_as_a_broker_and_votes_on() -> None:
-    budget = Budget(MixSpec(down={"broker": 1, "controller": 1}))
+    budget = NodeBudget(MixSpec(down={"broker": 1, "controller": 1}))
     fenced, other, _ = NODES
     assert budget.may_go(fenced, {fenced}, ALL)
     assert not budget.may_go(fenced, {fenced, other}, ALL)

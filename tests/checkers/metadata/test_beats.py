@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.metadata.beats import ABSENT, Beats, beats_of, in_turn
+from checkers.metadata.beats import ABSENT, TapedHeartbeats, beats_of, in_turn
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.rpcs import in_turn as rpcs_in_turn
 from checkers.sources import source_of
@@ -64,7 +64,7 @@ def by_rpc(rpc: Rpc) -> tuple[Any, ...]:
     )
 
 
-def by_beats(beats: Beats) -> list[tuple[Any, ...]]:
+def by_beats(beats: TapedHeartbeats) -> list[tuple[Any, ...]]:
     columns = (
         *(beats.frame, beats.reached_ns, beats.broker_id, beats.broker_epoch, beats.applied),
         *(beats.answer_frame, beats.answered_ns, beats.lowest),
