@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import UNREACHED, Rpc, rpcs
 from checkers.metadata.setting_values import whole_number
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "CONTROLLER_SIDE",
     "LEGACY",
     "METADATA_HEARTBEAT",
+    "heard_first",
     "heartbeats_of",
     "timeouts_ms",
 ]
@@ -27,6 +28,8 @@ BROKER_SIDE: Final = "broker.heartbeat.timeout.ms"
 LEGACY: Final = "4"
 """The version of a registration by which a broker sends no heartbeats."""
 
+_INCARNATION: Final = ("target", "broker_id", "broker_epoch")
+
 
 def heartbeats_of(wire: pa.Table) -> Mapping[int, Sequence[Rpc]]:
     """Return the heartbeats on the tape by broker id, in the order of their arrival."""
@@ -34,6 +37,23 @@ def heartbeats_of(wire: pa.Table) -> Mapping[int, Sequence[Rpc]]:
     for rpc in rpcs(wire, METADATA_HEARTBEAT):
         found.setdefault(rpc.of("broker_id"), []).append(rpc)
     return found
+
+
+def heard_first(wire: pa.RecordBatch) -> pa.RecordBatch:
+    """Return of the heartbeats of each incarnation the first that reached each controller."""
+    asked = pc.and_(
+        pc.equal(wire.column("api"), METADATA_HEARTBEAT),
+        pc.equal(wire.column("direction"), "request"),
+    )
+    reached = pc.and_(
+        pc.is_valid(wire.column("forwarded_ns")),
+        pc.invert(pc.is_in(wire.column("action"), pa.array(UNREACHED))),
+    )
+    beats = wire.filter(pc.and_(asked, reached))
+    in_turn = beats.take(pc.sort_indices(beats.column("forwarded_ns")))
+    told = zip(*(in_turn.column(name).to_pylist() for name in _INCARNATION), strict=True)
+    first = {incarnation: place for place, incarnation in reversed(list(enumerate(told)))}
+    return in_turn.take(pa.array(sorted(first.values()), pa.int64()))
 
 
 def timeouts_ms(node_settings: pa.Table, name: str) -> Mapping[str, int]:

@@ -1,9 +1,11 @@
 """The rows of the tables of a cluster that a slice of its partitions or brokers needs.
 
 A slice of partitions has the records of its partitions and those that are about none, the requests
-about its partitions, and of each Fetch the first row, which says that its session began. A slice of
-brokers has the records that are about no partition, all that was said on connections on which a
-broker of the slice registered or sent heartbeats, and of other frames their first rows.
+about its partitions, of each Fetch the first row, which says that its session began, and of
+heartbeats those that were the first to tell a controller of an incarnation, or a broker of an
+offset. A slice of brokers has the records that are about no partition, all that was said on
+connections on which a broker of the slice registered or sent heartbeats, and of other frames their
+first rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 
 from checkers.metadata.frames import TapeRow
 from checkers.metadata.log_of_record import ROWS
+from checkers.metadata.metadata_heartbeats import heard_first
 from checkers.metadata.told_offsets import told_first
 from checkers.slices import Slice, Split
 from checkers.sources import Keep, Source, everything
@@ -174,7 +177,7 @@ class _Requests:
         )
         about_none = pc.is_null(rest.column("partition"))
         mine = rest.filter(pc.or_(pc.or_(begins, about_none), self._partitions.mask(rest)))
-        return _joined(mine, told_first(batch))
+        return _joined(mine, told_first(batch), heard_first(batch))
 
 
 def _joined(*batches: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Heartbeats as arrays are paired as requests and answers are."""
+"""Heartbeats as arrays, and the first of each incarnation, tell what requests and answers tell."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.metadata.beats import ABSENT, TapedHeartbeats, beats_of, in_turn
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT, heard_first, heartbeats_of
+from checkers.metadata.rpcs import Rpc, rpcs, taken
 from checkers.metadata.rpcs import in_turn as rpcs_in_turn
 from checkers.sources import source_of
 from history.cluster_schema import WIRE
@@ -98,3 +99,22 @@ def test_arrays_and_requests_have_one_order(frames: list[dict[str, Any]]) -> Non
     ]
     expected = [(rpc.frame, [one.frame for one in before]) for rpc, before in rpcs_in_turn(telling)]
     assert found == expected
+
+
+def first_heard_ns(wire: pa.Table) -> dict[tuple[str, int | None, int | None], int | None]:
+    found: dict[tuple[str, int | None, int | None], int | None] = {}
+    for beats in heartbeats_of(wire).values():
+        for beat in taken(beats):
+            place = (beat.target, beat.of("broker_id"), beat.of("broker_epoch"))
+            found.setdefault(place, beat.reached_ns)
+    return found
+
+
+@given(FRAMES, st.integers(1, 5))
+def test_the_first_of_each_batch_tell_when_an_incarnation_was_heard_of(
+    frames: list[dict[str, Any]], size: int
+) -> None:
+    of_zookeeper = [one | {"api": METADATA_HEARTBEAT} for one in frames]
+    wire = tape(of_zookeeper)
+    first = [heard_first(batch) for batch in wire.to_batches(max_chunksize=size)]
+    assert first_heard_ns(pa.Table.from_batches(first, WIRE)) == first_heard_ns(wire)
