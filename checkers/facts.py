@@ -1,12 +1,13 @@
 """The facts of a run that a kernel needs in addition to the tables of the cluster."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
 from checkers.anomaly import Found
+from checkers.rows import OPEN_NS
 from history.clock import ClockSkew
 from history.manifest import Manifest, Promises
 from history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
@@ -23,6 +24,10 @@ _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
 _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
 _DRIFT_SHARE: Final = 1000
+
+
+def _itself(timestamp_ms: int) -> int | None:
+    return timestamp_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +56,32 @@ class Facts:
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""
+    batch_end_ms: Callable[[int], int | None] = field(default=_itself, compare=False, repr=False)
+    """The timestamp by which all records of a batch of the metadata log had been appended, of the
+    batch's own timestamp; None: by none that is known."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
         return timestamp_ms * _NS_A_MILLISECOND - self.origin_utc_ns
 
     def earliest_ns(self, timestamp_ms: int) -> int:
-        """Return the run's time before which that timestamp was surely not taken."""
+        """Return the run's time before which a record with that timestamp was surely not appended.
+
+        It is the beginning of the record's batch.
+        """
         return self.time_ns(self.first_ms(timestamp_ms)) - self._slack_ns(timestamp_ms)
 
     def latest_ns(self, timestamp_ms: int) -> int:
-        """Return the run's time after which that timestamp was surely not taken."""
+        """Return the run's time by which a record with that timestamp had surely been appended.
+
+        A batch is open for a while, or for long if its controller stands still. The beginning of
+        the next one is its end; that of the last one is not known.
+        """
+        end_ms = self.batch_end_ms(timestamp_ms)
+        return OPEN_NS if end_ms is None else self.taken_by_ns(end_ms)
+
+    def taken_by_ns(self, timestamp_ms: int) -> int:
+        """Return the run's time after which a clock surely did not show that timestamp."""
         return self.time_ns(self.last_ms(timestamp_ms)) + self._slack_ns(timestamp_ms)
 
     def first_ms(self, timestamp_ms: int) -> int:

@@ -209,7 +209,7 @@ class _Shelf:
             if file is not None:
                 log = self._source(file, "metadata_log")
                 keep = self._keep("metadata_log", call, log)
-            self._views[file] = MetadataView(facts=self._facts, metadata_log=log, keep=keep)
+            self._views[file] = MetadataView(run=self._facts, metadata_log=log, keep=keep)
         return self._views[file]
 
     def table(self, name: str, call: KernelCall) -> pa.Table:

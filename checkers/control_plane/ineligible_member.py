@@ -9,12 +9,14 @@ at once, the changes of the ISRs first; still a fenced member is only accused af
 for `GRACE_MS`: a broker whose session has ended may register before the controller gets to fence
 it, and then is a fenced member until it is unfenced.
 
+`GRACE_MS` counts while the controller is the same one and no fault is in effect that it may depend
+on (`control_plane.absences`): one that stands still neither fences nor unfences. The broker's own
+death is no such fault.
+
 In the ZooKeeper generation a session ends without the controller, which learns of it by a watch and
-then takes the broker out of its ISRs. So a broker without a session is only accused, of joining or
-of staying, once `GRACE_MS` have passed in which the controller remained the same one and no fault
-was in effect that it may have depended on (`control_plane.absences`): the broker's own death is
-none. A leader that lets in whom it saw alive has to have been there, too. Of a topic that is to be
-deleted it changes no ISR any more, however long that waits.
+then takes the broker out of its ISRs. So a broker without a session is accused of joining, too,
+only once `GRACE_MS` have passed. A leader that lets in whom it saw alive has to have been there,
+too. Of a topic that is to be deleted it changes no ISR any more, however long that waits.
 
 Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 """
@@ -22,7 +24,7 @@ Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -43,33 +45,46 @@ NAME: Final = "ineligible-member"
 GRACE_MS: Final = 10_000
 """A broker that registers and lives is unfenced well within it."""
 
-_Fenced = tuple[BrokerVersion, int, int]
-"""The version that began it, from when and until when, in ms."""
+
+class _Time(NamedTuple):
+    """A time between two versions, each in ms, and in ns of the run what of it is sure."""
+
+    from_ms: int
+    until_ms: int
+    from_ns: int
+    until_ns: int
+
+    @staticmethod
+    def of(from_ms: int, until_ms: int, facts: Facts) -> "_Time":
+        return _Time(from_ms, until_ms, facts.latest_ns(from_ms), facts.earliest_ns(until_ms))
+
+    def both(self, other: "_Time") -> "_Time":
+        return _Time(
+            max(self.from_ms, other.from_ms),
+            min(self.until_ms, other.until_ms),
+            max(self.from_ns, other.from_ns),
+            min(self.until_ns, other.until_ns),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grace:
-    """The time that a controller has."""
+    """The time that a controller has, of those in which it could act."""
 
-    facts: Facts
-    when: Calm | None
-    """The times in which it could act. None: whatever ends a broker's session is its own act."""
+    when: Calm
 
-    def is_over(self, from_ms: int, until_ms: int, *brokers: int) -> bool:
-        """Return whether it passed between these timestamps, for it and these brokers."""
-        if self.when is None:
-            return until_ms - from_ms > GRACE_MS
-        from_ns, until_ns = self.facts.latest_ns(from_ms), self.facts.earliest_ns(until_ms)
-        spans = common([Span(from_ns=from_ns, until_ns=until_ns)], self.when.acting(*brokers))
+    def is_over(self, time: _Time, *brokers: int) -> bool:
+        """Return whether it surely passed in this time, for it and these brokers."""
+        within = [Span(from_ns=time.from_ns, until_ns=time.until_ns)]
+        spans = common(within, self.when.acting(*brokers))
         return any(span.length_ns > GRACE_MS * 1_000_000 for span in spans)
 
 
 def _grace(faults: pa.Table, seen: MetadataView) -> _Grace:
     log, facts = seen.log, seen.facts
-    if not facts.on_zookeeper:
-        return _Grace(facts=facts, when=None)
-    when = calm(log.records, seen.brokers, faults, facts, log_end_ms=log.end_timestamp_ms)
-    return _Grace(facts=facts, when=when)
+    return _Grace(
+        when=calm(log.records, seen.brokers, faults, facts, log_end_ms=log.end_timestamp_ms)
+    )
 
 
 def ineligible_members(tables: Tables, seen: MetadataView) -> Judged:
@@ -84,7 +99,7 @@ def ineligible_members(tables: Tables, seen: MetadataView) -> Judged:
 
 def _judged(
     history: PartitionHistory,
-    fenced: Mapping[int, Sequence[_Fenced]],
+    fenced: Mapping[int, Sequence[tuple[BrokerVersion, _Time]]],
     seen: MetadataView,
     grace: _Grace,
 ) -> Iterator[Proof | None]:
@@ -94,19 +109,23 @@ def _judged(
                 joining = seen.broker_before(broker_id, version.metadata_offset)
                 if joining is not None or not seen.log.begins_with_snapshot:
                     eligible = joining is not None and (
-                        joining.eligible or _is_fresh(joining, before.leader, version, grace)
+                        joining.eligible
+                        or _is_fresh(joining, before.leader, version, seen.facts, grace)
                     )
                     yield None if eligible else _join(history, version, broker_id, joining)
     for broker in seen.brokers.values():
         yield from _stays(history, broker, fenced[broker.broker_id], seen, grace)
 
 
-def _is_fresh(broker: BrokerVersion, leader: int, version: PartitionVersion, grace: _Grace) -> bool:
+def _is_fresh(
+    broker: BrokerVersion, leader: int, version: PartitionVersion, facts: Facts, grace: _Grace
+) -> bool:
     """Return whether controller or leader may not have known yet that its session had ended."""
-    if grace.when is None:
+    if not facts.on_zookeeper:
         return False
     leaders = () if leader == NO_LEADER else (leader,)
-    return not grace.is_over(broker.timestamp_ms, version.timestamp_ms, *leaders)
+    time = _Time.of(broker.timestamp_ms, version.timestamp_ms, facts)
+    return not grace.is_over(time, *leaders)
 
 
 def _join(
@@ -142,55 +161,54 @@ def _state(broker: BrokerVersion | None) -> str:
 def _stays(
     history: PartitionHistory,
     broker: BrokerHistory,
-    fenced: Sequence[_Fenced],
+    fenced: Sequence[tuple[BrokerVersion, _Time]],
     seen: MetadataView,
     grace: _Grace,
 ) -> Iterator[Proof | None]:
     """Yield times at which it was fenced and a member, and not the last one; often of no length."""
     end_ms = history.decided_until_ms or seen.log.end_timestamp_ms
-    for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms, seen.facts):
+    for first, member in _memberships(history, broker.broker_id, end_ms, seen.facts):
         # Both lists grow over a night: only the times that overlap are looked at.
-        place = bisect_right(fenced, from_ms, key=lambda one: one[2])
-        for version, fenced_ms, unfenced_ms in map(fenced.__getitem__, range(place, len(fenced))):
-            if fenced_ms > until_ms:
+        place = bisect_right(fenced, member.from_ms, key=lambda one: one[1].until_ms)
+        for version, out in map(fenced.__getitem__, range(place, len(fenced))):
+            if out.from_ms > member.until_ms:
                 break
-            both_ms = max(from_ms, fenced_ms), min(until_ms, unfenced_ms)
-            long = grace.is_over(*both_ms)
-            stayed_ms = both_ms[1] - both_ms[0]
-            yield _stay(history, broker, version, first, stayed_ms) if long else None
+            both = member.both(out)
+            stayed_ns = both.until_ns - both.from_ns
+            long = grace.is_over(both)
+            yield _stay(history, broker, version, first, stayed_ns) if long else None
 
 
 def _memberships(
     history: PartitionHistory, broker_id: int, end_ms: int, facts: Facts
-) -> Iterator[tuple[PartitionVersion, int, int]]:
-    """Yield each span in which it was a member among others, and its first version.
-
-    At least: where a wrong clock took a timestamp, the time is the shortest that it may have been.
-    """
+) -> Iterator[tuple[PartitionVersion, _Time]]:
+    """Yield each time in which it was a member among others, and its first version."""
     first: PartitionVersion | None = None
     for version in history.versions:
         member = broker_id in version.isr and len(version.isr) > 1
         if member and first is None:
             first = version
         elif not member and first is not None:
-            yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(version.timestamp_ms)
+            yield first, _Time.of(first.timestamp_ms, version.timestamp_ms, facts)
             first = None
     if first is not None:
-        yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(end_ms)
+        yield first, _Time.of(first.timestamp_ms, end_ms, facts)
 
 
-def _fenced(broker: BrokerHistory, end_ms: int, facts: Facts) -> Iterator[_Fenced]:
-    """Yield each time for which it was fenced at least, in order."""
+def _fenced(
+    broker: BrokerHistory, end_ms: int, facts: Facts
+) -> Iterator[tuple[BrokerVersion, _Time]]:
+    """Yield each time for which it was fenced, in order, and the version that began it."""
     first: BrokerVersion | None = None
     for version in broker.versions:
         fenced = version.fenced and version.registered
         if fenced and first is None:
             first = version
         elif not fenced and first is not None:
-            yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(version.timestamp_ms)
+            yield first, _Time.of(first.timestamp_ms, version.timestamp_ms, facts)
             first = None
     if first is not None:
-        yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(end_ms)
+        yield first, _Time.of(first.timestamp_ms, end_ms, facts)
 
 
 def _stay(
@@ -198,7 +216,7 @@ def _stay(
     broker: BrokerHistory,
     fenced: BrokerVersion,
     version: PartitionVersion,
-    stayed_ms: int,
+    stayed_ns: int,
 ) -> Proof:
     return Proof.of(
         "broker {broker_id} was fenced at metadata offset {metadata_offset} and a "
@@ -209,7 +227,7 @@ def _stay(
             "version_metadata_offset": version.metadata_offset,
         },
         values={"broker_id": broker.broker_id},
-        durations={"stayed": stayed_ms * 1_000_000},
+        durations={"stayed": stayed_ns},
         sources={"isr": "version_metadata_offset"},
         key=history.key,
         isr=version.isr_text,
@@ -224,9 +242,10 @@ CHECKS: Final = (
             title="A broker that may not be in an ISR is in one",
             rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
             "change, while the metadata log before it has its broker unregistered, fenced or in "
-            "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
-            "not the last. In the ZooKeeper generation both count only when 10 s have passed since "
-            "its session ended, under one controller and without a fault that it may depend on.",
+            "controlled shutdown; or a fenced one stays a member for more than 10 s, under one "
+            "controller and without a fault that it may depend on, though it is not the last. In "
+            "the ZooKeeper generation a join counts only when so much has passed since its session "
+            "ended.",
             meaning="Writes wait for a broker that does not answer, or a broker that is out of "
             "office may be elected.",
             case="a replica that joined an ISR, or a member of one whose broker was fenced",

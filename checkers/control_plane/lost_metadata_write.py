@@ -12,9 +12,8 @@ In the ZooKeeper generation a deletion that is under way already is granted once
 topic is gone, or at once, as its znode is there. So one that repeats others may have the record of
 the first since the topic was created.
 
-The times of the log are the wall clock of its controller, widened by what clocks may differ. All
-records of a batch have the time at which the batch was begun, and a slow controller adds to a batch
-for a while: a record was appended between the time of its batch and that of the next one. A log
+The times of the log are the wall clock of its controller, widened by what clocks may differ, and a
+record was appended between the time of its batch and that of the next one (`log_of_record`). A log
 that begins with a snapshot has forgotten records, and one that ends before the write returned may
 have been cut off on the disks: nothing is judged there. Nor is a write without a clear end, which
 may be in the log or not.
@@ -74,9 +73,9 @@ def _judged(writes: list[_Row], seen: MetadataView) -> Iterator[tuple[_Row, Proo
         if place is None or write["return_ns"] >= until_ns:
             continue
         in_the_log = any(
-            seen.facts.latest_ns(closed_ms) >= begun_ns.get(write["index"], write["call_ns"])
-            and seen.facts.earliest_ns(begun_ms) <= write["return_ns"]
-            for begun_ms, closed_ms in appended.get(place, ())
+            seen.facts.latest_ns(stamp) >= begun_ns.get(write["index"], write["call_ns"])
+            and seen.facts.earliest_ns(stamp) <= write["return_ns"]
+            for stamp in appended.get(place, ())
         )
         yield write, None if in_the_log else _proof(write, until_ns)
 
@@ -108,23 +107,12 @@ def _place_of(write: _Row) -> _Place | None:
     return None
 
 
-def _appended_ms(seen: MetadataView) -> Mapping[_Place, list[tuple[int, int]]]:
-    """Return the times between which the log of record got each thing that writes ask for."""
-    found: dict[_Place, list[tuple[int, int]]] = {}
-    begun_ms, waiting = 0, list[_Place]()
-
-    def close(closed_ms: int) -> None:
-        for place in waiting:
-            found.setdefault(place, []).append((begun_ms, closed_ms))
-        waiting.clear()
-
+def _appended_ms(seen: MetadataView) -> Mapping[_Place, list[int]]:
+    """Return the timestamps at which the log of record has each thing that writes ask for."""
+    found: dict[_Place, list[int]] = {}
     for record in seen.log.records:
-        if record.timestamp_ms != begun_ms:
-            close(record.timestamp_ms)
-            begun_ms = record.timestamp_ms
         if (place := _place_in_log(record)) is not None:
-            waiting.append(place)
-    close(seen.log.end_timestamp_ms)
+            found.setdefault(place, []).append(record.timestamp_ms)
     return found
 
 

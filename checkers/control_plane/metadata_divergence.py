@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.log_of_record import LogOfRecord
+from checkers.metadata.log_of_record import Batches, LogOfRecord
 from checkers.metadata.rpcs import rpcs
 from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
@@ -162,12 +162,11 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
             applied[row["node"]] = max(applied.get(row["node"], mine), mine)
     for node, (applied_offset, time_ns) in sorted(applied.items()):
         table = tables["metadata_log"]
-        copy = table.filter(
-            pc.and_(
-                pc.and_(pc.equal(table["node"], node), pc.invert(table["snapshot"])),
-                pc.less_equal(table["metadata_offset"], applied_offset),
-            )
+        own = table.filter(
+            pc.and_(pc.equal(table["node"], node), pc.invert(table["snapshot"]))
         ).select(["metadata_offset", "digest", "controller_epoch", "type", "timestamp_ms"])
+        batches = Batches.of(own["timestamp_ms"].to_numpy())
+        copy = own.filter(pc.less_equal(own["metadata_offset"], applied_offset))
         both = copy.join(decided, "metadata_offset", join_type="inner", right_suffix="_decided")
         differs = both.filter(
             pc.or_(
@@ -176,7 +175,8 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
             )
         ).sort_by("metadata_offset")
         for found in differs.slice(0, 1).to_pylist():
-            if facts.latest_ns(found["timestamp_ms"]) < time_ns:
+            end_ms = batches.end_ms(found["timestamp_ms"])
+            if end_ms is not None and facts.taken_by_ns(end_ms) < time_ns:
                 yield _other(node, found, applied_offset, time_ns)
 
 

@@ -53,7 +53,7 @@ def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
     Reads `metadata_log`, `wire`, `replicas`, `faults`, `node_settings`, and of the key's bucket
     `records` and `replica_records`.
     """
-    case = case_of(lost, tables, MetadataView(facts=facts, metadata_log=tables["metadata_log"]))
+    case = case_of(lost, tables, MetadataView(run=facts, metadata_log=tables["metadata_log"]))
     found = [
         _loss(case, story.take(places))
         for story in lost_rows(case).stories()

@@ -17,6 +17,12 @@ last span of the copy that was chosen, and what goes before that is put in front
 node has it: a span leads to another one if it has one of its records, or the last one of its
 snapshot. By Raft, at one offset and epoch all that came before is the same.
 
+A controller adds to a batch until it is full or has been open for long enough, and all its records
+have the time at which it was begun (`BatchAccumulator`). So that time is a lower bound of when a
+record was appended, and the beginning of the next batch is the upper one: in between the controller
+may have stood still. ZooKeeper gives each transaction a time of its own, when it takes its place in
+the order.
+
 Records inside a transaction of the metadata log (KIP-868) that was aborted, or never ended, count
 for nothing.
 """
@@ -34,9 +40,10 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord, records_in
+from checkers.rows import OPEN_NS
 from checkers.sources import Keep, Source, everything, source_of
 
-__all__ = ["ROWS", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
+__all__ = ["ROWS", "Batches", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
 
 ROWS: Final = (
     *("node", "snapshot", "metadata_offset", "controller_epoch", "timestamp_ms", "type", "control"),
@@ -82,6 +89,40 @@ class LoggedRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """When the batches of a log were begun and ended, in ms of their controllers' clocks."""
+
+    begin_ms: NDArray[np.int64]
+    """Ascending."""
+    end_ms_of: NDArray[np.int64]
+    """The beginning of the batch after each; of the last one, `OPEN_NS`."""
+
+    @staticmethod
+    def of(timestamps_ms: NDArray[np.int64]) -> "Batches":
+        """Return those of these records, which are in the order of their log."""
+        if not len(timestamps_ms):
+            return Batches(begin_ms=timestamps_ms, end_ms_of=timestamps_ms)
+        last = np.flatnonzero(np.append(np.diff(timestamps_ms) != 0, True))
+        begin_ms, following_ms = timestamps_ms[last], np.append(timestamps_ms[last][1:], OPEN_NS)
+        # Clocks of several controllers may differ: one time may be that of several batches.
+        order = np.lexsort((following_ms, begin_ms))
+        final = np.append(np.diff(begin_ms[order]) != 0, True)
+        end_ms = np.maximum(following_ms, begin_ms)
+        return Batches(begin_ms=begin_ms[order][final], end_ms_of=end_ms[order][final])
+
+    def end_ms(self, timestamp_ms: int) -> int | None:
+        """Return by when all records of a batch had been appended; None: by an unknown time.
+
+        Of a time that is no batch's, that time.
+        """
+        place = int(np.searchsorted(self.begin_ms, timestamp_ms))
+        if place == len(self.begin_ms) or self.begin_ms[place] != timestamp_ms:
+            return timestamp_ms
+        end_ms = int(self.end_ms_of[place])
+        return None if end_ms == OPEN_NS else end_ms
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogOfRecord:
     """The decisions of the quorum, as far as they are known."""
 
@@ -97,6 +138,13 @@ class LogOfRecord:
     """The timestamp of the last record, of any type: the log tells of the time until here."""
     doubt: str = ""
     """The reason why there is no log of record; empty if there is one."""
+    on_zookeeper: bool = False
+
+    @cached_property
+    def batches(self) -> Batches:
+        """The batches of the whole log."""
+        stamps = self.rows["timestamp_ms"].to_numpy()
+        return Batches.of(stamps[:0] if self.on_zookeeper else stamps)
 
     @property
     def begins_with_snapshot(self) -> bool:
@@ -143,6 +191,7 @@ def log_of_record(
         rows=rows,
         end_offset=end,
         end_timestamp_ms=_end_timestamp_ms(rows, facts),
+        on_zookeeper=facts.on_zookeeper,
     )
 
 

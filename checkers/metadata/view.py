@@ -8,7 +8,7 @@ each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -48,16 +48,26 @@ _NS_A_SECOND: Final = 1_000_000_000
 class MetadataView:
     """The facts of the run, and the log of record with what it says of partitions and brokers."""
 
-    facts: Facts
+    run: Facts
+    """The facts of the run without its log of record."""
     metadata_log: pa.Table | Source
     """The table, replayed at the first use; callers must not change it."""
     keep: Keep = everything
     """The records that are replayed: those of a slice of the run, or all."""
 
     @cached_property
+    def facts(self) -> Facts:
+        """The facts of the run, with the ends of the log's batches."""
+        return replace(self.run, batch_end_ms=self._batch_end_ms)
+
+    def _batch_end_ms(self, timestamp_ms: int) -> int | None:
+        # Not bound to the log itself: a check that asks for no time does not have it replayed.
+        return self.log.batches.end_ms(timestamp_ms)
+
+    @cached_property
     def log(self) -> LogOfRecord:
         """The log of record."""
-        return log_of_record(self.metadata_log, self.facts, keep=self.keep)
+        return log_of_record(self.metadata_log, self.run, keep=self.keep)
 
     def details_of(self, type_: str) -> Iterator[tuple[int, str | None]]:
         """Yield (metadata offset, all fields in one line) of a type's records in nodes' logs."""
@@ -124,7 +134,7 @@ class MetadataView:
         A living controller writes twice a second, so a log that ends before the run was not read
         to its end, or its controllers were down.
         """
-        end_ns = self.facts.latest_ns(self.log.end_timestamp_ms)
+        end_ns = self.facts.taken_by_ns(self.log.end_timestamp_ms)
         if self.log.doubt or self.facts.end_ns is None or end_ns >= self.facts.end_ns:
             return self.log.doubt
         return (

@@ -57,6 +57,7 @@ unless a session epoch is said.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -164,10 +165,24 @@ def tables(log: str | pa.Table, frames: str = "", **others: pa.Table) -> dict[st
     }
 
 
-def asked(kernel: TableKernel, given: Tables, facts: Facts) -> Judged:
-    """What a check finds in these tables; a run without a metadata log has an empty one."""
+class _ClosedAtOnce(MetadataView):
+    """A view of a log whose lines are each followed by what closes their batch."""
+
+    @cached_property
+    def facts(self) -> Facts:
+        return self.run
+
+
+def asked(kernel: TableKernel, given: Tables, facts: Facts, *, lingering: bool = False) -> Judged:
+    """What a check finds in these tables; a run without a metadata log has an empty one.
+
+    The lines are those that matter of a log in which every batch is closed at once, as a controller
+    that writes all the time has it. `lingering`: they are all that there is, and a batch is open
+    until the next line of another time.
+    """
     log = given.get("metadata_log", METADATA_LOG.empty_table())
-    return kernel(given, MetadataView(facts=facts, metadata_log=log))
+    view = MetadataView if lingering else _ClosedAtOnce
+    return kernel(given, view(run=facts, metadata_log=log))
 
 
 def never(judged: Judged) -> dict[str, list[Anomaly]]:

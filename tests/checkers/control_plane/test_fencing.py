@@ -268,3 +268,24 @@ def test_what_is_early_and_what_is_late_agree_with_a_slow_look_at_every_millisec
 def _found(judged: Judged) -> bool:
     found: list[Found] = [one for _, one in judged]
     return any(one.never_count for one in found)
+
+
+def test_what_was_appended_to_a_batch_long_after_its_beginning_is_no_early_fencing() -> None:
+    # The controller stands still from 499.07 s to 504.01 s, with the batch of 499.062 s open.
+    frames = "at 498800 broker-1 heartbeat epoch 1 -> ok at 498802"
+
+    def accused(next_batch_ms: int) -> bool:
+        log = f"3 noop at 499000\n4 noop at 499062\n5 fence 1 at 499062\n6 noop at {next_batch_ms}"
+        given_tables = tables(BEGIN + log, frames, node_settings=settings())
+        return bool(proofs(asked(fenced_too_early, given_tables, FACTS, lingering=True)))
+
+    assert not accused(504_512)
+    assert accused(499_600)
+
+
+def test_the_end_of_the_last_batch_is_not_known() -> None:
+    frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    log, next_batch = BEGIN + "3 fence 1 at 7800", "\n4 noop at 7825"
+    for text, found in ((log, False), (log + next_batch, True)):
+        given_tables = tables(text, frames, node_settings=settings())
+        assert bool(proofs(asked(fenced_too_early, given_tables, FACTS, lingering=True))) is found

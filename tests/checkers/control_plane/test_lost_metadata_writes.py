@@ -29,7 +29,7 @@ def lost(*writes: dict[str, Any], log: str = LOG, on_zookeeper: bool = False) ->
     facts = ON_ZOOKEEPER if on_zookeeper else FACTS
     node = facts.controllers[0]
     tables_given = given(*writes, log=log, node=node)
-    return proofs(asked(lost_metadata_writes, tables_given, facts)).get("m", [])
+    return proofs(asked(lost_metadata_writes, tables_given, facts, lingering=True)).get("m", [])
 
 
 def given(

@@ -22,7 +22,7 @@ def outages(log: str, *answers: tuple[float, str | None]) -> list[tuple[float, f
         for at, mode in answers
     ]
     facts = Facts(node_ids={"zookeeper-1": 2001})
-    view = MetadataView(facts=facts, metadata_log=metadata_log(zookeeper_1=log))
+    view = MetadataView(run=facts, metadata_log=metadata_log(zookeeper_1=log))
     found = outages_of(view.log, pa.Table.from_pylist(rows, schema=ENSEMBLE), facts)
     return [(since / S, until / S) for since, until in found.spans]
 

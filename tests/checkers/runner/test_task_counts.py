@@ -95,6 +95,6 @@ def test_a_file_that_is_not_there_has_no_bytes(tmp_path: Path) -> None:
 
 def test_a_log_is_replayed_once_for_all_checks_that_share_its_table() -> None:
     tables = {"metadata_log": metadata_log("1 register 1")}
-    seen = MetadataView(facts=FACTS, metadata_log=tables["metadata_log"])
+    seen = MetadataView(run=FACTS, metadata_log=tables["metadata_log"])
     assert seen.log is seen.log
     assert list(seen.brokers) == [1]

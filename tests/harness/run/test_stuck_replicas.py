@@ -56,7 +56,7 @@ def recorded(directory: Path) -> RunDirectory:
 def proofs(kernel: TableKernel, run: RunDirectory) -> list[Proof]:
     tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
     facts = facts_of(read_manifest(run.manifest_path))
-    judged = kernel(tables, MetadataView(facts=facts, metadata_log=tables["metadata_log"]))
+    judged = kernel(tables, MetadataView(run=facts, metadata_log=tables["metadata_log"]))
     return [one.proof for _, found in judged for one in anomalies_of(found.table)]
 
 
