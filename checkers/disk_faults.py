@@ -3,6 +3,7 @@
 After a change from outside a record may be missing that no replica has cut off.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -28,3 +29,12 @@ def last_disk_fault_ns(faults: pa.Table, node: str) -> int:
         ),
         default=-1,
     )
+
+
+def first_disk_faults_ns(faults: pa.Table) -> Mapping[str, int]:
+    """Return when the first fault began that changed a node's disk (ns), by node."""
+    found: dict[str, int] = {}
+    for row in faults.select(["fault", "targets", "begin_ns"]).to_pylist():
+        for node in row["targets"] if row["fault"] in DISK_FAULTS else ():
+            found[node] = min(row["begin_ns"], found.get(node, row["begin_ns"]))
+    return found

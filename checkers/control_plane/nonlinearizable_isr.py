@@ -5,7 +5,7 @@ log of record. The register's operations (`control_plane.versioned_register`):
 
 - an AlterPartition is a compare-and-set that expects a partition epoch: called when its request
   arrived at the proxy, returned when its answer was passed on to the leader. Answered by the next
-  epoch, it made that version. Answered by the epoch that it expected, it changed nothing: a read.
+  epoch, it made that version; by a later one, it had to be refused. Answered by the epoch that it expected, it changed nothing: a read.
   Answered INVALID_UPDATE_VERSION, the epoch that it expected did not hold. With any other error, or
   unanswered as far as the leader saw, it may have happened. Never passed on, it has not;
 - a change of the controller's own (fencing, election, reassignment) is a write without a caller;
@@ -118,6 +118,8 @@ def _proofs(
     repeated = repeated_wishes(requests, seen.facts)
     yield from _made_twice(history, requests, repeated)
     yield from _not_in_the_log(history, requests, seen)
+    if not (seen.facts.on_zookeeper or seen.facts.migrating):
+        yield from _not_the_next(history, requests)
     yield from _never_was(history, reads, seen)
     told = [
         *_appended(history, seen.facts),
@@ -266,6 +268,26 @@ def _made_twice(
             )
 
 
+def _not_the_next(history: PartitionHistory, requests: IsrRequests) -> Iterator[Proof]:
+    """Find compare-and-sets that made a version though the one that they expected was gone."""
+    for rpc in requests:
+        epoch = made(rpc)
+        if epoch is not None and epoch > rpc.of("partition_epoch") + 1:
+            yield Proof.of(
+                "{source} asked for ISR {isr} of {key} expecting partition epoch {expected} at "
+                "{asked} (frame {frame}), and was answered by partition epoch {epoch}: the one "
+                "that it expected was in force no more",
+                values={"expected": rpc.of("partition_epoch"), "epoch": epoch},
+                frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame},
+                times={"asked": rpc.asked_ns},
+                sources=dict.fromkeys(("source", "isr", "expected", "asked"), "frame")
+                | {"epoch": "answer_frame"},
+                source=rpc.source,
+                isr=list(rpc.of("isr") or ()),
+                key=history.key,
+            )
+
+
 def _not_in_the_log(
     history: PartitionHistory, requests: IsrRequests, seen: MetadataView
 ) -> Iterator[Proof]:
@@ -359,7 +381,8 @@ CHECKS: Final = (
             "describe shows a version that was there when it returned. There are moments at which "
             "the versions appeared that all of it agrees with; every change that was "
             "acknowledged stands in the log as it was acknowledged (an IsrChange: its ISR was in "
-            "force); no version was made twice; every describe shows some version.",
+            "force); none is answered by a later version than the one after the expected one (but where "
+            "ZooKeeper has the metadata); no version was made twice; every describe shows some version.",
             meaning="A leader and its controller do not agree about who is in sync, so records "
             "count as committed that are not.",
             case="an AlterPartition or IsrChange that tells anything of its partition's ISR",

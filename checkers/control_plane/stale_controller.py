@@ -11,20 +11,28 @@ A controller that was stopped for a minute (a paused process) wakes up in office
 had been asked in the meantime before it looks at the clock. So after a silence of `SILENCE_NS` it
 is given the same time anew.
 
+Nor does a controller claim an office of an earlier epoch than one that it has claimed itself: what
+epoch it is in is on its disk (KIP-595, `quorum-state`). All controllers are asked in turn, so their
+answers are in order. One whose disk a fault has changed by then may have forgotten.
+
 A case is a change of office that claims were recorded for another `GRACE_NS` after: all controllers
 are asked all the time, so a deposed one that is not heard of any more was judged, too. An office
 that never changed hands proves nothing.
 
-Source: KAFKA-15489.
+Source: KAFKA-15489; KIP-595.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
+from checkers.disk_faults import first_disk_faults_ns
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
@@ -36,11 +44,11 @@ SILENCE_NS: Final = 5_000_000_000
 
 
 def stale_controllers(tables: Tables, seen: MetadataView) -> Judged:
-    """Judge the last such claim of each controller and epoch. Reads `quorum_claims`."""
+    """Judge the last such claim of each controller and epoch. Reads `quorum_claims`, `faults`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = len(seen.facts.controllers) > 1
     doubt = "no controller was seen to claim to lead the quorum" if several and not claims else ""
-    proofs = list(_stale(claims))
+    proofs = list(_stale(claims, tables["faults"]))
     yield METADATA, spelled(NAME, METADATA, proofs, cases=_deposed_count(claims), doubt=doubt)
 
 
@@ -56,15 +64,30 @@ def _deposed_count(claims: Sequence[Mapping[str, Any]]) -> int:
     return sum(any(later > epoch and by != node for later, by in old) for epoch, node in offices)
 
 
-def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
+def _stale(claims: Iterable[Mapping[str, Any]], faults: pa.Table) -> Iterable[Proof]:
+    changed_ns = first_disk_faults_ns(faults)
     # Of each epoch, the time of its first claim, and who made it.
     first: dict[int, tuple[int, str]] = {}
     # Of each controller, since when it was heard of without a silence, and when last.
     heard: dict[str, tuple[int, int]] = {}
+    # Of each controller, its last claim of its newest epoch.
+    claimed: dict[str, tuple[int, int]] = {}
     stale: dict[tuple[str, int], Proof] = {}
     for row in claims:
         node, epoch, time_ns = row["node"], row["controller_epoch"], row["time_ns"]
         first.setdefault(epoch, (time_ns, node))
+        newest_ns, newest = claimed.get(node, (time_ns, epoch))
+        if epoch < newest and time_ns < changed_ns.get(node, OPEN_NS):
+            stale[node, epoch] = Proof.of(
+                "{node} called itself the leader of the quorum in epoch {epoch} at {claimed}, after "
+                "it had done so itself in epoch {newer_epoch} at {replaced}",
+                values={"epoch": epoch, "newer_epoch": newest},
+                times={"claimed": time_ns, "replaced": newest_ns},
+                node=node,
+            )
+            continue
+        if epoch >= newest:
+            claimed[node] = time_ns, epoch
         since_ns, last_ns = heard.get(node, (time_ns, time_ns))
         since_ns = since_ns if time_ns - last_ns <= SILENCE_NS else time_ns
         heard[node] = since_ns, time_ns
@@ -91,13 +114,15 @@ CHECKS: Final = (
             title="A controller out of office goes on as if it were in",
             rule="A controller called itself the leader of the quorum in an epoch, 10 s or more "
             "after another one had done so in a later epoch, and after it was last silent for 5 "
-            "s, as one that is paused is.",
+            "s, as one that is paused is; or in an earlier epoch than one that it had called itself "
+            "the leader of before, and no fault had changed its disk.",
             meaning="Brokers that still reach it are shown metadata that stands still, for as "
             "long as it is cut off.",
             case="a change of office that claims were recorded for 10 s after",
-            source="KAFKA-15489",
+            source="KAFKA-15489; KIP-595",
             needs=("quorum_claims",),
         ),
         kernel=stale_controllers,
+        tables=("quorum_claims", "faults"),
     ),
 )

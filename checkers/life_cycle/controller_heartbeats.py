@@ -7,7 +7,8 @@ registered until its answer arrived must not be answered INVALID_INCARNATION_ID.
 
 timeouts-out-of-order: the broker-side time-out must be longer than the controller-side one, so that
 no broker fences itself before the controller counts on it no more. A node with another
-configuration refuses to start; one that states it and has registered was not refused.
+configuration refuses to start; one that states it and has registered was not refused. Any broker
+may be the controller: the time-out of each has to be longer than the controller-side one of each.
 
 bad-heartbeat-accepted: a heartbeat with a negative broker id, or whose target state is neither
 ACTIVE nor STOPPING, must be answered INVALID_REQUEST.
@@ -116,25 +117,33 @@ def timeouts_out_of_order(tables: Tables, seen: MetadataView) -> Judged:
     settings = tables["node_settings"]
     controller_side = timeouts_ms(settings, CONTROLLER_SIDE)
     broker_side = timeouts_ms(settings, BROKER_SIDE)
-    answers = [
-        None
-        if broker_side[node] > controller_side[node]
-        else _in_wrong_order(node, broker_side[node], controller_side[node])
+    there = [
+        node
         for node in sorted(broker_side.keys() & controller_side.keys())
         if seen.facts.node_ids.get(node, -1) in seen.brokers
+    ]
+    # Any of them may be the controller: its own time-out is told, if that is in order with none.
+    last = max(there, key=lambda one: controller_side[one], default="")
+    answers = [
+        None
+        if broker_side[node] > controller_side[last]
+        else _in_wrong_order(node, broker_side[node], by, controller_side[by])
+        for node in there
+        for by in [node if broker_side[node] <= controller_side[node] else last]
     ]
     yield METADATA, counted(TIMEOUTS, METADATA, answers)
 
 
-def _in_wrong_order(node: str, broker_side_ms: int, controller_side_ms: int) -> Proof:
+def _in_wrong_order(node: str, broker_side_ms: int, by: str, controller_side_ms: int) -> Proof:
     return Proof.of(
         "{node} runs with a broker-side time-out of {broker_side}, which is not longer than the "
-        "controller-side one of {controller_side}",
+        "controller-side one of {by}, {controller_side}",
         durations={
             "broker_side": broker_side_ms * 1_000_000,
             "controller_side": controller_side_ms * 1_000_000,
         },
         node=node,
+        by=by,
     )
 
 

@@ -148,7 +148,7 @@ def test_on_zookeeper_the_isr_stays_as_it_was_while_a_topic_waits_for_its_deleti
 
 def test_a_fenced_member_stays_only_if_it_is_the_last() -> None:
     log = "10 fence 2 at 1000\n{}\n99 noop at {}"
-    # 1 s at the end, where brokers begin to leave, and what the clocks may differ count for nothing.
+    # The last second, where brokers begin to leave, and what clocks may differ do not count.
     (proof,) = members(log.format("", 12_400))
     rule = "both for {stayed}, though it was not the last member"
     assert_proof(proof, rule, stayed=11_186.6, metadata_offset=10, version_metadata_offset=6)

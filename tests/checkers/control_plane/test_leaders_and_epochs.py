@@ -15,6 +15,8 @@ from metadata_logs import (
 )
 from proving import assert_proof, only, source_of
 
+from replica_disks import faults
+
 from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.stale_controller import stale_controllers
@@ -134,7 +136,9 @@ def test_a_controller_says_that_it_leads_an_epoch_that_is_anothers() -> None:
 
 def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> None:
     def stale(*rows: tuple[float, str, int]) -> dict[str, list[Proof]]:
-        return proofs(asked(stale_controllers, {"quorum_claims": claims(*rows)}, THREE))
+        return proofs(
+            asked(stale_controllers, {"quorum_claims": claims(*rows), "faults": faults()}, THREE)
+        )
 
     old, new = (1.0, "controller-1", 1), (4.0, "controller-2", 2)
     going_on = [(second, "controller-1", 1) for second in (5.0, 9.0, 12.0)]
@@ -151,14 +155,31 @@ def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> No
     )
     assert not stale(old, new, *going_on, (13.9, "controller-1", 1))
     assert not stale(old, new, (60.0, "controller-2", 2))
-    assert not stale((4.0, "controller-1", 2), (20.0, "controller-1", 1))
+
+
+def test_a_controller_claims_an_older_epoch_than_it_had_claimed_itself() -> None:
+    def stale(*broken: tuple[str, str, int], epoch: int = 1) -> list[Proof]:
+        rows = claims((4.0, "controller-1", 2), (20.0, "controller-1", epoch))
+        given = {"quorum_claims": rows, "faults": faults(*broken)}
+        return proofs(asked(stale_controllers, given, THREE)).get("metadata", [])
+
+    (proof,) = stale()
+    rule = "after it had done so itself in epoch {newer_epoch}"
+    assert_proof(proof, rule, node="controller-1", epoch=1, newer_epoch=2)
+    assert not stale(epoch=2)
+    # A disk that was changed may have forgotten; one that was not, has not.
+    assert not stale(("wipe", "controller-1", 10_000))
+    assert stale(("wipe", "controller-2", 10_000))
+    assert stale(("kill", "controller-1", 10_000))
 
 
 def test_a_controller_that_wakes_up_in_office_is_given_time_to_learn() -> None:
     def stale(*woken: float) -> list[Proof]:
         rows = [(second, "controller-1", 1) for second in (1.0, 2.0, *woken)]
         table = claims(*rows, (4.0, "controller-2", 2), (60.0, "controller-2", 2))
-        return proofs(asked(stale_controllers, {"quorum_claims": table}, THREE)).get("metadata", [])
+        return proofs(
+            asked(stale_controllers, {"quorum_claims": table, "faults": faults()}, THREE)
+        ).get("metadata", [])
 
     assert not stale(60.0, 61.0, 63.0)
     assert not stale(60.0, 64.0, 68.0, 69.9)
@@ -166,9 +187,13 @@ def test_a_controller_that_wakes_up_in_office_is_given_time_to_learn() -> None:
 
 
 def test_several_controllers_and_no_claim_is_a_doubt() -> None:
-    (_, found), *_ = asked(stale_controllers, {"quorum_claims": claims()}, THREE)
+    (_, found), *_ = asked(
+        stale_controllers, {"quorum_claims": claims(), "faults": faults()}, THREE
+    )
     assert found.doubt
-    (_, found), *_ = asked(stale_controllers, {"quorum_claims": claims()}, FACTS)
+    (_, found), *_ = asked(
+        stale_controllers, {"quorum_claims": claims(), "faults": faults()}, FACTS
+    )
     assert not found.doubt
 
 
