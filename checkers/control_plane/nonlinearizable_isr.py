@@ -5,7 +5,8 @@ log of record. The register's operations (`control_plane.versioned_register`):
 
 - an AlterPartition is a compare-and-set that expects a partition epoch: called when its request
   arrived at the proxy, returned when its answer was passed on to the leader. Answered by the next
-  epoch, it made that version; by a later one, it had to be refused. Answered by the epoch that it expected, it changed nothing: a read.
+  epoch, it made that version; by a later one, it had to be refused. Answered by the epoch that it
+  expected, it changed nothing: a read.
   Answered INVALID_UPDATE_VERSION, the epoch that it expected did not hold. With any other error, or
   unanswered as far as the leader saw, it may have happened. Never passed on, it has not;
 - a change of the controller's own (fencing, election, reassignment) is a write without a caller;
@@ -381,8 +382,9 @@ CHECKS: Final = (
             "describe shows a version that was there when it returned. There are moments at which "
             "the versions appeared that all of it agrees with; every change that was "
             "acknowledged stands in the log as it was acknowledged (an IsrChange: its ISR was in "
-            "force); none is answered by a later version than the one after the expected one (but where "
-            "ZooKeeper has the metadata); no version was made twice; every describe shows some version.",
+            "force); none is answered by a later version than the one after the expected one (but "
+            "where ZooKeeper has the metadata); no version was made twice; every describe shows "
+            "some version.",
             meaning="A leader and its controller do not agree about who is in sync, so records "
             "count as committed that are not.",
             case="an AlterPartition or IsrChange that tells anything of its partition's ISR",

@@ -79,8 +79,8 @@ def _stale(claims: Iterable[Mapping[str, Any]], faults: pa.Table) -> Iterable[Pr
         newest_ns, newest = claimed.get(node, (time_ns, epoch))
         if epoch < newest and time_ns < changed_ns.get(node, OPEN_NS):
             stale[node, epoch] = Proof.of(
-                "{node} called itself the leader of the quorum in epoch {epoch} at {claimed}, after "
-                "it had done so itself in epoch {newer_epoch} at {replaced}",
+                "{node} called itself the leader of the quorum in epoch {epoch} at {claimed}, "
+                "after it had done so itself in epoch {newer_epoch} at {replaced}",
                 values={"epoch": epoch, "newer_epoch": newest},
                 times={"claimed": time_ns, "replaced": newest_ns},
                 node=node,
@@ -114,8 +114,8 @@ CHECKS: Final = (
             title="A controller out of office goes on as if it were in",
             rule="A controller called itself the leader of the quorum in an epoch, 10 s or more "
             "after another one had done so in a later epoch, and after it was last silent for 5 "
-            "s, as one that is paused is; or in an earlier epoch than one that it had called itself "
-            "the leader of before, and no fault had changed its disk.",
+            "s, as one that is paused is; or in an earlier epoch than one that it had called "
+            "itself the leader of before, and no fault had changed its disk.",
             meaning="Brokers that still reach it are shown metadata that stands still, for as "
             "long as it is cut off.",
             case="a change of office that claims were recorded for 10 s after",

@@ -240,7 +240,7 @@ CHECKS: Final = (
             name=TIMEOUTS,
             title="A broker runs with time-outs in the wrong order",
             rule="The broker.heartbeat.timeout.ms of a node that has registered is not longer than "
-            "its controller.heartbeat.timeout.ms.",
+            "its controller.heartbeat.timeout.ms, or than that of another broker.",
             meaning="A broker fences itself while the controller still counts on it.",
             case="a broker that states both time-outs and has registered",
             source=_SOURCE,

@@ -14,7 +14,6 @@ from metadata_logs import (
     wire,
 )
 from proving import assert_proof, only, source_of
-
 from replica_disks import faults
 
 from checkers.control_plane.epochs import epochs_that_went_back

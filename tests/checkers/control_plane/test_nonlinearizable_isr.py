@@ -202,3 +202,23 @@ def test_what_the_proxy_answered_in_the_controllers_place_is_no_answer() -> None
 def test_a_quorum_without_a_majority_of_logs_is_a_doubt() -> None:
     judged = asked(nonlinearizable_isrs, tables(LOG), facts(controllers=3))
     assert "1 of 3 controllers" in doubts(judged)["metadata"]
+
+
+def test_a_change_is_granted_that_expected_a_version_long_gone() -> None:
+    late = "at 1990 broker-1 alter t-0 expecting {} isr 1,2 -> {} at 2010"
+    (proof,) = found(SHRINK, late.format(0, "ok 2"))["t-0"]
+    assert_proof(
+        proof,
+        "and was answered by partition epoch {epoch}",
+        key="t-0",
+        expected=0,
+        epoch=2,
+        asked=1990,
+        frame=10,
+    )
+    assert not found(SHRINK, late.format(1, "ok 2"))
+    unanswered = late.format(0, "ok 2").partition(" -> ")[0] + " -> nothing"
+    assert not found(SHRINK, unanswered)
+    # A controller on ZooKeeper grants what is so already, whatever epoch is expected.
+    given = tables(metadata_log(zookeeper_1=LOG), late.format(0, "ok 2"))
+    assert not proofs(asked(nonlinearizable_isrs, given, ON_ZOOKEEPER))

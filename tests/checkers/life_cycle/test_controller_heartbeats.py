@@ -68,6 +68,34 @@ def test_a_broker_fences_itself_later_than_the_controller_gives_it_up() -> None:
     assert found(2000, LOG) == ([], 0)
 
 
+def test_each_broker_outlasts_whichever_of_them_is_the_controller() -> None:
+    def found(log: str) -> tuple[list[Proof], int]:
+        rows = [
+            {"node": node, "name": f"{side}.heartbeat.timeout.ms", "value": str(value)}
+            for node, own, others in (("broker-1", 6000, 5000), ("broker-2", 3000, 2000))
+            for side, value in (("broker", own), ("controller", others))
+        ]
+        given = {
+            "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),
+            "metadata_log": metadata_log(zookeeper_1=log),
+        }
+        return told(asked(timeouts_out_of_order, given, ON_ZOOKEEPER))
+
+    both = "3 register 1 unfenced at 1000\n4 register 2 unfenced at 1000"
+    (proof,), count = found(both)
+    assert_proof(
+        proof,
+        "is not longer than the controller-side one of {by}",
+        node="broker-2",
+        by="broker-1",
+        broker_side=3000,
+        controller_side=5000,
+    )
+    assert count == 2
+    # One that never registered is no controller.
+    assert found(both.splitlines()[1]) == ([], 1)
+
+
 def test_a_heartbeat_that_cannot_be_meant_is_accepted() -> None:
     def found(line: str) -> tuple[list[Proof], int]:
         return told(asked(accepted_heartbeats, {"wire": wire(line)}, ON_ZOOKEEPER))
