@@ -294,7 +294,7 @@ CHECKS = (
     ),
     Check(
         kernel=ineligible_members,
-        bad=given(ISR + "10 fence 2 at 1000\n11 change t-0 isr 1 at 12000"),
+        bad=given(ISR + "10 fence 2 at 1000\n11 change t-0 isr 1 at 13000"),
         bad_count=1,
         good=given(ISR + "10 change t-0 isr 1 at 1000\n11 fence 2 at 1000"),
         good_count=1,
