@@ -29,7 +29,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.passes import RecordsPass, records_pass
-from checkers.data_plane.resent import with_client_made
+from checkers.data_plane.resent import with_culprits
 from checkers.explained import explained
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
@@ -176,7 +176,7 @@ def _of_clients(
     files = record_files(run, manifest)
     setting = _setting(manifest, summed.summary)
     found = records_pass(session, files, setting=setting, checks=checks, budget_s=budget_s)
-    findings = with_client_made(
+    findings = with_culprits(
         found.findings, run=run, manifest=manifest, session=session, budget_s=budget_s
     )
     found = replace(found, findings=findings)
