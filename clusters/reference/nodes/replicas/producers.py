@@ -97,14 +97,15 @@ def _last_of_each(batches: list[Batch]) -> list[Batch]:
     """
     found: dict[int, list[Batch]] = {}
     whole: set[int] = set()
+    """Producers of which another epoch was met."""
     for batch in reversed(batches):
         producer_id = batch.producer_id
         mine = found.get(producer_id)
         if mine is None:
             found[producer_id] = [batch]
-        elif producer_id not in whole:
+        elif len(mine) < _BATCHES_MAX and producer_id not in whole:
             if batch.producer_epoch == mine[0].producer_epoch:
                 mine.append(batch)
-            if batch.producer_epoch != mine[0].producer_epoch or len(mine) == _BATCHES_MAX:
+            else:
                 whole.add(producer_id)
     return [batch for mine in found.values() for batch in reversed(mine)]
