@@ -41,8 +41,8 @@ class Grain:
     """The granularity at which a key is cut."""
 
     block_offsets: int = 1 << 12
-    segment_rows: int = 1 << 22
-    """The most rows of a segment, if the blocks allow it: some 100 bytes each in a task."""
+    segment_rows: int = 1 << 21
+    """The most rows of a segment, if the blocks allow it: some 135 bytes each in a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
