@@ -29,7 +29,8 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.passes import RecordsPass, records_pass
-from checkers.data_plane.resent import with_client_made
+from checkers.data_plane.resent import with_culprits
+from checkers.entry import Kind
 from checkers.explained import explained
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
@@ -38,10 +39,11 @@ from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.grounds.history_summary import HistorySummary, history_summary
 from checkers.grounds.operation_kinds import operation_kinds
 from checkers.grounds.operations import COLUMNS, SUMMARY, FaultWindow, summary_of_operations
-from checkers.grounds.recordings import recordings
 from checkers.grounds.required import required
 from checkers.grounds.topics_alive import TABLES as OF_TOPICS
 from checkers.grounds.topics_alive import topics_alive
+from checkers.grounds.whole_run import NAME as WHOLE_RUN
+from checkers.grounds.whole_run import WholeRun, whole_run_of
 from checkers.grounds.whole_tape import NAME as WHOLE_TAPE
 from checkers.grounds.whole_tape import whole_tape_of
 from checkers.grounds.windows import window_strikes
@@ -72,6 +74,12 @@ __all__ = ["BUDGET_S", "check_run"]
 
 BUDGET_S: Final = 3600.0
 """The budget of one pass; a pass that takes longer has failed, and its checks are unknown."""
+_GIVEN: Final = {check.entry.name: check.given for check in TABLE_CHECKS} | {
+    entry.name: tuple(name for one in group.entries for name in one.needs)
+    for group in GROUPS
+    for entry in group.entries
+}
+"""The tables that a check is given, those included that it can do without; of a group, its all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +100,7 @@ class _Answered:
     setting: Setting
     findings: pa.Table
     """FINDINGS of the records."""
+    summary: HistorySummary | None = None
 
 
 def check_run(
@@ -125,12 +134,13 @@ def check_run(
         budget_s=budget_s,
         slice_rows=slice_rows,
     )
+    whole = whole_run_of(run, manifest, answered.summary, session=session, budget_s=budget_s)
     of_groups = group_answers((table_group(tables), *groups), question)
     results = {
         result.check: result
         for result in (
             course(manifest, load_samples(run), load_faults(run)),
-            recordings(run, manifest),
+            whole.result,
             *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
             *([decided_span(run, manifest, entry_of)] if "metadata_log" in manifest.tables else ()),
             *([whole_tape_of(run, manifest)] if "wire" in manifest.tables else ()),
@@ -141,6 +151,7 @@ def check_run(
     }
     if WHOLE_TAPE in results and results[WHOLE_TAPE].validity is not Validity.VALID:
         results = {name: _without_tape(result) for name, result in results.items()}
+    results = {name: _without(whole, result) for name, result in results.items()}
     weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
     demanded = required(manifest, weighed_results, entry_of)
     weighed_results[demanded.check] = weighed(demanded, manifest.promises)
@@ -157,10 +168,23 @@ def _without_tape(result: CheckResult) -> CheckResult:
     """Return the answer where the tape is not whole: unknown, if it rests on that."""
     if WHOLE_TAPE not in entry_of(result.check).rests_on:
         return result
+    return _resting(result, f"it rests on {WHOLE_TAPE}, which fails")
+
+
+def _without(whole: WholeRun, result: CheckResult) -> CheckResult:
+    """Return the answer where tables do not fit each other: unknown, if it was given one."""
+    entry = entry_of(result.check)
+    given = whole.tables & {*entry.needs, *_GIVEN.get(result.check, ())}
+    told = result.validity is Validity.UNKNOWN
+    if entry.kind is not Kind.ANOMALY or not given or told:
+        return result
+    return _resting(result, f"{WHOLE_RUN} fails of {', '.join(sorted(given))}")
+
+
+def _resting(result: CheckResult, reason: str) -> CheckResult:
     invalid = result.validity is Validity.INVALID
     useless = f"; what was found proves nothing: {result.reason}" if invalid else ""
-    reason = f"it rests on {WHOLE_TAPE}, which fails{useless}"
-    return replace(result, validity=Validity.UNKNOWN, reason=reason)
+    return replace(result, validity=Validity.UNKNOWN, reason=f"{reason}{useless}")
 
 
 def _of_clients(
@@ -176,7 +200,7 @@ def _of_clients(
     files = record_files(run, manifest)
     setting = _setting(manifest, summed.summary)
     found = records_pass(session, files, setting=setting, checks=checks, budget_s=budget_s)
-    findings = with_client_made(
+    findings = with_culprits(
         found.findings, run=run, manifest=manifest, session=session, budget_s=budget_s
     )
     found = replace(found, findings=findings)
@@ -189,6 +213,7 @@ def _of_clients(
         ),
         setting=setting,
         findings=found.findings,
+        summary=summed.summary,
     )
 
 

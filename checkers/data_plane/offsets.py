@@ -6,8 +6,10 @@ given twice, so two values at one offset mean that a client was shown, or promis
 another log replaced. A value at two offsets was appended twice: a producer without idempotence may
 do that by retrying, and it is then reported as allowed. So may an idempotent one that gave up on a
 send: whether it was appended is unknown, so the client begins a new epoch, in which the broker
-cannot tell what is sent again from what is new. The sends of a process are judged only if it gave
-up on nothing.
+cannot tell what it then sends again from what is new. It sends again only what was under way, so a
+value that was acknowledged before its process first gave up is never excused. Of the others the
+logs say who is to blame, where there are any (`checkers.data_plane.resent`); what is said of them
+here holds where the logs do not tell.
 
 Sound because every entry comes from a record that a client was given or from an acknowledgement
 with its offset; a send that may not have happened adds nothing.
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.surroundings import processes_that_gave_up
+from checkers.data_plane.surroundings import times_given_up
 from checkers.entry import CatalogueEntry, Strength
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof
@@ -120,11 +122,11 @@ def _told_twice(log: KeyLog) -> int:
 
 
 def _protected_count(log: KeyLog, value_count: int) -> int:
-    """Return the number of values of the log that no client may have appended twice.
+    """Return the number of values of the log that surely no client appended twice.
 
     `value_count`: of the distinct values of the log.
     """
-    unprotected = _of_those_who_gave_up(log)
+    unprotected = _under_way(log)
     if not log.setting.idempotent or not np.any(unprotected):
         return value_count
     entry, value = log.send_entry[unprotected], log.sends.value[unprotected]
@@ -133,14 +135,17 @@ def _protected_count(log: KeyLog, value_count: int) -> int:
 
 
 def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of the values sent by a process that gave up on any send of the key."""
-    return np.isin(values, log.sends.value[_of_those_who_gave_up(log)])
+    """Return a mask of the values that their client may have appended twice."""
+    return np.isin(values, log.sends.value[_under_way(log)])
 
 
-def _of_those_who_gave_up(log: KeyLog) -> NDArray[np.bool_]:
-    """Return a mask of the sends of processes that gave up on one of their sends."""
-    gave_up = log.around.gave_up if log.around else processes_that_gave_up(log.sends)
-    return np.isin(log.sends.process, gave_up)
+def _under_way(log: KeyLog) -> NDArray[np.bool_]:
+    """Return a mask of the sends that had not ended when their process first gave up on one."""
+    gave_up_ns = log.around.gave_up_ns if log.around else times_given_up(log.sends)
+    under_way = np.zeros(len(log.sends), dtype=np.bool_)
+    for process, time_ns in gave_up_ns.items():
+        under_way |= (log.sends.process == process) & (log.sends.return_ns >= time_ns)
+    return under_way
 
 
 def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -212,14 +217,16 @@ CHECKS: Final = (
             title="One value, two offsets",
             rule="One value stands at two offsets.",
             meaning="A record was appended twice, as a retry may do without idempotence.",
-            case="a value of the log whose producer had given up on no send",
+            case="a value of the log that had been acknowledged when its producer first gave up "
+            "on a send, if it ever did",
             source="Jepsen, workload `kafka`, `duplicate`; KIP-98; KIP-360 for epochs that the "
             "client begins",
             strength=Strength.ALLOWED_IF,
-            allowed_if="the producers were not idempotent, or the one that sent it had given up "
-            "on a send: its next epoch knows nothing of the one before; or if the logs have each "
-            "copy under a producer epoch of its own: then the client sent it again, and no broker "
-            "could tell",
+            allowed_if="the producers were not idempotent; or the logs have each copy under a "
+            "producer epoch of its own: then the client sent it again, and no broker could tell; "
+            "or the logs do not tell, and it had not been acknowledged when the one that sent it "
+            "first gave up on a send: its next epoch knows nothing of the one before. Never, "
+            "where a log has two copies under one producer id and epoch",
             promise="idempotent",
             rests_on=("unique-values", "sent-values"),
             needs=("operations", "records"),

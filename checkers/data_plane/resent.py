@@ -1,23 +1,25 @@
-"""Duplicates that the client made: a value that it sent again under another producer epoch.
+"""Whose a duplicate is: the broker's, or of a client that sent a value again in another epoch.
 
 A broker tells what is sent again from what is new by producer id, producer epoch and sequence
 number. A client that begins another epoch, or gets another id, starts its sequences anew, and what
 it then sends again of what it had in flight is new to every broker: the second copy does not show
 whether the first was appended. So the brokers caused a value that stands twice in one epoch, and
 the client caused one whose copies all stand in epochs of their own. The logs say which: every batch
-carries both.
+carries both. What a client gave up on, and when, excuses no broker whose log has two copies under
+one producer id and epoch.
 
 librdkafka begins an epoch, for all its partitions at once, when a batch of one partition is out of
 sequence because the one before it was refused (NOT_ENOUGH_REPLICAS), so the copies may be of
 another partition than the trouble was. Whether the answer that made it do so was right is not asked
-here. Unspelled anomalies (`PROOFS_MAX`) stay as they are, and so does a value of which some copy
-is in no log any more, or differs from replica to replica.
+here. Unspelled anomalies (`PROOFS_MAX`) stay as they were found, and so does a value of which some
+copy is in no log any more, or differs from replica to replica.
 
 Source: KIP-98, KIP-360; librdkafka, `rd_kafka_idemp_drain_epoch_bump`.
 """
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -37,12 +39,13 @@ from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.writer import bucket_of
 
-__all__ = ["COPIES", "client_made", "with_client_made"]
+__all__ = ["COPIES", "judged_by_logs", "with_culprits"]
 
 COPIES: Final = pa.schema(
     [
         # A row a copy of a value in a replica's log; -1 without idempotence.
         pa.field("key", pa.string(), nullable=False),
+        pa.field("node", pa.string(), nullable=False),
         pa.field("value", pa.int64(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("producer_id", pa.int64(), nullable=False),
@@ -52,11 +55,13 @@ COPIES: Final = pa.schema(
 
 _LOG: Final = logging.getLogger(__name__)
 _NAME: Final = "duplicate"
-_Producers = Mapping[tuple[str, int, int], set[tuple[int, int]]]
-"""(key, value, offset) → the (id, epoch) under which replicas have it."""
+_Epoch = tuple[int, int]
+"""Producer id and producer epoch."""
+_Copies = dict[tuple[str, int], dict[str, dict[int, _Epoch]]]
+"""(key, value) → node → offset → the epoch under which its log has the value there."""
 
 
-def with_client_made(
+def with_culprits(
     findings: pa.Table,
     *,
     run: RunDirectory,
@@ -64,9 +69,10 @@ def with_client_made(
     session: TaskSession,
     budget_s: float,
 ) -> pa.Table:
-    """Return FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""
-    wanted = _accused(findings)
-    if not wanted or "replica_records" not in manifest.tables:
+    """Return FINDINGS in which duplicates are the brokers' or the clients', as far as logs tell."""
+    wanted = _values_found(findings)
+    idempotent = manifest.promises.idempotent
+    if not idempotent or not wanted or "replica_records" not in manifest.tables:
         return findings
     files = [
         cluster_file(run, manifest, "replica_records", bucket=bucket)
@@ -79,68 +85,84 @@ def with_client_made(
             _LOG.warning("the logs were not asked whose the duplicates are: %s", answer.failure)
             return findings
     copies = [answer.content for answer in answers if answer.content is not None]
-    return client_made(findings, pa.concat_tables(copies))
+    return judged_by_logs(findings, pa.concat_tables(copies))
 
 
-def client_made(findings: pa.Table, copies: pa.Table) -> pa.Table:
-    """Return FINDINGS with those duplicates allowed whose copies stand in epochs of their own.
+def judged_by_logs(findings: pa.Table, copies: pa.Table) -> pa.Table:
+    """Return FINDINGS, each duplicate allowed or not as the logs say whose it is.
 
-    `copies`: COPIES of the values accused, of all replicas.
+    What the logs do not tell of stays as it was found. `copies`: COPIES of the values found, of all
+    replicas.
     """
-    producers: dict[tuple[str, int, int], set[tuple[int, int]]] = {}
+    found: _Copies = {}
     for row in copies.to_pylist():
-        place = (row["key"], row["value"], row["offset"])
-        producers.setdefault(place, set()).add((row["producer_id"], row["producer_epoch"]))
+        of_node = found.setdefault((row["key"], row["value"]), {}).setdefault(row["node"], {})
+        of_node[row["offset"]] = (row["producer_id"], row["producer_epoch"])
     mine = pc.fill_null(pc.equal(findings["check"], _NAME), False)
-    rows = [_judged(row, producers) for row in findings.filter(mine).to_pylist()]
+    rows = [_judged(row, found) for row in findings.filter(mine).to_pylist()]
     others = findings.filter(pc.invert(mine))
     return pa.concat_tables([others, pa.Table.from_pylist(rows, schema=FINDINGS)])
 
 
-def _judged(row: dict[str, Any], producers: _Producers) -> dict[str, Any]:
-    anomalies = [_excused(row["key"], one, producers) for one in row["anomalies"]]
-    freed = sum(one["allowed"] for one in anomalies) - sum(
-        one["allowed"] for one in row["anomalies"]
+def _judged(row: dict[str, Any], copies: _Copies) -> dict[str, Any]:
+    before = row["anomalies"]
+    anomalies = [_by_logs(row["key"], one, copies) for one in before]
+    freed = sum(one["allowed"] for one in anomalies) - sum(one["allowed"] for one in before)
+    # What nothing but a log could tell is a case once a log has told it.
+    told = sum(
+        old["allowed"] and new is not old for old, new in zip(before, anomalies, strict=True)
     )
     anomalies.sort(key=lambda one: bool(one["allowed"]))
     return row | {
         "never_count": row["never_count"] - freed,
         "allowed_count": row["allowed_count"] + freed,
+        "case_count": (row["case_count"] or 0) + told,
         "anomalies": anomalies,
     }
 
 
-def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[str, Any]:
-    if anomaly["allowed"]:
-        return anomaly
+def _by_logs(key: str, anomaly: dict[str, Any], copies: _Copies) -> dict[str, Any]:
     duplicate = Proof.of_columns(anomaly)
-    value = int(duplicate.fact("value"))
-    found = [producers.get((key, value, offset), set()) for offset in anomaly["offsets"]]
-    epochs = sorted({epoch for copy in found for epoch in copy})
-    told_apart = all(len(copy) == 1 for copy in found) and len(epochs) == len(found)
-    if not told_apart or any(producer_id < 0 for producer_id, _ in epochs):
+    of_nodes = copies.get((key, int(duplicate.fact("value"))), {})
+    for node, epochs in of_nodes.items():
+        twice = [epoch for epoch, count in Counter(epochs.values()).items() if count > 1]
+        if twice and twice[0][0] >= 0:
+            proof = duplicate.further(
+                ": the log of {node} has it twice in {epoch}", node=node, epoch=_named(twice[0])
+            )
+            return {"allowed": False, **proof.columns()}
+    if not _sent_again(anomaly["offsets"], of_nodes):
         return anomaly
-    named = (
-        Proof.of(
-            "{producer_epoch} of producer id {producer_id}",
-            producer_epoch=producer_epoch,
-            producer_id=producer_id,
-        )
-        for producer_id, producer_epoch in epochs
-    )
+    own = sorted({epoch for one in of_nodes.values() for epoch in one.values()})
     proof = duplicate.further(
-        ": sent again by its client, in producer epochs {epochs}", epochs=Proof.joined(", ", named)
+        ": sent again by its client, in producer epochs {epochs}",
+        epochs=Proof.joined(", ", map(_named, own)),
     )
     return {"allowed": True, **proof.columns()}
 
 
-def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
-    """Return the values that are never allowed to be where they are, by key."""
+def _sent_again(offsets: Sequence[int], of_nodes: Mapping[str, Mapping[int, _Epoch]]) -> bool:
+    """Return whether each copy stands in an epoch of its own, the same one in every log."""
+    found = [{one[offset] for one in of_nodes.values() if offset in one} for offset in offsets]
+    epochs = {epoch for copy in found for epoch in copy}
+    told_apart = all(len(copy) == 1 for copy in found) and len(epochs) == len(found)
+    return told_apart and all(producer_id >= 0 for producer_id, _ in epochs)
+
+
+def _named(epoch: _Epoch) -> Proof:
+    producer_id, producer_epoch = epoch
+    return Proof.of(
+        "{producer_epoch} of producer id {producer_id}",
+        producer_epoch=producer_epoch,
+        producer_id=producer_id,
+    )
+
+
+def _values_found(findings: pa.Table) -> dict[str, frozenset[int]]:
+    """Return the values that stand twice, by key."""
     mine = findings.filter(pc.equal(findings["check"], _NAME))
     values = {
-        row["key"]: frozenset(
-            value for one in row["anomalies"] if not one["allowed"] for value in one["values"]
-        )
+        row["key"]: frozenset(value for one in row["anomalies"] for value in one["values"])
         for row in mine.select(["key", "anomalies"]).to_pylist()
     }
     return {key: found for key, found in values.items() if found}

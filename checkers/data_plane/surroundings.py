@@ -6,7 +6,7 @@ Each of these can be told piece by piece and put together, whatever the pieces a
 - the *stretches* of unbroken ok reading, each from its lowest to its highest offset, and from them
   the offsets that a client looked over (`checkers.data_plane.missing` says what for). There are as
   many as there were sessions and crashed polls;
-- the processes that gave up on a send;
+- the processes that gave up on a send, and when each did so first;
 - which operations that ended info have happened, where their own row cannot tell.
 """
 
@@ -23,10 +23,10 @@ __all__ = [
     "Spans",
     "Stretches",
     "bound_of",
-    "processes_that_gave_up",
     "reader_of",
     "spans_of",
     "stretches_read",
+    "times_given_up",
 ]
 
 
@@ -73,8 +73,8 @@ class KeyContext:
     """The first operation that did."""
     spans: Spans
     """The offsets that ok reads looked over."""
-    gave_up: NDArray[np.int32]
-    """Processes."""
+    gave_up_ns: Mapping[int, int]
+    """The first time that each process gave up on a send; those that never did are not there."""
     happened: NDArray[np.int64]
     """Info operations that have happened, of those whose sends know their offset or are several."""
 
@@ -90,12 +90,11 @@ def reader_of(bound: int, reads: Rows) -> int:
     return int(reads.operation[at_bound[0]]) if len(at_bound) else 0
 
 
-def processes_that_gave_up(sends: Rows) -> NDArray[np.int32]:
-    """Return those with a send that ended info, and whose end they saw."""
-    gave_up: NDArray[np.int32] = np.unique(
-        sends.process[(sends.outcome == INFO) & (sends.return_ns != OPEN_NS)]
-    )
-    return gave_up
+def times_given_up(sends: Rows) -> Mapping[int, int]:
+    """Return when each process first saw a send of its own end info, of those that did."""
+    gave_up = (sends.outcome == INFO) & (sends.return_ns != OPEN_NS)
+    process, return_ns = sends.process[gave_up], sends.return_ns[gave_up]
+    return {int(one): int(return_ns[process == one].min()) for one in np.unique(process).tolist()}
 
 
 def stretches_read(

@@ -36,7 +36,7 @@ from checkers.rows import OPEN_NS
 from checkers.verdict import CheckResult, Validity
 from history.beat import STALL
 from history.errors import registry
-from history.manifest import Manifest, NemesisWork
+from history.manifest import Manifest, NemesisWork, RunState
 from history.schema import CUT_SEGMENTS, F, Outcome
 
 __all__ = ["CHECKS", "course", "fault_windows", "run_grounds", "without_effect"]
@@ -72,8 +72,16 @@ def course(manifest: Manifest, samples: pa.Table, faults: pa.Table) -> CheckResu
     reasons = list(manifest.shortfalls)
     cut = samples.filter(pc.equal(samples["metric"], CUT_SEGMENTS))
     reasons += [f"the recording of {client} is cut short" for client in cut["source"].to_pylist()]
-    if manifest.end_ns is None:
+    if manifest.end_ns is None or manifest.failure:
         reasons.append(manifest.failure or "the recording did not come to its end")
+    elif manifest.state is RunState.FAILED:
+        reasons.append("the run failed")
+    healed_ns, end_ns = manifest.healed_ns, manifest.end_ns
+    if end_ns is not None and not 0 <= (healed_ns or 0) <= end_ns:
+        reasons.append(f"healing ended at {healed_ns} ns, and the run at {end_ns} ns")
+    told = " ".join(manifest.shortfalls)
+    if manifest.damages and manifest.damages[0] not in told:
+        reasons.append(f"not all that lies on the disks could be read: {manifest.damages[0]}")
     stalled_s = _stalled_s(faults)
     if stalled_s > _STALLED_SHARE_MAX * (manifest.end_ns or 0) / 1e9 > 0:
         whole_s = (manifest.end_ns or 0) / 1e9
@@ -238,7 +246,8 @@ CHECKS: Final = (
         name="as-planned",
         title="The run went as planned, to its end",
         kind=Kind.GROUND,
-        rule="The manifest has the end of the run and no shortfall: every step of the play was "
+        rule="The manifest has the end of the run, no failure, no damage of a disk that was read, "
+        "a state other than failed, and no shortfall: every step of the play was "
         "done, every await was met, no node or client died unasked, the cluster recovered "
         "after healing, every key was read to its end, no client's recording is cut short, and "
         "random faults were never idle for more than a minute, and all processes of the run (by "

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,12 @@ class HistorySummary:
     """The complete ones."""
     info_polls: Mapping[int, NDArray[np.int64]]
     """Operation indices of polls that crashed, ascending, by process."""
+    keys: Mapping[F, frozenset[str]] = field(default_factory=dict)
+    """The keys of sends and of final reads, whatever became of them."""
+    recordless: int | None = None
+    """The first send that has no record."""
+    disorder: str = ""
+    """The operation that ended before it began, or is not in the order of the calls; or empty."""
 
 
 def history_summary(rows: pa.Table) -> HistorySummary:
@@ -62,6 +68,11 @@ def history_summary(rows: pa.Table) -> HistorySummary:
         record_counts=_sums(files, "record_counts", lambda item: F(item["f"])),
         final_reads=tuple(FinalRead(**item) for row in files for item in row["final_reads"]),
         info_polls=_info_polls(files),
+        keys=_keys(files),
+        recordless=next(
+            (one["recordless"] for one in files if one["recordless"] is not None), None
+        ),
+        disorder=_disorder(files),
     )
 
 
@@ -73,6 +84,25 @@ def _gap(files: Sequence[Mapping[str, Any]]) -> str:
         if row["gap_at"] is not None:
             return f"index {row['gap_at']} in {row['path']} does not follow the one before it"
         expected += row["row_count"]
+    return ""
+
+
+def _keys(files: Sequence[Mapping[str, Any]]) -> Mapping[F, frozenset[str]]:
+    told = [item for row in files for item in row["keys"]]
+    return {
+        f: frozenset(item["key"] for item in told if item["f"] == f) for f in (F.SEND, F.FINAL_READ)
+    }
+
+
+def _disorder(files: Sequence[Mapping[str, Any]]) -> str:
+    last_ns = 0
+    for row in files:
+        wrong = row["first_index"] if row["first_call_ns"] < last_ns else row["disorder"]
+        if wrong is not None:
+            return (
+                f"operation {wrong} ends before it began, or begins before the one in front of it"
+            )
+        last_ns = row["last_call_ns"]
     return ""
 
 

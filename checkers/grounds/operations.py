@@ -102,6 +102,14 @@ SUMMARY: Final = pa.schema(
             ),
         ),
         pa.field("info_polls", _list_of(_PROCESS, _OPERATION)),
+        # The keys of sends and final reads.
+        pa.field("keys", _list_of(_F, pa.field("key", pa.string()))),
+        # The first send that has no record.
+        pa.field("recordless", pa.int64()),
+        # The first operation that ended before it began, or began before the one in front of it.
+        pa.field("disorder", pa.int64()),
+        pa.field("first_call_ns", pa.int64()),
+        pa.field("last_call_ns", pa.int64()),
     ]
 )
 
@@ -162,6 +170,11 @@ def summary_of_operations(
         "pollers": list(_pollers(ops)),
         "final_reads": list(_final_reads(ops, operations)),
         "info_polls": list(_info_polls(ops)),
+        "keys": list(_keys(ops, operations)),
+        "recordless": _first(ops, (ops.f == _FS.index(F.SEND)) & (ops.record_count == 0)),
+        "disorder": _first(ops, _disordered(ops)),
+        "first_call_ns": int(ops.call_ns[0]) if len(ops.index) else None,
+        "last_call_ns": int(ops.call_ns[-1]) if len(ops.index) else None,
     }
     return pa.Table.from_pylist([row], schema=SUMMARY)
 
@@ -272,6 +285,23 @@ def _final_reads(ops: _Operations, operations: pa.Table) -> Iterator[dict[str, A
             "call_ns": int(ops.call_ns[row]),
             "return_ns": int(ops.return_ns[row]),
         }
+
+
+def _keys(ops: _Operations, operations: pa.Table) -> Iterator[dict[str, Any]]:
+    for f in (F.SEND, F.FINAL_READ):
+        mine = operations.column("key").filter(pa.array(ops.f == _FS.index(f)))
+        yield from ({"f": f, "key": key} for key in pc.unique(mine).to_pylist() if key is not None)
+
+
+def _first(ops: _Operations, wrong: NDArray[np.bool_]) -> int | None:
+    return int(ops.index[np.argmax(wrong)]) if np.any(wrong) else None
+
+
+def _disordered(ops: _Operations) -> NDArray[np.bool_]:
+    backwards: NDArray[np.bool_] = ops.return_ns < ops.call_ns
+    backwards |= ops.call_ns < 0
+    backwards[1:] |= ops.call_ns[1:] < ops.call_ns[:-1]
+    return backwards
 
 
 def _info_polls(ops: _Operations) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ is whole, or every check that rests on it is unknown.
 Where ZooKeeper has the metadata, brokers register with it, and nothing need be said between nodes
 for a while. So its ends prove nothing there, and the numbers alone count.
 
-A tape without any frame is the business of `recordings`.
+A tape without any frame is the business of `whole-run`.
 """
 
 from collections.abc import Iterable

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.runner.tables import SealedFile, rows_in
+from checkers.runner.tables import SealedFile, source_in
 
 __all__ = ["OpenTransaction", "open_in", "open_transactions"]
 
@@ -42,8 +42,16 @@ class OpenTransaction:
 
 
 def open_in(file: SealedFile) -> list[OpenTransaction]:
-    """Return the open transactions of a file of `replica_records`, a sixteenth of the logs."""
-    return list(open_transactions(rows_in(file, "replica_records")))
+    """Return the open transactions of a file of `replica_records`, a sixteenth of the logs.
+
+    In memory is what belongs to transactions.
+    """
+    batches = source_in(file, "replica_records")(_COLUMNS)
+    return list(open_transactions(pa.Table.from_batches(map(_of_transactions, batches))))
+
+
+def _of_transactions(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.filter(pc.or_(rows.column("control"), rows.column("transactional")))
 
 
 def open_transactions(replica_records: pa.Table) -> Iterator[OpenTransaction]:

@@ -186,13 +186,18 @@ class SlowKey:
         ]
 
     def _unprotected(self) -> set[int]:
-        """Values of processes that gave up on a send."""
-        gave_up = {
-            row["process"]
+        """Values that were under way when their process first gave up on a send."""
+        gave_up_ns: dict[int, int] = {}
+        for row in self.sends:
+            if row["outcome"] == "info" and row["return_ns"] is not None:
+                first = gave_up_ns.get(row["process"], row["return_ns"])
+                gave_up_ns[row["process"]] = min(first, row["return_ns"])
+        return {
+            row["value"]
             for row in self.sends
-            if row["outcome"] == "info" and row["return_ns"] is not None
+            if row["process"] in gave_up_ns
+            and (row["return_ns"] is None or row["return_ns"] >= gave_up_ns[row["process"]])
         }
-        return {row["value"] for row in self.sends if row["process"] in gave_up}
 
     def _steps_across(self) -> Iterator[tuple[Row, Row, bool]]:
         """From a poll's last record to the first of the next one, and whether it is unbroken."""

@@ -175,9 +175,8 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
     verdict = check_run(run, session=spark, groups=())
     found = {one.check: one for one in verdict.checks}
     assert verdict.validity is Validity.UNKNOWN
-    assert found["recordings"].validity is Validity.UNKNOWN
-    assert found["recordings"].case_count == 6
-    assert found["recordings"].reason == "the tape (wire) is empty"
+    assert found["whole-run"].validity is Validity.UNKNOWN
+    assert found["whole-run"].reason == "the tape (wire) is empty"
     figures = {"served-while-fenced"}
     judged = {name: found[name] for name in taped - figures}
     assert {one.validity for one in judged.values()} == {Validity.NOT_JUDGED}, [
@@ -189,9 +188,8 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
 
 def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: TaskSession) -> None:
     recorded = ("wire", "metadata_log", "replicas")
-    assert results(stored(tmp_path, recorded=recorded), spark)["recordings"] == CheckResult(
-        check="recordings", validity=Validity.VALID, case_count=3
-    )
+    found = results(stored(tmp_path, recorded=recorded), spark)["whole-run"]
+    assert (found.validity, found.reason) == (Validity.VALID, "")
 
 
 def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(

@@ -25,8 +25,8 @@ from checkers.setting import Setting
 
 __all__ = ["KEY_ROWS_MAX", "Limits", "large_file_findings", "large_keys_of"]
 
-KEY_ROWS_MAX: Final = 1 << 23
-"""Rows of a key that is judged as a whole: some 100 bytes each in a task."""
+KEY_ROWS_MAX: Final = 1 << 21
+"""Rows of a key that is judged as a whole: some 135 bytes each in a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,12 +149,14 @@ def _surroundings(
 ) -> KeyContext:
     bound = max(piece.bound for piece in surveys)
     reader = next(piece.reader for piece in surveys if piece.bound == bound)
-    gave_up: NDArray[np.int32] = np.unique(np.concatenate([one.gave_up for one in surveys]))
+    gave_up_ns: dict[int, int] = {}
+    for process, time_ns in (item for one in surveys for item in one.gave_up_ns.items()):
+        gave_up_ns[process] = min(time_ns, gave_up_ns.get(process, time_ns))
     return KeyContext(
         bound=bound,
         reader=reader,
         spans=spans_of([piece.stretches for piece in surveys], assigned=assigned),
-        gave_up=gave_up,
+        gave_up_ns=gave_up_ns,
         happened=happened,
     )
 

@@ -24,9 +24,9 @@ from checkers.data_plane.steps import Carried, by_process, read_steps, send_step
 from checkers.data_plane.surroundings import (
     Stretches,
     bound_of,
-    processes_that_gave_up,
     reader_of,
     stretches_read,
+    times_given_up,
 )
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
 
@@ -41,8 +41,8 @@ class Grain:
     """The granularity at which a key is cut."""
 
     block_offsets: int = 1 << 12
-    segment_rows: int = 1 << 22
-    """The most rows of a segment, if the blocks allow it: some 100 bytes each in a task."""
+    segment_rows: int = 1 << 21
+    """The most rows of a segment, if the blocks allow it: some 135 bytes each in a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class PieceSurvey:
     bound: int
     reader: int
     stretches: Stretches
-    gave_up: NDArray[np.int32]
+    gave_up_ns: Mapping[int, int]
     undecided: Rows
     """Info sends of which their own row and the reads of its value may not tell whether they have
     happened: they know their offsets, or their operation has several rows."""
@@ -109,7 +109,7 @@ def survey(
         bound=bound,
         reader=reader_of(bound, reads),
         stretches=stretches_read(reads, final=final, info_polls=info_polls),
-        gave_up=processes_that_gave_up(sends),
+        gave_up_ns=times_given_up(sends),
         undecided=_undecided(sends, edges=(int(operation[0]), int(operation[-1]))),
     )
 

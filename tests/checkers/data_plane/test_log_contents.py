@@ -77,13 +77,15 @@ def test_two_sends_of_one_value_break_an_assumption() -> None:
 
 def test_a_producer_that_gave_up_on_a_send_may_send_others_twice() -> None:
     gave_up = """
-        p1 send t-0 v1 -> ok @0
+        p1 send t-0 v1 -> ok @0  in 0..30
         p1 send t-0 v2 -> info   in 15..19
         c1 poll -> t-0 [v1@0 v1@1]
         r1 final t-0 -> [v1@0 v1@1]
         """
     assert not never(gave_up)
     assert allowed(gave_up) == {"duplicate": [(1,)]}
+    # What had been acknowledged is not sent again.
+    assert never(gave_up.replace("in 0..30", "in 0..18")) == {"duplicate": [(1,)]}
     # Another process's time-out excuses nothing, and a crash is no decision to go on.
     assert never(gave_up.replace("p1 send t-0 v2", "p2 send t-0 v2")) == {"duplicate": [(1,)]}
     assert never(gave_up.replace("in 15..19", "in 15..open")) == {"duplicate": [(1,)]}

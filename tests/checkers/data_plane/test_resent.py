@@ -1,18 +1,43 @@
 """Whose a duplicate is: told by the producer epochs under which the logs have its copies."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from histories import history
 from proving import assert_proof
 
 from checkers.anomaly import anomalies_of
-from checkers.data_plane.resent import COPIES, client_made
+from checkers.check import check_run
+from checkers.data_plane.resent import COPIES, judged_by_logs
 from checkers.finding_rows import FINDINGS, findings_table
 from checkers.results import anomalies_found
+from checkers.runner.tasks import InProcessTasks
+from history.cluster_schema import REPLICA_RECORDS
+from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.run_directory import RunDirectory
+from history.writer import write_tables
 
-Copy = tuple[int, int, int]
-"""Offset, producer id, producer epoch."""
+MANIFEST = Manifest(
+    run_id="t",
+    state=RunState.RECORDED,
+    scenario="t",
+    title="t",
+    seed=1,
+    started_at="2026-01-01T00:00:00Z",
+    origin_ns=0,
+    command="t",
+    fencepost_version="0",
+    keys=("t-0",),
+    promises=Promises(idempotent=True, acks="all", consume="assign"),
+    healed_ns=35,
+    end_ns=100,
+)
+
+Copy = tuple[int, int, int] | tuple[int, int, int, str]
+"""Offset, producer id, producer epoch; node, unless it is broker-1."""
 
 
 def found(*, check: str = "duplicate", allowed: bool = False) -> pa.Table:
@@ -31,6 +56,7 @@ def found(*, check: str = "duplicate", allowed: bool = False) -> pa.Table:
         "key": "t-0",
         "never_count": int(not allowed),
         "allowed_count": int(allowed),
+        "case_count": int(not allowed),
         "seconds": 0.0,
         "anomalies": [one],
     }
@@ -39,10 +65,18 @@ def found(*, check: str = "duplicate", allowed: bool = False) -> pa.Table:
 
 def copies(*given: Copy) -> pa.Table:
     """These of value 17 of t-0, and one of a value that is not asked about."""
-    rows = [("t-0", 17, *copy) for copy in given] + [("t-0", 18, 6, 7, 0)]
-    return pa.Table.from_pylist(
-        [dict(zip(COPIES.names, row, strict=True)) for row in rows], schema=COPIES
-    )
+    of_others: list[Copy] = [(6, 7, 0), (7, 7, 0)]
+    rows = [
+        {
+            "key": "t-0",
+            "node": copy[3] if len(copy) > 3 else "broker-1",
+            "value": value,
+            **dict(zip(("offset", "producer_id", "producer_epoch"), copy[:3], strict=True)),
+        }
+        for value, of_value in ((17, given), (18, of_others))
+        for copy in of_value
+    ]
+    return pa.Table.from_pylist(rows, schema=COPIES)
 
 
 def counts(table: pa.Table, check: str = "duplicate") -> tuple[int, int]:
@@ -54,7 +88,9 @@ def counts(table: pa.Table, check: str = "duplicate") -> tuple[int, int]:
 
 
 def test_a_copy_in_another_epoch_was_sent_by_the_client() -> None:
-    judged = client_made(found(), copies((5, 7, 0), (5, 7, 0), (9, 7, 1), (9, 7, 1)))
+    judged = judged_by_logs(
+        found(), copies((5, 7, 0), (5, 7, 0, "broker-2"), (9, 7, 1), (9, 7, 1, "broker-2"))
+    )
     assert counts(judged) == (0, 1)
     (one,) = anomalies_of(anomalies_found("duplicate", judged))
     epochs = {"producer_epoch": 0, "producer_id": 7, "producer_epoch_2": 1}
@@ -62,7 +98,7 @@ def test_a_copy_in_another_epoch_was_sent_by_the_client() -> None:
 
 
 def test_a_copy_under_another_producer_id_was_sent_by_the_client() -> None:
-    assert counts(client_made(found(), copies((5, 7, 0), (9, 8, 0)))) == (0, 1)
+    assert counts(judged_by_logs(found(), copies((5, 7, 0), (9, 8, 0)))) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -70,19 +106,79 @@ def test_a_copy_under_another_producer_id_was_sent_by_the_client() -> None:
     [
         pytest.param([(5, 7, 0), (9, 7, 0)], id="one-epoch"),
         pytest.param([(5, 7, 0)], id="a-copy-that-no-log-has"),
-        pytest.param([(5, 7, 0), (9, 7, 1), (9, 7, 0)], id="replicas-that-differ"),
+        pytest.param([(5, 7, 0), (9, 7, 1), (9, 7, 2, "broker-2")], id="replicas-that-differ"),
         pytest.param([(5, -1, -1), (9, 7, 0)], id="a-copy-without-idempotence"),
         pytest.param([], id="no-log"),
     ],
 )
 def test_any_other_duplicate_stays_one_of_the_brokers(given: list[Copy]) -> None:
-    assert counts(client_made(found(), copies(*given))) == (1, 0)
+    assert counts(judged_by_logs(found(), copies(*given))) == (1, 0)
+
+
+@pytest.mark.parametrize("nodes", [("broker-1",), ("broker-1", "broker-2"), ("broker-2",)])
+def test_no_client_that_gave_up_excuses_a_log_with_two_copies_in_one_epoch(
+    nodes: tuple[str, ...],
+) -> None:
+    twice = [(offset, 7, 0, node) for offset in (5, 9) for node in nodes]
+    judged = judged_by_logs(found(allowed=True), copies(*twice))
+    assert counts(judged) == (1, 0)
+    (one,) = anomalies_of(anomalies_found("duplicate", judged))
+    assert_proof(one, "has it twice in", node=nodes[0], producer_epoch=0, producer_id=7)
+
+
+def test_a_client_that_gave_up_is_excused_where_the_logs_do_not_tell() -> None:
+    for given in ([], [(5, 7, 0)], [(5, -1, -1), (9, -1, -1)], [(5, 7, 0), (9, 7, 0, "broker-2")]):
+        assert counts(judged_by_logs(found(allowed=True), copies(*given))) == (0, 1)
 
 
 def test_what_other_checks_found_and_what_was_allowed_stays_as_it_is() -> None:
     told = copies((5, 7, 0), (9, 7, 1))
-    assert counts(client_made(found(check="vanished"), told), "vanished") == (1, 0)
-    assert client_made(found(allowed=True), told).sort_by("check") == found(allowed=True).sort_by(
-        "check"
+    assert counts(judged_by_logs(found(check="vanished"), told), "vanished") == (1, 0)
+    assert counts(judged_by_logs(found(allowed=True), told)) == (0, 1)
+    assert judged_by_logs(found(), told).schema == FINDINGS
+
+
+def log_rows(*given: tuple[str, int, int, int]) -> pa.Table:
+    """The logs of t-0: node, offset, value, producer epoch."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "key": "t-0",
+                "node": node,
+                "offset": offset,
+                "leader_epoch": 0,
+                "timestamp_ms": 0,
+                "control": False,
+                "transactional": False,
+                "producer_id": 7,
+                "producer_epoch": producer_epoch,
+                "value": value,
+                "digest": value,
+            }
+            for node, offset, value, producer_epoch in given
+        ],
+        schema=REPLICA_RECORDS,
     )
-    assert client_made(found(), told).schema == FINDINGS
+
+
+@pytest.mark.parametrize(("epoch_of_copy", "validity"), [(0, "invalid"), (1, "valid")])
+def test_a_duplicate_in_one_epoch_is_the_brokers_whatever_its_client_gave_up_on(
+    tmp_path: Path, epoch_of_copy: int, validity: str
+) -> None:
+    past = history(
+        """
+        p1 send t-0 v1 -> ok @0   in 0..30
+        p1 send t-0 v2 -> info    in 1..19
+        c1 poll -> t-0 [v1@0 v1@1]
+        r1 final t-0 -> [v1@0 v1@1]
+        """
+    )
+    run = RunDirectory(tmp_path / "run")
+    logs = log_rows(("broker-1", 0, 1, 0), ("broker-1", 1, 1, epoch_of_copy))
+    cluster = {"replica_records": logs}
+    write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
+    write_manifest(run.manifest_path, replace(MANIFEST, recorded=tuple(cluster)))
+    verdict = check_run(run, session=InProcessTasks())
+    (duplicate,) = [one for one in verdict.checks if one.check == "duplicate"]
+    assert duplicate.validity == validity
+    assert (duplicate.anomaly_count, duplicate.allowed_count) == (1, epoch_of_copy)

@@ -1,0 +1,193 @@
+"""What belongs together is there: keys, sends, replicas, columns, order; else nothing counts."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from histories import history
+from judging import summary
+
+from checkers.grounds.whole_run import FileSurvey, survey_of, whole_run
+from checkers.runner.tables import SealedFile
+from checkers.verdict import Validity
+from history.failure import HarnessError
+from history.manifest import Manifest, Promises, RunState
+from history.schema import TABLES
+
+PAST = """
+    p1 send t-0 v1 -> ok @0
+    p1 send t-0 v2 -> info
+    c1 poll -> t-0 [v1@0]
+    r1 final t-0 -> [v1@0]
+    """
+MANIFEST = Manifest(
+    run_id="t",
+    state=RunState.RECORDED,
+    scenario="t",
+    title="t",
+    seed=1,
+    started_at="2026-01-01T00:00:00Z",
+    origin_ns=0,
+    command="t",
+    fencepost_version="0",
+    keys=("t-0",),
+    node_ids={"broker-1": 1},
+    recorded=("replicas", "replica_records", "describes"),
+    promises=Promises(idempotent=True, acks="all", consume="assign"),
+    healed_ns=35,
+    end_ns=100,
+)
+ON_DISK = {("t-0", "broker-1"): 1}
+WHOLE = (
+    FileSurvey(table="replicas", row_count=1, records=ON_DISK),
+    FileSurvey(table="replica_records", row_count=1, records=ON_DISK),
+    FileSurvey(table="describes", row_count=3),
+)
+
+
+def wrong(
+    text: str = PAST,
+    *,
+    manifest: Manifest = MANIFEST,
+    surveys: tuple[FileSurvey, ...] = WHOLE,
+    without_records: int | None = None,
+) -> tuple[str, frozenset[str]]:
+    """The reason, and the tables in which nothing that was found counts."""
+    operations = history(text).operations
+    if without_records is not None:
+        rows = operations.to_pylist()
+        rows[without_records]["record_count"] = 0
+        operations = pa.Table.from_pylist(rows, schema=operations.schema)
+    found = whole_run(manifest, summary(operations), surveys)
+    assert (found.result.validity is Validity.VALID) == (not found.result.reason)
+    return found.result.reason, found.tables
+
+
+def of(table: str, **changes: Any) -> tuple[FileSurvey, ...]:
+    return tuple(replace(one, **changes) if one.table == table else one for one in WHOLE)
+
+
+def test_a_run_whose_parts_fit_is_whole_with_a_crashed_send_too() -> None:
+    assert wrong() == ("", frozenset())
+
+
+def test_a_key_that_nobody_sent_to_has_no_records_on_any_disk() -> None:
+    reason, tables = wrong("r1 final t-0 -> []")
+    assert "replicas hold 1 records of t-0, and no client sent any" in reason
+    assert tables == {"operations", "records"}
+    empty = {("t-0", "broker-1"): 0}
+    unused = (replace(WHOLE[0], records=empty), replace(WHOLE[1], records={}), WHOLE[2])
+    assert wrong("r1 final t-0 -> []", surveys=unused) == ("", frozenset())
+
+
+@pytest.mark.parametrize("send", [0, 1])
+def test_a_send_has_a_record_whatever_became_of_it(send: int) -> None:
+    reason, tables = wrong(without_records=send)
+    assert (reason, tables) == (
+        f"operation {send} is a send without a record",
+        {"operations", "records"},
+    )
+    # A poll may have none.
+    assert wrong(without_records=2) == ("", frozenset())
+
+
+def test_the_keys_of_the_run_are_those_that_clients_used() -> None:
+    assert "t-0, which is no key of the run" in wrong(manifest=replace(MANIFEST, keys=("t-1",)))[0]
+    more = replace(MANIFEST, keys=("t-0", "t-1"))
+    assert "t-1 is a key of the run, and nobody read it" in wrong(manifest=more)[0]
+
+
+def test_a_key_that_clients_sent_to_has_replicas() -> None:
+    reason, tables = wrong(surveys=WHOLE[2:])
+    assert ("no replica of it is told of" in reason, tables) == (True, {"replicas"})
+
+
+@pytest.mark.parametrize("there", [{}, {("t-0", "broker-1"): 2}, {("t-0", "broker-2"): 1}])
+def test_the_records_of_a_replica_are_as_many_as_were_counted(
+    there: dict[tuple[str, str], int],
+) -> None:
+    reason, tables = wrong(surveys=of("replica_records", records=there))
+    assert "was counted to have" in reason
+    assert tables == {"replicas", "replica_records"}
+
+
+def test_a_table_is_empty_only_if_it_was_not_to_be_recorded() -> None:
+    assert wrong(surveys=of("describes", row_count=0))[0].endswith("(describes) is empty")
+    running = replace(MANIFEST, end_ns=None)
+    assert not wrong(manifest=running, surveys=of("describes", row_count=0))[0]
+    unasked = replace(MANIFEST, recorded=("replicas", "replica_records"))
+    assert "describes has 3 rows, and the run did not set out" in wrong(manifest=unasked)[0]
+    other = replace(MANIFEST, recorded=(*MANIFEST.recorded, "nonsense"))
+    assert "names a table nonsense" in wrong(manifest=other)[0]
+
+
+def test_a_table_whose_columns_all_say_nothing_is_no_evidence() -> None:
+    assert wrong(surveys=of("describes", blank=("isr",)))[1] == {"describes"}
+
+
+def read(number: int, **changes: Any) -> dict[str, Any]:
+    row = {"read": number, "process": 1, "node": "broker-1", "topic": "t", "error": "NONE"}
+    return row | {"call_ns": 10, "return_ns": 20, "partition": 0, "leader": 1} | changes
+
+
+def change(node: str, offset: int) -> dict[str, Any]:
+    row = {"node": node, "snapshot": False, "metadata_offset": offset, "controller_epoch": 0}
+    told = {"timestamp_ms": 0, "type": "x", "type_key": 0, "version": 0}
+    return row | told | {"control": False, "digest": 0}
+
+
+def surveyed(directory: Path, table: str, *rows: dict[str, Any], digest: str = "") -> FileSurvey:
+    path = directory / "history" / f"{table}.parquet"
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=TABLES[table]), path)
+    return survey_of(SealedFile(path=str(path), digest=digest))
+
+
+@pytest.mark.parametrize(
+    ("rows", "disorder"),
+    [
+        ([read(0), read(0), read(1)], ""),
+        ([read(1)], "read 1 comes behind -1"),
+        ([read(0), read(2)], "read 2 comes behind 0"),
+        ([read(0), read(1), read(0)], "read 0 comes behind 1"),
+        ([read(0), read(1, return_ns=9)], "read 1 ends before it began"),
+    ],
+)
+def test_reads_are_numbered_and_end_after_they_began(
+    tmp_path: Path, rows: list[dict[str, Any]], disorder: str
+) -> None:
+    found = surveyed(tmp_path, "describes", *rows)
+    assert (found.row_count, found.disorder) == (len(rows), disorder)
+    assert found.blank == ("isr",)
+
+
+@pytest.mark.parametrize(
+    ("places", "disorder"),
+    [
+        ([("a", 0), ("a", 0), ("a", 1), ("b", 0)], ""),
+        ([("a", 1), ("a", 0)], "on a, offset 0 comes behind 1"),
+        ([("a", 0), ("b", 0), ("a", 1)], "rows of a stand in several places"),
+    ],
+)
+def test_a_metadata_log_is_in_the_order_of_node_and_offset(
+    tmp_path: Path, places: list[tuple[str, int]], disorder: str
+) -> None:
+    found = surveyed(tmp_path, "metadata_log", *(change(*place) for place in places))
+    assert found.disorder == disorder
+    manifest = replace(MANIFEST, node_ids={}, recorded=(*MANIFEST.recorded, "metadata_log"))
+    tables = wrong(manifest=manifest, surveys=(*WHOLE, found))[1]
+    assert tables == ({"metadata_log"} if disorder else frozenset())
+
+
+def test_a_sealed_file_is_there_and_is_what_was_sealed(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="not what was sealed"):
+        surveyed(tmp_path, "describes", read(0), digest="0")
+    with pytest.raises(HarnessError, match="cannot read"):
+        survey_of(SealedFile(path=str(tmp_path / "history" / "faults.parquet"), digest="0"))
+
+
+def test_operations_end_after_they_began_in_the_order_of_their_calls() -> None:
+    assert "operation 1 ends before" in wrong(PAST.replace("v2 -> info", "v2 -> info in 12..8"))[0]
