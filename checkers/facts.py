@@ -7,7 +7,6 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Found
-from checkers.rows import OPEN_NS
 from history.clock import ClockSkew
 from history.manifest import Manifest, Promises
 from history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
@@ -26,7 +25,7 @@ _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
 _DRIFT_SHARE: Final = 1000
 
 
-def _itself(timestamp_ms: int) -> int | None:
+def _itself(timestamp_ms: int) -> int:
     return timestamp_ms
 
 
@@ -56,9 +55,9 @@ class Facts:
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""
-    batch_end_ms: Callable[[int], int | None] = field(default=_itself, compare=False, repr=False)
+    batch_end_ms: Callable[[int], int] = field(default=_itself, compare=False, repr=False)
     """The timestamp by which all records of a batch of the metadata log had been appended, of the
-    batch's own timestamp; None: by none that is known."""
+    batch's own timestamp."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -74,11 +73,9 @@ class Facts:
     def latest_ns(self, timestamp_ms: int) -> int:
         """Return the run's time by which a record with that timestamp had surely been appended.
 
-        A batch is open for a while, or for long if its controller stands still. The beginning of
-        the next one is its end; that of the last one is not known.
+        A batch is open for a while, or for long if its controller stands still.
         """
-        end_ms = self.batch_end_ms(timestamp_ms)
-        return OPEN_NS if end_ms is None else self.taken_by_ns(end_ms)
+        return self.taken_by_ns(self.batch_end_ms(timestamp_ms))
 
     def taken_by_ns(self, timestamp_ms: int) -> int:
         """Return the run's time after which a clock surely did not show that timestamp."""

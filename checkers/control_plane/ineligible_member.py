@@ -5,18 +5,17 @@ shutdown (KIP-841): the controller checks that against its own log, so the recor
 decide, exactly. Elections recorded as unclean are left out.
 
 A fenced broker leaves every ISR but one of which it is the last member. The controller writes both
-at once, the changes of the ISRs first; still a fenced member is only accused after it has stayed
-for `GRACE_MS`: a broker whose session has ended may register before the controller gets to fence
-it, and then is a fenced member until it is unfenced.
-
-`GRACE_MS` counts while the controller is the same one and no fault is in effect that it may depend
-on (`control_plane.absences`): one that stands still neither fences nor unfences. The broker's own
-death is no such fault.
+at once, the changes of the ISRs first; still a fenced member is only accused after it has surely
+stayed for `GRACE_MS`. A broker whose session has ended may register before the controller gets to
+fence it, and then is a fenced member until it is unfenced, for which its heartbeats must reach the
+controller: there `GRACE_MS` count only under one controller and without a fault that it or the
+broker may depend on (`control_plane.absences`).
 
 In the ZooKeeper generation a session ends without the controller, which learns of it by a watch and
-then takes the broker out of its ISRs. So a broker without a session is accused of joining, too,
-only once `GRACE_MS` have passed. A leader that lets in whom it saw alive has to have been there,
-too. Of a topic that is to be deleted it changes no ISR any more, however long that waits.
+then takes the broker out of its ISRs. So of a broker without a session, joining or staying,
+`GRACE_MS` count only under one controller and without a fault that it may depend on. The broker's
+own death is no such fault. A leader that lets in whom it saw alive has to have been there, too. Of
+a topic that is to be deleted it changes no ISR any more, however long that waits.
 
 Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 """
@@ -72,6 +71,14 @@ class _Grace:
     """The time that a controller has, of those in which it could act."""
 
     when: Calm
+
+    def is_over_since(self, out: BrokerVersion, time: _Time, broker_id: int) -> bool:
+        """Return whether it surely passed in this time, since that version fenced the broker."""
+        if self.when.facts.on_zookeeper:
+            return self.is_over(time)
+        if out.metadata_offset == out.registration_offset:
+            return self.is_over(time, broker_id)
+        return time.until_ns - time.from_ns > GRACE_MS * 1_000_000
 
     def is_over(self, time: _Time, *brokers: int) -> bool:
         """Return whether it surely passed in this time, for it and these brokers."""
@@ -175,7 +182,7 @@ def _stays(
                 break
             both = member.both(out)
             stayed_ns = both.until_ns - both.from_ns
-            long = grace.is_over(both)
+            long = grace.is_over_since(version, both, broker.broker_id)
             yield _stay(history, broker, version, first, stayed_ns) if long else None
 
 
@@ -242,10 +249,10 @@ CHECKS: Final = (
             title="A broker that may not be in an ISR is in one",
             rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
             "change, while the metadata log before it has its broker unregistered, fenced or in "
-            "controlled shutdown; or a fenced one stays a member for more than 10 s, under one "
-            "controller and without a fault that it may depend on, though it is not the last. In "
-            "the ZooKeeper generation a join counts only when so much has passed since its session "
-            "ended.",
+            "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
+            "not the last. After a registration, and in the ZooKeeper generation after the end of "
+            "a session for joins, too, the 10 s count only under one controller and without a "
+            "fault that it may depend on.",
             meaning="Writes wait for a broker that does not answer, or a broker that is out of "
             "office may be elected.",
             case="a replica that joined an ISR, or a member of one whose broker was fenced",

@@ -175,8 +175,7 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
             )
         ).sort_by("metadata_offset")
         for found in differs.slice(0, 1).to_pylist():
-            end_ms = batches.end_ms(found["timestamp_ms"])
-            if end_ms is not None and facts.taken_by_ns(end_ms) < time_ns:
+            if facts.taken_by_ns(batches.end_ms(found["timestamp_ms"])) < time_ns:
                 yield _other(node, found, applied_offset, time_ns)
 
 

@@ -20,8 +20,9 @@ snapshot. By Raft, at one offset and epoch all that came before is the same.
 A controller adds to a batch until it is full or has been open for long enough, and all its records
 have the time at which it was begun (`BatchAccumulator`). So that time is a lower bound of when a
 record was appended, and the beginning of the next batch is the upper one: in between the controller
-may have stood still. ZooKeeper gives each transaction a time of its own, when it takes its place in
-the order.
+may have stood still. One that lives writes twice a second, so the last batch of a log was not open
+for long: its writer died, or the log was read. ZooKeeper gives each transaction a time of its own,
+when it takes its place in the order.
 
 Records inside a transaction of the metadata log (KIP-868) that was aborted, or never ended, count
 for nothing.
@@ -40,11 +41,12 @@ from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord, records_in
-from checkers.rows import OPEN_NS
 from checkers.sources import Keep, Source, everything, source_of
 
 __all__ = ["ROWS", "Batches", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
 
+LAST_OPEN_MS: Final = 1_000
+"""How long the last batch of a log was open at most."""
 ROWS: Final = (
     *("node", "snapshot", "metadata_offset", "controller_epoch", "timestamp_ms", "type", "control"),
     *("digest", "leader"),
@@ -95,7 +97,7 @@ class Batches:
     begin_ms: NDArray[np.int64]
     """Ascending."""
     end_ms_of: NDArray[np.int64]
-    """The beginning of the batch after each; of the last one, `OPEN_NS`."""
+    """The beginning of the batch after each; of the last one, `LAST_OPEN_MS` after its own."""
 
     @staticmethod
     def of(timestamps_ms: NDArray[np.int64]) -> "Batches":
@@ -103,23 +105,20 @@ class Batches:
         if not len(timestamps_ms):
             return Batches(begin_ms=timestamps_ms, end_ms_of=timestamps_ms)
         last = np.flatnonzero(np.append(np.diff(timestamps_ms) != 0, True))
-        begin_ms, following_ms = timestamps_ms[last], np.append(timestamps_ms[last][1:], OPEN_NS)
+        begin_ms = timestamps_ms[last]
+        following_ms = np.append(begin_ms[1:], begin_ms[-1] + LAST_OPEN_MS)
         # Clocks of several controllers may differ: one time may be that of several batches.
         order = np.lexsort((following_ms, begin_ms))
         final = np.append(np.diff(begin_ms[order]) != 0, True)
         end_ms = np.maximum(following_ms, begin_ms)
         return Batches(begin_ms=begin_ms[order][final], end_ms_of=end_ms[order][final])
 
-    def end_ms(self, timestamp_ms: int) -> int | None:
-        """Return by when all records of a batch had been appended; None: by an unknown time.
-
-        Of a time that is no batch's, that time.
-        """
+    def end_ms(self, timestamp_ms: int) -> int:
+        """Return by when the records of a batch had been appended; of no batch's time, that time."""
         place = int(np.searchsorted(self.begin_ms, timestamp_ms))
         if place == len(self.begin_ms) or self.begin_ms[place] != timestamp_ms:
             return timestamp_ms
-        end_ms = int(self.end_ms_of[place])
-        return None if end_ms == OPEN_NS else end_ms
+        return int(self.end_ms_of[place])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ class MetadataView:
         """The facts of the run, with the ends of the log's batches."""
         return replace(self.run, batch_end_ms=self._batch_end_ms)
 
-    def _batch_end_ms(self, timestamp_ms: int) -> int | None:
+    def _batch_end_ms(self, timestamp_ms: int) -> int:
         # Not bound to the log itself: a check that asks for no time does not have it replayed.
         return self.log.batches.end_ms(timestamp_ms)
 

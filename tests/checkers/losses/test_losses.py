@@ -23,6 +23,7 @@ LOG = """
     5 topic t
     6 partition t-0 replicas 1,2 isr 1,2 leader 1
     10 change t-0 isr 1 leader 1
+    11 noop at 1500
     28 fence 2 at 12000
     33 register 2 at 20000
     34 unfence 2 at 20500
