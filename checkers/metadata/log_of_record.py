@@ -114,7 +114,7 @@ class Batches:
         return Batches(begin_ms=begin_ms[order][final], end_ms_of=end_ms[order][final])
 
     def end_ms(self, timestamp_ms: int) -> int:
-        """Return by when the records of a batch had been appended; of no batch's time, that time."""
+        """Return by when a batch's records had been appended; of no batch's time, that time."""
         place = int(np.searchsorted(self.begin_ms, timestamp_ms))
         if place == len(self.begin_ms) or self.begin_ms[place] != timestamp_ms:
             return timestamp_ms

@@ -1,7 +1,5 @@
 """C3, C9 and C13: who may be in an ISR, and what an ISR may be."""
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, proofs, tables
