@@ -1,6 +1,7 @@
 """L2 wrong-id, L4 wrong-host-mapping, L4b host-garbage: broker ids by host name.
 
-A broker's id comes from the first of these that there is: its configuration; its disk; the id that
+A broker's id comes from the first of these that there is: its configuration, with which its disk
+must agree if it has one; its disk; the id that
 ZooKeeper keeps for its host, if no broker has that registered (step a); if step b is adopted,
 the one id that topics name and no broker has registered, where several are an error; a new id. The
 log has what ZooKeeper knew at the registration. The disk is known from the log, too: a host that
@@ -9,7 +10,8 @@ that is stated as `fencepost.disk.broker.id`, if any.
 
 A broker reads some time before it registers, and what it read may have changed meanwhile. So a
 registration is accused if its id was not the right one at any moment of the `READ_MS` before it,
-or since its disk was wiped.
+or since its disk was wiped. A time in which it stood still, or could not reach ZooKeeper, does not
+count.
 
 Once registered, a broker writes its id under the name of its host; and an entry of another host
 with that id is garbage, which the controller removes when it scans. Both are given `GRACE_MS`, the
@@ -19,7 +21,6 @@ told last before they registered.
 Source: the draft on broker ids by host name.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -82,15 +83,14 @@ def _answered(check: str, tables: Tables, seen: MetadataView, judge: _Judge) -> 
     yield METADATA, counted(check, METADATA, judge(states, hosts, Standstills.of(tables["faults"])))
 
 
-def _ids_judged(states: Sequence[HostIds], hosts: Hosts, _: Standstills) -> Iterator[Proof | None]:
+def _ids_judged(
+    states: Sequence[HostIds], hosts: Hosts, still: Standstills
+) -> Iterator[Proof | None]:
     facts = hosts.facts
-    recent: deque[HostIds] = deque()
     disks: dict[str, MetadataRecord] = {}
     """The last registration of each node, whose id is on its disk."""
-    for state in states:
+    for place, state in enumerate(states):
         record = state.record
-        while len(recent) > 1 and recent[1].record.timestamp_ms < record.timestamp_ms - READ_MS:
-            recent.popleft()
         is_new = record.type == REGISTRATION and not record.snapshot
         name = hosts.node_of(record) if is_new else None
         if name is not None:
@@ -99,13 +99,28 @@ def _ids_judged(states: Sequence[HostIds], hosts: Hosts, _: Standstills) -> Iter
             node = hosts.nodes[name]
             told = node.at(facts.latest_ns(record.timestamp_ms))
             disk = _disk(disks.get(name), node, record, facts)
+            recent = _recent(states, place, still, name, facts)
             read = _readable(recent, node, facts.latest_ns(record.timestamp_ms), facts)
             right = [_right_ids(one, record.name, told, disk) for one in read]
             if right:
                 fits = any(_fits(record.broker_id, ids, one) for ids, one in right)
                 yield None if fits else _wrong_id(record, *right[-1])
             disks[name] = record
-        recent.append(state)
+
+
+def _recent(
+    states: Sequence[HostIds], place: int, still: Standstills, node: str, facts: Facts
+) -> Sequence[HostIds]:
+    """Return the states that held in the `READ_MS` before one, of which the node saw so much."""
+    until_ns = facts.time_ns(states[place].record.timestamp_ms)
+    first = place - 1
+    while first > 0:
+        since_ns = facts.time_ns(states[first].record.timestamp_ms)
+        acted_ns = still.acted_ns(since_ns, until_ns, node=node, hears_from=facts.controllers)
+        if acted_ns > READ_MS * 1_000_000:
+            break
+        first -= 1
+    return states[max(first, 0) : place]
 
 
 def _readable(
@@ -138,7 +153,9 @@ def _right_ids(
     """Return the ids that the procedure gives in a state, and by which source."""
     kept = state.mappings.get(name)
     missing = state.missing
-    if told.configured >= 0:
+    if told.configured >= 0 and disk not in (None, told.configured):
+        found = frozenset[int](), "its configuration and its disk agree on"
+    elif told.configured >= 0:
         found = frozenset((told.configured,)), "its configuration has"
     elif disk is not None:
         found = frozenset((disk,)), "its disk has"
@@ -288,8 +305,9 @@ CHECKS: Final = (
             name=WRONG_ID,
             title="A broker took an id that is not its own",
             rule="A host registered with another broker id than the first of these gives: its "
-            "configuration, its disk, the id that ZooKeeper keeps for it, the one missing id if "
-            "that step is adopted, a new id; at no moment of the 10 s before was it the right one.",
+            "configuration, with which its disk agrees; its disk; the id that ZooKeeper keeps for "
+            "it; the one missing id if that step is adopted; a new id. At no moment of the 10 s "
+            "before, in which it could read, was it the right one.",
             meaning="A broker serves replicas that lie on another disk, or none at all.",
             case="a registration by a host that was told its name",
             source=_SOURCE,

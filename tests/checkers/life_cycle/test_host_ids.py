@@ -35,7 +35,8 @@ def settings(*, adopts: str | None, disks: Mapping[str, str], **more: str) -> pa
 
 
 def wipe(node: str, at_ms: int) -> pa.Table:
-    row = {"index": 0, "fault": "wipe", "targets": [node], "begin_ns": at_ms * MS}
+    times = {"begin_ns": at_ms * MS, "end_ns": (at_ms + 1) * MS}
+    row = {"index": 0, "fault": "wipe", "targets": [node], **times}
     return pa.Table.from_pylist([row], schema=FAULTS)
 
 
@@ -135,6 +136,31 @@ def test_a_configured_id_comes_first() -> None:
     (proof,), _ = found(wrong_ids, "0 topic t at 1\n1 runs-on 4 h1 at 1000", broker_id="3")
     assert_wrong(proof, "its configuration has", "3")
     assert found(wrong_ids, "0 topic t at 1\n1 runs-on 3 h1 at 1000", broker_id="3") == ([], 1)
+
+
+def test_a_configured_id_that_contradicts_the_disk_is_never_right() -> None:
+    new = "0 topic t at 1\n1 runs-on {} h1 at 1000"
+    for broker_id in (2, 7):
+        given = new.format(broker_id)
+        (proof,), _ = found(wrong_ids, given, broker_id="7", disks={"broker-1": "2"})
+        assert_wrong(proof, "its configuration and its disk agree on", "none of those in use")
+    assert found(wrong_ids, new.format(7), broker_id="7", disks={"broker-1": "7"}) == ([], 1)
+    lost = wipe("broker-1", 500)
+    given = new.format(7)
+    assert found(wrong_ids, given, broker_id="7", disks={"broker-1": "2"}, faults=lost) == ([], 1)
+
+
+def test_what_a_broker_read_before_it_stood_still_counts() -> None:
+    """Id 1 alone is missing until broker-2's session ends, and then both are."""
+    gone = "7 forgets h1 at 29000\n8 session-ends 1 at 30000\n9 session-ends 2 at 31000\n"
+    log = TOPIC + gone + "10 runs-on 1 h1 at 55000"
+    lost = wipe("broker-1", 29_500)
+    assert len(found(wrong_ids, log, faults=lost, adopts="true")[0]) == 1
+    paused = disk_faults(("pause", "broker-1", 30_500)).set_column(
+        FAULTS.get_field_index("end_ns"), "end_ns", pa.array([54_900 * MS], pa.int64())
+    )
+    both = pa.concat_tables([lost, paused.cast(FAULTS)])
+    assert found(wrong_ids, log, faults=both, adopts="true")[0] == []
 
 
 def test_an_id_is_kept_for_the_host_that_registered_it() -> None:
