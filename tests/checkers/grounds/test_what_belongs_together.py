@@ -124,6 +124,15 @@ def test_a_table_is_empty_only_if_it_was_not_to_be_recorded() -> None:
     assert "names a table nonsense" in wrong(manifest=other)[0]
 
 
+def test_what_a_cluster_proves_that_never_came_up_counts() -> None:
+    short = replace(MANIFEST, shortfalls=("the cluster did not begin",), keys=())
+    none = tuple(replace(one, row_count=0, records={}) for one in WHOLE)
+    found = whole_run(short, None, none)
+    assert found.result.validity is Validity.VALID
+    assert not found.tables
+    assert whole_run(replace(short, shortfalls=()), None, none).result.reason
+
+
 def test_a_table_whose_columns_all_say_nothing_is_no_evidence() -> None:
     assert wrong(surveys=of("describes", blank=("isr",)))[1] == {"describes"}
 
