@@ -27,7 +27,8 @@ active controller is a broker, whose own requests cross no link: joins that are 
 left out there.
 
 Only joins by AlterPartition or IsrChange are judged. Elections bring a leader into the ISR, too
-(uncleanly, or out of the ELR); those change the leader. A join under an unchanged leader whose
+(uncleanly, or out of the ELR); those change the leader, as does an AlterPartition that completes a
+reassignment, so there only requests count that did or may have done that. A join under an unchanged leader whose
 request is not on the tape is a doubt; an empty tape judges nothing. If several requests may have
 made the change, all of them have to be stale. On ZooKeeper one that was granted need not have made
 it: it may have asked for what another one had made before.
@@ -133,9 +134,13 @@ def stale_joins(
         judged_count, doubt = 0, ""
         for before, version in history.steps():
             joined = [one for one in version.isr if one not in before.isr]
-            if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
+            if version.cause is not Cause.CHANGED or not joined:
                 continue
             made, by_change = proposals(version, mine), isr_changes(version, asked, seen)
+            if version.leader != before.leader:
+                if not (made.sure or (made.possible and _is_completed(before, version))):
+                    continue
+                by_change = VersionProposals(sure=(), possible=())
             candidates = _makers(made, by_change, seen)
             if not candidates:
                 doubt = doubt or (_unseen(history, version, joined) if taped else "")
@@ -148,6 +153,12 @@ def stale_joins(
         yield JudgedJoins(
             history=history, stale=tuple(joins), judged_count=judged_count, doubt=doubt
         )
+
+
+def _is_completed(before: PartitionVersion, version: PartitionVersion) -> bool:
+    """Return whether a reassignment was completed by this version."""
+    moving = (*before.adding, *before.removing)
+    return bool(moving) and not (*version.adding, *version.removing)
 
 
 def _makers(

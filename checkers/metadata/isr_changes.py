@@ -1,8 +1,10 @@
 """Requests to change an ISR matched with partition versions: who asked for which version.
 
 An AlterPartition names the partition epoch that it expects, and can make the next one only. It made
-a version for certain if it was answered without an error by that version's epoch. A request whose
-answer no client saw may have made a version or not.
+a version for certain if it was answered without an error by that version's epoch, or by
+NEW_LEADER_ELECTED: it let in the last replica that a reassignment waited for, and with that its
+sender lost the leadership. The version then has those of the asked ISR that stay replicas. A
+request whose answer no client saw may have made a version or not.
 
 An IsrChange (of the draft "Controller heartbeats, broker incarnation ids") names no partition
 epoch, and is not answered with one. It can have made a version of the ISR that it asks for, at a
@@ -47,6 +49,7 @@ _DEFINITE: Final = (
 """The partition was looked at, and not changed. Other errors may come after the change: a
 controller that loses its office answers NOT_CONTROLLER to what its successor may yet commit, and
 old versions answer FENCED_LEADER_EPOCH to a change that elected a leader."""
+_MOVED: Final = "NEW_LEADER_ELECTED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +136,8 @@ def proposals(version: PartitionVersion, requests: IsrRequests) -> VersionPropos
         for rpc in expecting
         if not rpc.ok
         # No client sees the answer to a copy that the proxy made.
-        and (rpc.error not in _DEFINITE or rpc.of("action") == "duplicated")
-        and set(rpc.of("isr") or ()) == set(version.isr)
+        and (rpc.error not in (*_DEFINITE, _MOVED) or rpc.of("action") == "duplicated")
+        and set(rpc.of("isr") or ()) & set(version.replicas) == set(version.isr)
     ]
     return VersionProposals(sure=tuple(sure), possible=tuple(possible))
 
@@ -169,10 +172,12 @@ def isr_changes(
 
 def made(rpc: Rpc) -> int | None:
     """Return the partition epoch that a request surely made; None if it made none or in doubt."""
+    expected = rpc.of("partition_epoch")
+    if rpc.error == _MOVED:
+        return None if expected is None else int(expected) + 1
     if not rpc.ok:
         return None
     epoch = rpc.answered("partition_epoch")
-    expected = rpc.of("partition_epoch")
     return epoch if epoch is not None and expected is not None and epoch > expected else None
 
 

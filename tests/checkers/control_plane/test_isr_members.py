@@ -165,6 +165,8 @@ def test_a_request_that_named_another_epoch_was_not_refused() -> None:
         (3, "ok 2", False),
         (-1, "ok 2", False),
         (2, "INELIGIBLE_REPLICA", False),
+        (2, "NEW_LEADER_ELECTED", True),  # granted, and the sender's leadership taken by it
+        (3, "NEW_LEADER_ELECTED", False),
         (2, "ok 1", False),  # it changed nothing: when it was looked at is not known
     ):
         judged = asked(bypassed_epoch_checks, tables(log, alter.format(epoch, answer)), FACTS)

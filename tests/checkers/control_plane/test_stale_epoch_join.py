@@ -186,3 +186,17 @@ def test_without_a_log_of_record_nothing_is_judged() -> None:
         "0 of 1 controllers left a metadata log"
         in doubts(asked(stale_epoch_joins, tables(""), FACTS))["metadata"]
     )
+
+
+def test_a_join_that_completes_a_reassignment_is_judged_though_it_elects_a_leader() -> None:
+    log = LOG.replace(
+        "36 change t-0 isr 1,2 at 22000", "36 change t-0 isr 2 leader 2 replicas 2 at 22000"
+    )
+    log = log.replace("43 change t-0 isr 2 leader 2 at 22500", "43 noop at 22500")
+    moved = DELAYED.replace("-> ok 2", "-> NEW_LEADER_ELECTED")
+    (one,) = found(moved, log)["t-0"]
+    assert_proof(one, "when it had broker epoch {judged_epoch}", **NAMED)
+    assert not found(moved.replace("at 9812", "at 20500"), log)
+    # An election that no request made.
+    assert not found(DELAYED.replace("-> ok 2", "-> INVALID_UPDATE_VERSION"), log)
+    assert not found(DELAYED.replace("-> ok 2 at 22010", "-> nothing"), log)
