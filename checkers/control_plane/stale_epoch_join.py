@@ -29,9 +29,9 @@ left out there.
 Only joins by AlterPartition or IsrChange are judged. Elections bring a leader into the ISR, too
 (uncleanly, or out of the ELR); those change the leader, as does an AlterPartition that completes a
 reassignment, so there only requests count that did or may have done that. A join under an unchanged
-leader whose request is not on the tape is a doubt; an empty tape judges nothing. If several requests
-may have made the change, all of them have to be stale. On ZooKeeper one that was granted need not have made
-it: it may have asked for what another one had made before.
+leader whose request is not on the tape is a doubt; an empty tape judges nothing. If several
+requests may have made the change, all of them have to be stale. On ZooKeeper one that was granted
+need not have made it: it may have asked for what another one had made before.
 
 Source: KIP-903; KAFKA-14139, KAFKA-14617.
 """
