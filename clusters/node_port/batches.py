@@ -1,5 +1,7 @@
 """The batches of a log in memory: full segments, which are never changed again, and the last one.
 
+They are shorter than those of a disk: who asks about a log goes through the last one each time.
+
 Nodes start often, and logs grow for hours. A copy of a log shares its full segments, and what was
 found out about one (by `Segment.summary`) is found out once, whoever asks for it later.
 """
@@ -12,7 +14,7 @@ from typing import Any, Final, TypeVar, overload
 
 __all__ = ["SEGMENT_BATCHES", "Batches", "Segment"]
 
-SEGMENT_BATCHES: Final = 4096
+SEGMENT_BATCHES: Final = 1024
 """The length of a full segment."""
 
 _Found = TypeVar("_Found")

@@ -31,6 +31,8 @@ _LOG_RECOVERY_NS: Final = 5_000_000
 """The time that it takes to open a partition's log and to build its indices."""
 _BATCH_RECOVERY_NS: Final = 100_000
 """The time that it takes to read a batch and to compare its checksum."""
+_SEGMENT_BATCHES: Final = 4096
+"""The length of a segment on the disk."""
 
 
 class _Log:
@@ -84,7 +86,11 @@ class Disk:
     @property
     def recovery_ns(self) -> int:
         """Return how long it takes to recover the partitions' logs after a crash."""
-        counts = [len(log.batches.last) for name, log in self._logs.items() if name != METADATA]
+        counts = [
+            len(log.batches) % _SEGMENT_BATCHES
+            for name, log in self._logs.items()
+            if name != METADATA
+        ]
         return len(counts) * _LOG_RECOVERY_NS + sum(counts) * _BATCH_RECOVERY_NS
 
     def start_of(self, name: LogName) -> int:
@@ -119,7 +125,7 @@ class Disk:
         if log is None:
             log = self._logs[name] = _Log()
         log.batches.append(batch)
-        if not log.batches.last and name != METADATA:
+        if not len(log.batches) % _SEGMENT_BATCHES and name != METADATA:
             log.synced = log.dropped + len(log.batches)
             log.cut = None
 
