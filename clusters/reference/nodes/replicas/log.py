@@ -6,7 +6,7 @@ batch it lies in, since a batch is never split.
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Final
 
 from clusters.node_port.batches import Batches
@@ -138,11 +138,9 @@ def _epoch(entry: tuple[int, int]) -> int:
 
 def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
     """Return how many of the batches fit into an answer: one at least."""
-    records = size = 0
-    for place, batch in enumerate(batches):
-        records += batch.count
-        # In a process a payload is the client's encoded batch; in the simulator it has no size.
-        size += len(batch.payload) if isinstance(batch.payload, bytes) else 0
-        if place and (records > records_max or size > bytes_max):
-            return place
-    return len(batches)
+    fit = bisect_right(list(accumulate([batch.count for batch in batches])), records_max)
+    # In a process a payload is the client's encoded batch; in the simulator it has no size.
+    if batches and isinstance(batches[0].payload, bytes):
+        sizes = accumulate([len(batch.payload) for batch in batches])
+        fit = min(fit, bisect_right(list(sizes), bytes_max))
+    return max(1, fit)
