@@ -46,7 +46,7 @@ def _judged(
         command="",
         fencepost_version="",
         model=Model.VERSIONED_REGISTER.value,
-        promises=Promises(idempotent=False, acks="", consume=""),
+        promises=Promises(idempotent=False, acks="", consume="assign"),
     )
     write_model_history(run, manifest, [(key, [rows]) for key, rows in tables])
     return {one.check: one for one in check_run(run, session=spark).checks}
