@@ -56,6 +56,8 @@ class FileSurvey:
     """Where the rows are not as the schema states; empty if nowhere."""
     records: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(key, node) → records, that the replicas were counted to have or that are there."""
+    span_ns: tuple[int, int] | None = None
+    """The least and the greatest of all times in the file; None if it has none."""
     rows_by_f: Mapping[str, int] = field(default_factory=dict)
     """Of a file of records: the rows of each kind of operation."""
     strange: str = ""
@@ -72,6 +74,7 @@ def survey_of(file: SealedFile) -> FileSurvey:
             table=table,
             row_count=int(parquet.metadata.num_rows),
             blank=tuple(one for one in TOLD.get(table, ()) if _is_blank(parquet.metadata, one)),
+            span_ns=_span_ns(parquet.metadata),
         )
     there = SealedFile(path=file.path, digest="")
     if table in _NUMBERS:
@@ -99,6 +102,18 @@ def _is_blank(metadata: Any, column: str) -> bool:
             if known is None or not known.has_null_count or known.null_count < leaf.num_values:
                 return False
     return True
+
+
+def _span_ns(metadata: Any) -> tuple[int, int] | None:
+    """Return the bounds of all times, by the file's statistics."""
+    told = [
+        leaf.statistics
+        for group in range(metadata.num_row_groups)
+        for leaf in map(metadata.row_group(group).column, range(metadata.num_columns))
+        if leaf.path_in_schema.endswith("_ns") and leaf.statistics is not None
+    ]
+    known = [one for one in told if one.has_min_max]
+    return (min(one.min for one in known), max(one.max for one in known)) if known else None
 
 
 def _misnumbered(file: SealedFile, table: str) -> str:

@@ -28,7 +28,7 @@ from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.manifest import Manifest
 from history.roles import BROKER, role_of
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, F
+from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES, F
 
 __all__ = ["CHECKS", "NAME", "WholeRun", "whole_run", "whole_run_of"]
 
@@ -47,6 +47,14 @@ _FILLED: Final[Mapping[str, str]] = {
     "group_offsets": "the table of groups' offsets",
 }
 """The tables that a run which set out to record them fills, in words by name."""
+
+
+_OF_CLIENTS: Final = (
+    *("operations", "records", "describes", "metadata_writes", "partition_writes"),
+    *("transactions", "group_offsets"),
+)
+"""The tables whose writers end before the run does; the cluster, and its tape, go on until it is
+stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,15 @@ def whole_run_of(
         for one in answers
         if one.content is None
     ]
-    return _answer([*unread, *_found(manifest, summary, surveys)], case_count=len(files))
+    sealed = {table_of(name) for name in manifest.digests}
+    unsealed = (manifest.tables & {*TABLES}) - sealed
+    unsealed |= {table_of(one.path) for one in files if not one.digest}
+    loose = [
+        _Wrong((), f"{name} has no digest: nothing shows that it is what was recorded")
+        for name in sorted(unsealed)
+    ]
+    found = _found(manifest, summary, surveys)
+    return _answer([*unread, *loose, *found], case_count=len(files))
 
 
 def whole_run(
@@ -125,6 +141,14 @@ def _found(
     for one in surveys:
         if one.disorder:
             yield _Wrong((one.table,), f"{one.table}: {one.disorder}")
+        if one.span_ns is not None and one.table in _OF_CLIENTS:
+            first_ns, last_ns = one.span_ns
+            if first_ns < 0 or last_ns > (manifest.end_ns or last_ns):
+                yield _Wrong(
+                    (one.table,),
+                    f"{one.table} tells of times from {first_ns} to {last_ns} ns, and the run "
+                    f"ended at {manifest.end_ns} ns",
+                )
     if ended and any(role_of(node) == BROKER for node in manifest.node_ids):
         yield from _blank(rows, surveys)
     yield from _miscounted(manifest, surveys)
@@ -217,14 +241,15 @@ CHECKS: Final = (
         name=NAME,
         title="What belongs together is there",
         kind=Kind.ASSUMPTION,
-        rule="Each file that was sealed is there, and is what was sealed. Every send has a record. "
+        rule="Each file was sealed, is there, and is what was sealed. Every send has a record. "
         "The records of each kind of operation are as many as the operations tell of. "
         "The keys of the run are those that clients sent to and read to their ends, and each has "
         "replicas; replicas hold no record but markers that no client sent to that key, and as "
         "many as were counted. Of a run that came to its end, each table that it set out to record "
         "and that such a run always fills holds something, in the columns that checks compare, "
         "too; a table that it did not set out to record is empty. Rows are numbered and ordered as "
-        "their schemas say, and nothing ends before it began.",
+        "their schemas say, nothing ends before it began, and nothing that clients did is outside "
+        "the run.",
         meaning="A run of which a part is missing looks like one in which nothing went wrong "
         "there, or like one that lost what is missing.",
         case="a sealed file",

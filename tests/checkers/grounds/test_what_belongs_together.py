@@ -240,3 +240,21 @@ def test_the_records_of_each_kind_of_operation_are_as_many_as_were_told_of(tmp_p
     assert tables == {"operations", "records"}
     # A file that cannot be read is told of elsewhere; what was found in the others stands.
     assert not wrong(surveys=(*WHOLE, moved))[0]
+
+
+def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:
+    table = surveyed(tmp_path, "describes", read(0), read(1, call_ns=20, return_ns=101))
+    assert table.span_ns == (10, 101)
+    late = of("describes", span_ns=table.span_ns)
+    reason, tables = wrong(surveys=late)
+    assert ("from 10 to 101 ns, and the run ended at 100 ns" in reason, tables) == (
+        True,
+        {"describes"},
+    )
+    assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=101))[0]
+    assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=None))[0]
+    assert wrong(surveys=of("describes", span_ns=(-1, 9)))[1] == {"describes"}
+    # The tape goes on until the cluster is stopped.
+    tape = FileSurvey(table="wire", row_count=1, span_ns=(0, 101))
+    manifest = replace(MANIFEST, recorded=(*MANIFEST.recorded, "wire"))
+    assert not wrong(surveys=(*WHOLE, tape), manifest=manifest)[0]
