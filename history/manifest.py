@@ -1,8 +1,8 @@
 """The manifest of a run: enough to repeat it, and to know what its verdict is about.
 
 Written when the run starts and again as it moves on, each time atomically, so that a run killed at
-any moment says how far it came. JSON, one key a field; a reader refuses keys that it does not know
-and formats that are not its own.
+any moment says how far it came. JSON, one key a field; a reader refuses keys that it does not know,
+values of another type than their field's, and formats that are not its own.
 """
 
 import json
@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from history.atomic import write_atomically
 from history.clock import ClockSkew
 from history.failure import HarnessError
 from history.models import MODEL_TABLES, Isolation, Model
+from history.parsing import parsed
 
 __all__ = [
     "FORMAT_VERSION",
+    "Consumed",
     "Manifest",
     "NemesisWork",
     "NotWhole",
@@ -46,6 +48,9 @@ _NAMED = "_release"
 _LEVELS = ("metadata_version", "inter_broker_protocol")
 
 
+Consumed = Literal["assign", "subscribe", "both"]
+
+
 class RunState(StrEnum):
     """The stage that a run reached."""
 
@@ -60,9 +65,9 @@ class Promises:
     """The promises of the clients' configuration, which decide what is an anomaly."""
 
     idempotent: bool
-    acks: str
-    """The setting of Kafka: "all", "1", "0"."""
-    consume: str
+    acks: Literal["all", "1", "0", ""]
+    """The setting of Kafka: "all", "1", "0"; empty: not known, as of histories made elsewhere."""
+    consume: Consumed
     """The way in which consumers got their keys: "assign", "subscribe" or "both"."""
     metadata_age_max_ms: float | None = None
     """The bound on the age of a read of metadata against what was known; None: no promise."""
@@ -298,49 +303,16 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
-def _optional(items: list[str] | None) -> tuple[str, ...] | None:
-    return None if items is None else tuple(items)
-
-
-def _not_whole(item: Mapping[str, Any]) -> NotWhole:
-    return NotWhole(**{**item, "broker_ids": tuple(item["broker_ids"])})
-
-
 def _parse(content: Any, path: Path) -> Manifest:
     found = content.get("format_version") if isinstance(content, dict) else None
     if found != FORMAT_VERSION:
         raise HarnessError(f"the manifest {path} has format {found}, expected {FORMAT_VERSION}")
-    unknown = content.keys() - {item.name for item in fields(Manifest)}
-    if unknown:
-        raise HarnessError(f"the manifest {path} has unknown keys: {', '.join(sorted(unknown))}")
-    if wrong := [name for name in _MAPPINGS if not isinstance(content.get(name, {}), dict)]:
-        raise HarnessError(f"the manifest {path} is wrong: {wrong[0]} is no object")
     try:
-        return Manifest(
-            **content
-            | {
-                "state": RunState(content["state"]),
-                "model": content.get("model", "") and Model(content["model"]).value,
-                "isolation": content.get("isolation", "") and Isolation(content["isolation"]).value,
-                "keys": tuple(content.get("keys", ())),
-                "recorded": tuple(content.get("recorded", ())),
-                "waived": tuple(content.get("waived", ())),
-                "required_checks": tuple(content.get("required_checks", ())),
-                "known": tuple(content.get("known", ())),
-                "damages": tuple(content.get("damages", ())),
-                "shortfalls": tuple(content.get("shortfalls", ())),
-                "asked_faults": tuple(content.get("asked_faults", ())),
-                "required_faults": tuple(content.get("required_faults", ())),
-                "required_windows": tuple(content.get("required_windows", ())),
-                "asked_windows": tuple(content.get("asked_windows", ())),
-                "asked_strikes": tuple(content.get("asked_strikes", ())),
-                "served_faults": _optional(content.get("served_faults")),
-                "promises": Promises(**content["promises"]),
-                "nemesis": NemesisWork(**told) if (told := content.get("nemesis")) else None,
-                "changes": tuple(VersionChange(**one) for one in content.get("changes", ())),
-                "not_whole": tuple(map(_not_whole, content.get("not_whole", ()))),
-                "clock_skews": tuple(ClockSkew(**one) for one in content.get("clock_skews", ())),
-            }
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise HarnessError(f"the manifest {path} is incomplete or wrong: {error}") from error
+        manifest = parsed(Manifest, content)
+        if manifest.model:
+            parsed(Model, manifest.model, where="model")
+        if manifest.isolation:
+            parsed(Isolation, manifest.isolation, where="isolation")
+    except ValueError as error:
+        raise HarnessError(f"the manifest {path} is wrong: {error}") from error
+    return manifest

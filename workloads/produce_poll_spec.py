@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
-from history.manifest import Promises
+from history.manifest import Consumed, Promises
 from workloads.kind import WorkloadKind
 from workloads.librdkafka import refused_setting
 from workloads.values import VALUE_BYTES_MIN
@@ -84,7 +84,8 @@ class ProducePollSpec:
     @property
     def promises(self) -> Promises:
         """Return the promises to its clients, by their configuration."""
-        return Promises(idempotent=self.idempotence, acks=self.acks, consume=str(self.consume))
+        consumed = cast("Consumed", str(self.consume))
+        return Promises(idempotent=self.idempotence, acks=self.acks, consume=consumed)
 
 
 KIND: Final = WorkloadKind(

@@ -142,9 +142,13 @@ def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _under_way(log: KeyLog) -> NDArray[np.bool_]:
     """Return a mask of the sends that had not ended when their process first gave up on one."""
     gave_up_ns = log.around.gave_up_ns if log.around else times_given_up(log.sends)
-    under_way = np.zeros(len(log.sends), dtype=np.bool_)
-    for process, time_ns in gave_up_ns.items():
-        under_way |= (log.sends.process == process) & (log.sends.return_ns >= time_ns)
+    if not gave_up_ns:
+        return np.zeros(len(log.sends), dtype=np.bool_)
+    processes = np.array(sorted(gave_up_ns), dtype=np.int64)
+    first_ns = np.array([gave_up_ns[one] for one in processes.tolist()], dtype=np.int64)
+    place = np.searchsorted(processes, log.sends.process).clip(max=len(processes) - 1)
+    theirs = processes[place] == log.sends.process
+    under_way: NDArray[np.bool_] = theirs & (log.sends.return_ns >= first_ns[place])
     return under_way
 
 

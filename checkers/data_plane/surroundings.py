@@ -94,7 +94,9 @@ def times_given_up(sends: Rows) -> Mapping[int, int]:
     """Return when each process first saw a send of its own end info, of those that did."""
     gave_up = (sends.outcome == INFO) & (sends.return_ns != OPEN_NS)
     process, return_ns = sends.process[gave_up], sends.return_ns[gave_up]
-    return {int(one): int(return_ns[process == one].min()) for one in np.unique(process).tolist()}
+    order = np.lexsort((return_ns, process))
+    processes, first = np.unique(process[order], return_index=True)
+    return dict(zip(processes.tolist(), return_ns[order][first].tolist(), strict=True))
 
 
 def stretches_read(

@@ -9,31 +9,28 @@ on one side only looks like a fault of the cluster. So nothing is believed that 
 which does not fit the others, or whose rows are not in the order that its schema states, or which
 end before they began: the checks that need it are unknown, and so is the run.
 
-Asked of what a run that came to its end always has. Sums alone are compared here; each record is
-compared with its neighbours by the checks of keys and of replicas.
+Asked of what a run that came to its end always has. Sums alone are compared here, and whether each
+value on a disk was sent at all; the checks of keys and of replicas compare each record with its
+neighbours.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
-from typing import Any, Final
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from dataclasses import dataclass
+from typing import Final
 
 from checkers.entry import CatalogueEntry, Kind
+from checkers.grounds.file_survey import READ_ELSEWHERE, TOLD, FileSurvey, survey_of, table_of
 from checkers.grounds.history_summary import HistorySummary
-from checkers.runner.tables import SealedFile, cluster_file, opened, run_files, source_in
+from checkers.runner.tables import SealedFile, cluster_file, run_files
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.manifest import Manifest
 from history.roles import BROKER, role_of
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, F
+from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES, F
 
-__all__ = ["CHECKS", "NAME", "FileSurvey", "WholeRun", "survey_of", "whole_run", "whole_run_of"]
+__all__ = ["CHECKS", "NAME", "WholeRun", "whole_run", "whole_run_of"]
 
 NAME: Final = "whole-run"
 
@@ -51,38 +48,13 @@ _FILLED: Final[Mapping[str, str]] = {
 }
 """The tables that a run fills which set out to record them and went as planned, by name."""
 
-_TOLD: Final[Mapping[str, tuple[str, ...]]] = {
-    "describes": ("partition", "leader", "isr"),
-    "metadata_log": ("topic", "partition", "leader", "isr"),
-    "replica_records": ("value",),
-}
-"""The nullable columns of which no table of brokers' partitions is without a value."""
 
-_NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
-    "describes": ("read", "call_ns"),
-    "metadata_writes": ("index", "call_ns"),
-    "partition_writes": ("index", "call_ns"),
-    "transactions": ("index", "begin_ns"),
-    "group_offsets": ("index", "call_ns"),
-}
-"""The column that numbers the rows from 0 on, several in a row alike, and that of their begin."""
-
-_READ_ELSEWHERE: Final = ("operations", "records", "wire", "replica_records")
-"""The tables that are large, and are always compared with their digests by those who read them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSurvey:
-    """The sums of a file."""
-
-    table: str
-    row_count: int
-    blank: tuple[str, ...] = ()
-    """Columns of `_TOLD` without any value."""
-    disorder: str = ""
-    """Where the rows are not as the schema states; empty if nowhere."""
-    records: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """(key, node) → records, that the replicas were counted to have or that are there."""
+_OF_CLIENTS: Final = (
+    *("operations", "records", "describes", "metadata_writes", "partition_writes"),
+    *("transactions", "group_offsets"),
+)
+"""The tables whose writers end before the run does; the cluster, and its tape, go on until it is
+stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +85,22 @@ def whole_run_of(
     answers = run_files(session, files, survey_of, budget_s=budget_s)
     surveys = [one.content for one in answers if one.content is not None]
     unread = [
-        _Wrong((_table_of(one.task.path),), one.failure) for one in answers if one.content is None
+        # Of a table that is spread over files, what was found in the others stands.
+        _Wrong(
+            () if (table := table_of(one.task.path)) in READ_ELSEWHERE else (table,), one.failure
+        )
+        for one in answers
+        if one.content is None
     ]
-    return _answer([*unread, *_found(manifest, summary, surveys)], case_count=len(files))
+    sealed = {table_of(name) for name in manifest.digests}
+    unsealed = (manifest.tables & {*TABLES}) - sealed
+    unsealed |= {table_of(one.path) for one in files if not one.digest}
+    loose = [
+        _Wrong((), f"{name} has no digest: nothing shows that it is what was recorded")
+        for name in sorted(unsealed)
+    ]
+    found = _found(manifest, summary, surveys)
+    return _answer([*unread, *loose, *found], case_count=len(files))
 
 
 def whole_run(
@@ -123,27 +108,6 @@ def whole_run(
 ) -> WholeRun:
     """Judge a run by its manifest, the sums of its operations, and those of its other files."""
     return _answer(list(_found(manifest, summary, surveys)), case_count=len(surveys))
-
-
-def survey_of(file: SealedFile) -> FileSurvey:
-    """Survey a sealed file. Raises HarnessError if it is missing, or is not what was sealed."""
-    table = _table_of(file.path)
-    if table in _READ_ELSEWHERE:
-        file = replace(file, digest="")
-    with opened(file, table) as parquet:
-        survey = FileSurvey(
-            table=table,
-            row_count=int(parquet.metadata.num_rows),
-            blank=tuple(one for one in _TOLD.get(table, ()) if _is_blank(parquet.metadata, one)),
-        )
-    there = SealedFile(path=file.path, digest="")
-    if table in _NUMBERS:
-        return replace(survey, disorder=_misnumbered(there, table))
-    if table == "metadata_log":
-        return replace(survey, disorder=_jumbled(there))
-    if table in ("replicas", "replica_records"):
-        return replace(survey, records=_records(there, table))
-    return survey
 
 
 def _answer(wrong: Sequence[_Wrong], *, case_count: int) -> WholeRun:
@@ -178,15 +142,25 @@ def _found(
     for one in surveys:
         if one.disorder:
             yield _Wrong((one.table,), f"{one.table}: {one.disorder}")
+        if one.span_ns is not None and one.table in _OF_CLIENTS:
+            first_ns, last_ns = one.span_ns
+            if first_ns < 0 or last_ns > (manifest.end_ns or last_ns):
+                yield _Wrong(
+                    (one.table,),
+                    f"{one.table} tells of times from {first_ns} to {last_ns} ns, and the run "
+                    f"ended at {manifest.end_ns} ns",
+                )
     if went and any(role_of(node) == BROKER for node in manifest.node_ids):
         yield from _blank(rows, surveys)
     yield from _miscounted(manifest, surveys)
+    # Whatever the clients were told of other records still counts.
+    yield from (_Wrong((), one.strange) for one in surveys if one.strange)
     if summary is not None:
         yield from _of_clients(manifest, summary, surveys)
 
 
 def _blank(rows: Mapping[str, int], surveys: Sequence[FileSurvey]) -> Iterator[_Wrong]:
-    for table, columns in _TOLD.items():
+    for table, columns in TOLD.items():
         mine = [one for one in surveys if one.table == table and one.row_count]
         for column in columns if mine else ():
             if all(column in one.blank for one in mine):
@@ -215,6 +189,13 @@ def _of_clients(
         yield _Wrong(clients, f"operation {summary.recordless} is a send without a record")
     if summary.disorder:
         yield _Wrong(clients, summary.disorder)
+    files = [one.rows_by_f for one in surveys if one.table == "records"]
+    for f in F if len(files) == RECORD_BUCKET_COUNT else ():
+        told, there = summary.record_counts.get(f, 0), sum(one.get(f, 0) for one in files)
+        if told != there:
+            yield _Wrong(
+                clients, f"operations tell of {told} records of {f}, and {there} are there"
+            )
     sent, read = (summary.keys.get(f, frozenset()) for f in (F.SEND, F.FINAL_READ))
     held: Counter[str] = Counter()
     for (key, _), count in _all_records(surveys, "replicas").items():
@@ -240,75 +221,6 @@ def _all_records(surveys: Iterable[FileSurvey], table: str) -> Counter[tuple[str
     return records
 
 
-def _is_blank(metadata: Any, column: str) -> bool:
-    """Return whether a column, or a list of one, has no value in any row."""
-    for group in range(metadata.num_row_groups):
-        told = metadata.row_group(group)
-        for place in range(told.num_columns):
-            leaf = told.column(place)
-            if leaf.path_in_schema.split(".")[0] != column:
-                continue
-            known = leaf.statistics
-            if known is None or not known.has_null_count or known.null_count < leaf.num_values:
-                return False
-    return True
-
-
-def _misnumbered(file: SealedFile, table: str) -> str:
-    number_column, begin_column = _NUMBERS[table]
-    last = -1
-    for batch in source_in(file, table)((number_column, begin_column, "return_ns")):
-        number = np.append(last, batch.column(number_column).to_numpy())
-        steps = np.diff(number)
-        if np.any(wrong := ~np.isin(steps, (0, 1) if table == "describes" else (1,))):
-            place = int(np.argmax(wrong))
-            return f"{number_column} {number[place + 1]} comes behind {number[place]}"
-        begin_ns = batch.column(begin_column)
-        early = pc.fill_null(pc.less(batch.column("return_ns"), begin_ns), False).to_numpy(False)
-        if np.any(early):
-            return f"{number_column} {number[int(np.argmax(early)) + 1]} ends before it began"
-        last = int(number[-1])
-    return ""
-
-
-def _jumbled(file: SealedFile) -> str:
-    """Return where the rows of a metadata log are not in the order of node and offset."""
-    done: set[str] = set()
-    node, offset = "", -1
-    for batch in source_in(file, "metadata_log")(("node", "metadata_offset")):
-        if not batch.num_rows:
-            continue
-        encoded = batch.column("node").dictionary_encode()
-        codes, words = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-        offsets = batch.column("metadata_offset").to_numpy()
-        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
-        for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-            name = words[codes[start]]
-            if name != node:
-                if name in done:
-                    return f"rows of {name} stand in several places"
-                done.add(name)
-                node, offset = name, -1
-            mine = np.append(offset, offsets[start:end])
-            if np.any(back := np.diff(mine) < 0):
-                place = int(np.argmax(back))
-                return f"on {name}, offset {mine[place + 1]} comes behind {mine[place]}"
-            offset = int(mine[-1])
-    return ""
-
-
-def _records(file: SealedFile, table: str) -> Mapping[tuple[str, str], int]:
-    counts: Counter[tuple[str, str]] = Counter()
-    of_log = table == "replicas"
-    for batch in source_in(file, table)(("key", "node", *(("record_count",) if of_log else ()))):
-        rows = pa.Table.from_batches([batch]).group_by(["key", "node"])
-        told = rows.aggregate([("record_count", "sum") if of_log else ([], "count_all")])
-        for row in told.to_pylist():
-            count = row["record_count_sum" if of_log else "count_all"]
-            counts[row["key"], row["node"]] += count
-    return dict(counts)
-
-
 def _files(run: RunDirectory, manifest: Manifest) -> Iterator[SealedFile]:
     """Yield the files that were sealed, and those of the tables that were to be recorded."""
     recorded = (
@@ -324,26 +236,21 @@ def _files(run: RunDirectory, manifest: Manifest) -> Iterator[SealedFile]:
     yield from dict.fromkeys((*sealed, *recorded))
 
 
-def _table_of(path: str) -> str:
-    """Return the table of a file: `history/<table>.parquet`, or `history/<table>/<part>`."""
-    parts = PurePosixPath(path).parts
-    above = parts[-2]
-    return PurePosixPath(parts[-1]).stem if above == "history" else above
-
-
 CHECKS: Final = (
     CatalogueEntry(
         id="A7",
         name=NAME,
         title="What belongs together is there",
         kind=Kind.ASSUMPTION,
-        rule="Each file that was sealed is there, and is what was sealed. Every send has a record. "
+        rule="Each file was sealed, is there, and is what was sealed. Every send has a record. "
+        "The records of each kind of operation are as many as the operations tell of. "
         "The keys of the run are those that clients sent to and read to their ends, and each has "
-        "replicas; replicas hold records of no key that no client sent to, and as many as were "
-        "counted. Of a run that came to its end, each table that it set out to record and that "
-        "such a run always fills holds something, in the columns that checks compare, too; a table "
-        "that it did not set out to record is empty. Rows are numbered and ordered as their "
-        "schemas say, and nothing ends before it began.",
+        "replicas; replicas hold no record but markers that no client sent to that key, and as "
+        "many as were counted. Of a run that came to its end, each table that it set out to record "
+        "and that such a run always fills holds something, in the columns that checks compare, "
+        "too; a table that it did not set out to record is empty. Rows are numbered and ordered as "
+        "their schemas say, nothing ends before it began, and nothing that clients did is outside "
+        "the run.",
         meaning="A run of which a part is missing looks like one in which nothing went wrong "
         "there, or like one that lost what is missing.",
         case="a sealed file",

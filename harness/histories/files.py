@@ -20,7 +20,7 @@ from harness.histories.built_run import KAFKA, building_run, new_manifest
 from harness.histories.format import Format
 from history.failure import UsageError
 from history.key_spill import KeySpill
-from history.manifest import Manifest, Promises, read_manifest, write_manifest
+from history.manifest import Consumed, Manifest, Promises, read_manifest, write_manifest
 from history.model_writer import write_model_history
 from history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
 from history.open.edn import edn_forms
@@ -196,8 +196,9 @@ def _import_clients(
         else reader.of_events(events_of(numbered, events, source=what.source))
     )
     times = (pc.max(operations[name]).as_py() or 0 for name in ("call_ns", "return_ns"))
-    consume = {"assign": "assign", "subscribe": "subscribe", "": "assign"}
-    how = "both" if len(reader.consumed) > 1 else consume["".join(reader.consumed)]
+    how: Consumed = "subscribe" if "subscribe" in reader.consumed else "assign"
+    if len(reader.consumed) > 1:
+        how = "both"
     write_tables(run, operations=operations, records=records)
     originals = numbering.table()
     if originals.num_rows:

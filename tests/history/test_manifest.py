@@ -62,9 +62,25 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format_version": 99}, "has format 99, expected 1"),
-        ({"colour": "red"}, "unknown keys: colour"),
-        ({"state": "asleep"}, "incomplete or wrong"),
-        ({"promises": {"acks": "all"}}, "incomplete or wrong"),
+        ({"colour": "red"}, "wrong: colour is no key that is known"),
+        ({"state": "asleep"}, 'wrong: state is "asleep", expected one of "running", "recorded"'),
+        ({"promises": {"acks": "all"}}, "wrong: promises.idempotent is missing"),
+        ({"healed_ns": "soon"}, 'wrong: healed_ns is "soon", expected a whole number, or null'),
+        ({"seed": True}, "wrong: seed is true, expected a whole number"),
+        ({"end_ns": 1.5}, "wrong: end_ns is 1.5, expected a whole number, or null"),
+        ({"node_ids": {"broker-1": "1"}}, 'wrong: node_ids.broker-1 is "1", expected a whole'),
+        ({"keys": "t-0"}, 'wrong: keys is "t-0", expected a list'),
+        ({"keys": ["t-0", 1]}, r"wrong: keys\[1\] is 1, expected a string"),
+        ({"digests": ["a"]}, r'wrong: digests is \["a"\], expected an object'),
+        (
+            {"not_whole": [{"shortfall": "a", "time_ns": 1}]},
+            r"not_whole\[0\].broker_ids is missing",
+        ),
+        ({"model": "abacus"}, 'wrong: model is "abacus", expected one of'),
+        (
+            {"promises": {"idempotent": True, "acks": "all", "consume": "sometimes"}},
+            'wrong: promises.consume is "sometimes", expected one of "assign", "subscribe", "both"',
+        ),
     ],
 )
 def test_a_manifest_of_another_shape_is_refused_by_name(

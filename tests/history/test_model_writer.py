@@ -34,7 +34,7 @@ def manifest(model: Model = Model.REGISTER) -> Manifest:
         command="",
         fencepost_version="",
         model=model.value,
-        promises=Promises(idempotent=False, acks="", consume=""),
+        promises=Promises(idempotent=False, acks="", consume="assign"),
     )
 
 

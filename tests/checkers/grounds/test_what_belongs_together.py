@@ -10,12 +10,13 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.grounds.whole_run import FileSurvey, survey_of, whole_run
+from checkers.grounds.file_survey import FileSurvey, survey_of
+from checkers.grounds.whole_run import whole_run
 from checkers.runner.tables import SealedFile
 from checkers.verdict import Validity
 from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState
-from history.schema import TABLES
+from history.schema import RECORD_BUCKET_COUNT, TABLES
 
 PAST = """
     p1 send t-0 v1 -> ok @0
@@ -200,3 +201,69 @@ def test_a_sealed_file_is_there_and_is_what_was_sealed(tmp_path: Path) -> None:
 
 def test_operations_end_after_they_began_in_the_order_of_their_calls() -> None:
     assert "operation 1 ends before" in wrong(PAST.replace("v2 -> info", "v2 -> info in 12..8"))[0]
+
+
+def on_disk(offset: int, value: int | None, *, control: bool = False) -> dict[str, Any]:
+    row = {"key": "t-0", "node": "broker-1", "offset": offset, "leader_epoch": 0, "timestamp_ms": 0}
+    told = {"control": control, "transactional": False, "producer_id": -1, "producer_epoch": -1}
+    return row | told | {"value": value, "digest": 0}
+
+
+def in_bucket(directory: Path, table: str, rows: pa.Table) -> SealedFile:
+    path = directory / "history" / table / "bucket-00.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path)
+    return SealedFile(path=str(path), digest="")
+
+
+@pytest.mark.parametrize(
+    ("rows", "strange"),
+    [
+        ([on_disk(0, 1), on_disk(1, 2), on_disk(2, None, control=True)], ""),
+        ([on_disk(0, 1), on_disk(1, 3)], "on broker-1 has value 3 at offset 1, and no client sent"),
+        ([on_disk(0, 1), on_disk(1, None)], "has no value of ours at offset 1"),
+    ],
+)
+def test_a_record_on_a_disk_was_sent_or_is_a_marker(
+    tmp_path: Path, rows: list[dict[str, Any]], strange: str
+) -> None:
+    in_bucket(tmp_path, "records", history(PAST).records)
+    schema = TABLES["replica_records"]
+    found = survey_of(
+        in_bucket(tmp_path, "replica_records", pa.Table.from_pylist(rows, schema=schema))
+    )
+    assert (strange in found.strange, bool(found.strange)) == (True, bool(strange))
+    # What clients were told of other records still counts.
+    reason, tables = wrong(surveys=of("replica_records", strange=found.strange))
+    assert (reason, tables) == (found.strange, frozenset())
+
+
+def test_the_records_of_each_kind_of_operation_are_as_many_as_were_told_of(tmp_path: Path) -> None:
+    found = survey_of(in_bucket(tmp_path, "records", history(PAST).records))
+    assert found.rows_by_f == {"send": 2, "poll": 1, "final-read": 1}
+    others = tuple(FileSurvey(table="records", row_count=0) for _ in range(RECORD_BUCKET_COUNT - 1))
+    assert not wrong(surveys=(*WHOLE, found, *others))[0]
+    moved = replace(found, rows_by_f={"send": 1, "poll": 2, "final-read": 1})
+    reason, tables = wrong(surveys=(*WHOLE, moved, *others))
+    assert "operations tell of 2 records of send, and 1 are there" in reason
+    assert tables == {"operations", "records"}
+    # A file that cannot be read is told of elsewhere; what was found in the others stands.
+    assert not wrong(surveys=(*WHOLE, moved))[0]
+
+
+def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:
+    table = surveyed(tmp_path, "describes", read(0), read(1, call_ns=20, return_ns=101))
+    assert table.span_ns == (10, 101)
+    late = of("describes", span_ns=table.span_ns)
+    reason, tables = wrong(surveys=late)
+    assert ("from 10 to 101 ns, and the run ended at 100 ns" in reason, tables) == (
+        True,
+        {"describes"},
+    )
+    assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=101))[0]
+    assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=None))[0]
+    assert wrong(surveys=of("describes", span_ns=(-1, 9)))[1] == {"describes"}
+    # The tape goes on until the cluster is stopped.
+    tape = FileSurvey(table="wire", row_count=1, span_ns=(0, 101))
+    manifest = replace(MANIFEST, recorded=(*MANIFEST.recorded, "wire"))
+    assert not wrong(surveys=(*WHOLE, tape), manifest=manifest)[0]

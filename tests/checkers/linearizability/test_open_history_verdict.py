@@ -47,7 +47,7 @@ def _judged(
         command="",
         fencepost_version="",
         model=Model.VERSIONED_REGISTER.value,
-        promises=Promises(idempotent=False, acks="", consume=""),
+        promises=Promises(idempotent=False, acks="", consume="assign"),
         **planned,
     )
     write_model_history(run, manifest, [(key, [rows]) for key, rows in tables])
