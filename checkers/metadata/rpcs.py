@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 UNREACHED: Final = ("answered", "dropped", "undeliverable")
-"""What the proxy did with a frame that never reached its target."""
+"""The fates, at the proxy, of frames that never reached their target."""
 BY_PROXY: Final = "answered"
-"""What it did with one that it made up itself."""
+"""The fate of a frame that the proxy made up itself."""
 
 _Ids = tuple[str, int, int]
 

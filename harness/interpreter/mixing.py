@@ -75,6 +75,7 @@ def _perform_all(
     recovery_s: float,
 ) -> None:
     recovery, failures = Recovery(limit_s=recovery_s), _Failures(interpreter, mix)
+    announced = 0
     while interpreter.now_s() < end_s and not failures.are_too_many:
         interpreter.tick()
         idleness.pass_to(interpreter.now_s())
@@ -85,7 +86,8 @@ def _perform_all(
                 _rescue(interpreter, stuck, after_s=recovery_s)
             idleness.now_is(None, broken=True)
         due = mix.due(interpreter.now_s(), scene=scene, impaired=impaired, look=interpreter.look)
-        interpreter.windows.announce(mix.windows)
+        interpreter.windows.announce(mix.windows[announced:])
+        announced = len(mix.windows)
         for place, step in enumerate(due):
             with failures.told(str(step_data(step)), undone=due[place + 1 :]) as performed:
                 _perform(interpreter, step, scene)  # what is due is done, however late

@@ -6,6 +6,7 @@ batch it lies in, since a batch is never split.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Final
 
 from clusters.node_port.effects import SYNC, Effects
@@ -94,15 +95,16 @@ class PartitionLog:
         return self.end
 
     def _read_back(self) -> None:
-        """Number the batches of a log that was there before."""
-        end, last_epoch, bases = 0, NO_EPOCH, self._bases
-        for batch in self.batches:
-            bases.append(end)
-            if batch.leader_epoch > last_epoch:
-                last_epoch = batch.leader_epoch
-                self._epochs.append((last_epoch, end))
-            end += batch.count
-        self.end, self.last_epoch = end, last_epoch
+        """Number the batches of a log that was there before. Nodes start often; logs are long."""
+        if not self.batches:
+            return
+        self._bases = [batch.base_offset for batch in self.batches]
+        self.end = self.batches[-1].end_offset
+        highest = list(accumulate([batch.leader_epoch for batch in self.batches], max))
+        self.last_epoch = highest[-1]
+        self._epochs = [
+            (epoch, self._bases[bisect_left(highest, epoch)]) for epoch in sorted(set(highest))
+        ]
 
     def _count_below(self, offset: int) -> int:
         """Return how many batches end at or below the offset."""

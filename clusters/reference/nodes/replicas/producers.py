@@ -73,7 +73,8 @@ class ProducerStates:
 
     def catch_up(self, log: PartitionLog) -> None:
         """Replay what followed since `suspend`."""
-        for batch in log.batches[self._replayed :]:
+        later = log.batches[self._replayed :]
+        for batch in later if self._producers else _last_of_each(later):
             if batch.producer_id >= 0:
                 self.remember(batch)
         self._replayed = len(log.batches)
@@ -87,3 +88,24 @@ class ProducerStates:
         if len(log.batches) < self._replayed:
             self._producers.clear()
             self._replayed = 0
+
+
+def _last_of_each(batches: list[Batch]) -> list[Batch]:
+    """Return of each producer the last batches of its last epoch, which are all that is remembered.
+
+    Looked for from the end on: leaders are elected often, and logs are long.
+    """
+    found: dict[int, list[Batch]] = {}
+    whole: set[int] = set()
+    """Producers of which another epoch was met."""
+    for batch in reversed(batches):
+        producer_id = batch.producer_id
+        mine = found.get(producer_id)
+        if mine is None:
+            found[producer_id] = [batch]
+        elif len(mine) < _BATCHES_MAX and producer_id not in whole:
+            if batch.producer_epoch == mine[0].producer_epoch:
+                mine.append(batch)
+            else:
+                whole.add(producer_id)
+    return [batch for mine in found.values() for batch in reversed(mine)]

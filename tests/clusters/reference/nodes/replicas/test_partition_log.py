@@ -74,3 +74,16 @@ def test_an_answer_has_one_batch_at_least_and_no_more_than_its_bounds_allow() ->
 
 def test_a_log_never_starts_with_a_high_watermark_above_its_end() -> None:
     assert PartitionLog(KEY, [Batch(0, 0, 2, -1, -1, -1, ())], 7).high_watermark == 2
+
+
+@given(batches)
+def test_a_log_that_was_there_before_is_the_one_that_was_appended(
+    shape: list[tuple[int, int]],
+) -> None:
+    log, model = built(shape)
+    again = PartitionLog(KEY, model, log.end)
+    assert (again.end, again.last_epoch) == (log.end, log.last_epoch)
+    assert [again.end_of_epoch(epoch) for epoch in range(-1, 20)] == [
+        log.end_of_epoch(epoch) for epoch in range(-1, 20)
+    ]
+    assert again.cut(log.end // 2) == log.cut(log.end // 2)

@@ -1,5 +1,8 @@
 """Sequences of idempotent producers (KIP-98)."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from clusters.node_port.storage import Batch
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.log import PartitionLog
@@ -57,3 +60,30 @@ def test_a_log_that_was_cut_is_replayed_as_a_whole() -> None:
     states.catch_up(log)
     assert states.judge(one(2)) == ACCEPTED
     assert states.judge(one(1)) == 1
+
+
+SENT = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 2), st.integers(1, 2)), max_size=30)
+"""(producer id, producer epoch, records) of batches, in any order."""
+
+
+@given(SENT)
+def test_a_log_is_replayed_from_its_end_as_it_is_batch_by_batch(
+    sent: list[tuple[int, int, int]],
+) -> None:
+    log, slowly, end = PartitionLog((1, 0), (), 0), ProducerStates(), 0
+    for producer_id, epoch, count in sent:
+        batch = one(end, epoch=epoch, count=count, at=end, producer=producer_id)
+        log.append(batch)
+        end += count
+        if producer_id >= 0:
+            slowly.remember(batch)
+    states = ProducerStates()
+    states.catch_up(log)
+    asked = [
+        one(sequence, epoch=epoch, count=count, producer=producer_id)
+        for producer_id in range(3)
+        for epoch in range(3)
+        for sequence in range(end + 1)
+        for count in (1, 2)
+    ]
+    assert [states.judge(batch) for batch in asked] == [slowly.judge(batch) for batch in asked]
