@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest, write_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
@@ -29,13 +30,22 @@ class CopiedRun:
     """A copy in a directory of its own. Files that are not changed are those of the original."""
 
     def __init__(self, original: RunDirectory, root: Path) -> None:
-        """Make the copy at `root`, which does not exist yet."""
-        root.mkdir(parents=True)
-        shutil.copytree(original.history, root / "history", copy_function=os.link)
-        for path in (original.manifest_path, original.scenario_path, original.play_path):
-            if path.is_file():
-                shutil.copy(path, root)
-        self.run = RunDirectory(root)
+        """Make the copy at `root`, in the place of an earlier one.
+
+        Raises HarnessError if the disk refuses, or if something else than a run is there.
+        """
+        self.run = RunDirectory.replace(root)
+        try:
+            shutil.copytree(original.history, self.run.history, copy_function=_linked)
+            for path in (original.manifest_path, original.scenario_path, original.play_path):
+                if path.is_file():
+                    shutil.copy(path, root)
+        except OSError as error:
+            raise HarnessError(f"cannot copy {original.root} to {root}: {error}") from error
+
+    def remove(self) -> None:
+        """Remove the copy."""
+        shutil.rmtree(self.run.root)
 
     @property
     def manifest(self) -> Manifest:
@@ -107,9 +117,17 @@ class CopiedRun:
 
     def _write(self, path: Path, table: pa.Table) -> None:
         path.unlink(missing_ok=True)  # another name of the original's file
-        pq.write_table(table.cast(TABLES[path_table(path)]), path)
+        pq.write_table(table.cast(TABLES[_table_of(path)]), path)
 
 
-def path_table(path: Path) -> str:
+def _linked(source: str, target: str) -> None:
+    """Give the file another name, or, on another disk, a copy of its content."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _table_of(path: Path) -> str:
     """Return the table that a file of a history belongs to."""
     return path.stem if path.stem in TABLES else path.parent.name

@@ -9,6 +9,7 @@ Source: metamorphic testing (Chen et al., 2018).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -31,8 +32,10 @@ from harness.metamorphic.lost_evidence import (
 )
 from harness.metamorphic.other_names import nodes_renamed, topics_renamed
 from harness.metamorphic.other_times import answers_late, clocks_apart, shifted
+from history.failure import UsageError
+from nemesis.words import did_you_mean
 
-__all__ = ["TRANSFORMATIONS", "Transformation"]
+__all__ = ["TRANSFORMATIONS", "Transformation", "transformation_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +51,13 @@ class Transformation:
     """A valid verdict stays valid; else it may become unknown."""
 
 
-def _permuted(name: str) -> Callable[[CopiedRun, Random], bool]:
-    def change(run: CopiedRun, draw: Random) -> bool:
-        def shuffled(rows: pa.Table) -> pa.Table:
-            order = list(range(len(rows)))
-            draw.shuffle(order)
-            return rows.take(order)
+def _permuted(run: CopiedRun, draw: Random, *, name: str) -> bool:
+    def shuffled(rows: pa.Table) -> pa.Table:
+        order = list(range(len(rows)))
+        draw.shuffle(order)
+        return rows.take(order)
 
-        return run.has(name) and run.change(name, shuffled)
-
-    return change
+    return run.has(name) and run.change(name, shuffled)
 
 
 def _told_twice(run: CopiedRun, draw: Random) -> bool:
@@ -105,16 +105,20 @@ TRANSFORMATIONS: Final = (
     Transformation(
         name="frames-twice", title="one frame in a hundred stands twice", change=_told_twice
     ),
-    Transformation(name="tape-permuted", title="the tape is in no order", change=_permuted("wire")),
+    Transformation(
+        name="tape-permuted",
+        title="the tape is in no order",
+        change=partial(_permuted, name="wire"),
+    ),
     Transformation(
         name="describes-permuted",
         title="the describes are in no order",
-        change=_permuted("describes"),
+        change=partial(_permuted, name="describes"),
     ),
     Transformation(
         name="log-permuted",
         title="the records of the metadata logs are in no order",
-        change=_permuted("metadata_log"),
+        change=partial(_permuted, name="metadata_log"),
     ),
     Transformation(
         name="frames-lost", title="one frame in a hundred is not on the tape", change=frames_lost
@@ -164,3 +168,12 @@ TRANSFORMATIONS: Final = (
     Transformation(name="cut-short", title="the recording ends at some moment", change=cut_short),
 )
 """All of them, in the order in which they are told."""
+
+
+def transformation_of(name: str) -> Transformation:
+    """Return the transformation of this name; raise UsageError if there is none."""
+    for one in TRANSFORMATIONS:
+        if one.name == name:
+            return one
+    hint = did_you_mean(name, [one.name for one in TRANSFORMATIONS])
+    raise UsageError(f"--transformation {name}: there is no such transformation; {hint}")
