@@ -1,5 +1,11 @@
-"""Other times, in the same order where order counts."""
+"""Other times, in the same order where order counts.
 
+What wall clocks told is tied to the run's clock at its zero, and the longer that is ago, the
+further apart both may have drifted (`checkers.facts`). So another date changes no answer, and an
+earlier zero may cost cases: of checks that compare a time of a log with one of the run's clock.
+"""
+
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -10,15 +16,40 @@ import pyarrow.compute as pc
 from harness.metamorphic.copied_run import CopiedRun
 from history.schema import TABLES
 
-__all__ = ["answers_late", "clocks_apart", "shifted"]
+__all__ = ["answers_late", "begun_earlier", "clocks_apart", "on_another_day"]
 
 _SHIFT_NS: Final = 3_600_000_000_000
+_DAY_MS: Final = 86_400_000
 _SKEW_MS: Final = 30
 _LATE_SHARE: Final = 0.2
+_OF_WALL_CLOCKS: Final = {
+    "metadata_log": ("timestamp_ms",),
+    "replica_records": ("timestamp_ms",),
+    "transaction_log": ("timestamp_ms",),
+    "znodes": ("ctime_ms", "mtime_ms"),
+}
 _OF_CLOCK: Final = ("healed_ns", "end_ns")
 
 
-def shifted(run: CopiedRun, draw: Random) -> bool:
+def on_another_day(run: CopiedRun, draw: Random) -> bool:
+    """Let it have been another day by all wall clocks; the run's own clock tells what it told."""
+    days = draw.choice([-1, 1]) * draw.randint(1, 400)
+    for name, columns in _OF_WALL_CLOCKS.items():
+        if run.has(name):
+            run.change(name, partial(_later_ms, columns=columns, add_ms=days * _DAY_MS))
+    run.state(origin_utc_ns=run.manifest.origin_utc_ns + days * _DAY_MS * 1_000_000)
+    return True
+
+
+def _later_ms(rows: pa.Table, *, columns: tuple[str, ...], add_ms: int) -> pa.Table:
+    for column in columns:
+        place = rows.schema.get_field_index(column)
+        told = [one + add_ms if one > 0 else one for one in rows[column].to_pylist()]
+        rows = rows.set_column(place, rows.schema.field(place), pa.array(told, pa.int64()))
+    return rows
+
+
+def begun_earlier(run: CopiedRun, draw: Random) -> bool:
     """Let the run's clock have begun an hour earlier; wall clocks tell what they told."""
     del draw
     for name in run.tables:

@@ -31,7 +31,12 @@ from harness.metamorphic.lost_evidence import (
     tail_of_tape_lost,
 )
 from harness.metamorphic.other_names import nodes_renamed, topics_renamed
-from harness.metamorphic.other_times import answers_late, clocks_apart, shifted
+from harness.metamorphic.other_times import (
+    answers_late,
+    begun_earlier,
+    clocks_apart,
+    on_another_day,
+)
 from history.failure import UsageError
 from nemesis.words import did_you_mean
 
@@ -74,10 +79,15 @@ _TWICE_SHARE: Final = 0.01
 
 TRANSFORMATIONS: Final = (
     Transformation(
-        name="shifted",
-        title="every time of the run's clock is an hour later",
-        change=shifted,
+        name="another-day",
+        title="it was another day by every wall clock",
+        change=on_another_day,
         keeps=True,
+    ),
+    Transformation(
+        name="begun-earlier",
+        title="every time of the run's clock is an hour later",
+        change=begun_earlier,
     ),
     Transformation(
         name="nodes-renamed",
