@@ -11,7 +11,8 @@ is whole, or every check that rests on it is unknown.
 - The first frame is older than the first registration of the metadata log.
 - The last one is younger than the end of healing, and not much farther from the end of the run than
   two frames behind one another were after healing: heartbeats and fetches of metadata go on till
-  then.
+  then. Of a run that did not come to its end, it is no older than the last record of the metadata
+  log: what is on a disk may go on for longer than a recording.
 
 Where ZooKeeper has the metadata, brokers register with it, and nothing need be said between nodes
 for a while. So its ends prove nothing there, and the numbers alone count.
@@ -62,7 +63,7 @@ def whole_tape(wire: Source, metadata_log: Source | None, facts: Facts) -> Check
     """Judge a tape and the metadata log of its run, None if that was not recorded."""
     seen = _Seen()
     gap = next(filter(None, (seen.gap(batch, facts) for batch in wire(_COLUMNS))), "")
-    reason = gap or (seen.ends(_first_registration_ns(metadata_log, facts), facts))
+    reason = gap or seen.ends(_log_span(metadata_log, facts), facts)
     return CheckResult(
         check=NAME,
         validity=Validity.UNKNOWN if reason else Validity.VALID,
@@ -115,8 +116,9 @@ class _Seen:
         self.last_ns = max(self.last_ns, int(time_ns.max()))
         return ""
 
-    def ends(self, registered_ns: int | None, facts: Facts) -> str:
+    def ends(self, log: "_LogSpan", facts: Facts) -> str:
         """Return why the tape does not reach from the start to the end of the run, or nothing."""
+        registered_ns = log.registered_ns
         if self.frame < 0 or facts.on_zookeeper or facts.migrating:
             return ""
         if registered_ns is not None and self.first_ns > registered_ns:
@@ -132,26 +134,42 @@ class _Seen:
                 f"{last}, and the run went on until {facts.end_ns / _S:.3f} s: no two frames were "
                 f"so far apart before ({self.rhythm_ns / _S:.3f} s at most)"
             )
+        if facts.end_ns is None and log.last_ns is not None and self.last_ns < log.last_ns:
+            return (
+                f"{last}, and the metadata log goes on until {log.last_ns / _S:.3f} s: the "
+                "recording did not come to its end"
+            )
         return ""
 
 
-def _first_registration_ns(metadata_log: Source | None, facts: Facts) -> int | None:
-    """Return by when the first registration had surely been decided; None: none is known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LogSpan:
+    """The times between which a metadata log tells of a cluster with brokers; None: unknown."""
+
+    registered_ns: int | None = None
+    """By when the first registration had surely been decided."""
+    last_ns: int | None = None
+    """Before which its last record was surely not written."""
+
+
+def _log_span(metadata_log: Source | None, facts: Facts) -> _LogSpan:
     if metadata_log is None:
-        return None
-    columns = ("type", "snapshot", "timestamp_ms")
-    stamps = [_registered_ms(batch) for batch in metadata_log(columns)]
-    known = [stamp for stamp in stamps if stamp is not None]
-    return facts.latest_ns(min(known)) if known else None
-
-
-def _registered_ms(batch: pa.RecordBatch) -> int | None:
-    mine = pc.and_(
-        pc.is_in(batch.column("type"), pa.array(_REGISTRATIONS)),
-        pc.invert(batch.column("snapshot")),
+        return _LogSpan()
+    told = [_stamps(batch) for batch in metadata_log(("type", "snapshot", "timestamp_ms"))]
+    registered = [first_ms for first_ms, _ in told if first_ms is not None]
+    last = [last_ms for _, last_ms in told if last_ms is not None]
+    return _LogSpan(
+        registered_ns=facts.latest_ns(min(registered)) if registered else None,
+        last_ns=facts.earliest_ns(max(last)) if last else None,
     )
-    stamp: int | None = pc.min(batch.column("timestamp_ms").filter(mine)).as_py()
-    return stamp
+
+
+def _stamps(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
+    """Return the first time of a registration and the last time of any record, if there are any."""
+    own = batch.filter(pc.invert(batch.column("snapshot")))
+    is_registration = pc.is_in(own.column("type"), pa.array(_REGISTRATIONS))
+    registered = pc.min(own.column("timestamp_ms").filter(is_registration)).as_py()
+    return registered, pc.max(own.column("timestamp_ms")).as_py()
 
 
 CHECKS: Final[Iterable[CatalogueEntry]] = (
@@ -163,7 +181,8 @@ CHECKS: Final[Iterable[CatalogueEntry]] = (
         rule="The frames are numbered from 0 on without a hole, and so are the items of each; they "
         "arrived in this order, and none was passed on before. The first one is older than the "
         "first registration in the metadata log. The last one is younger than the end of healing, "
-        "and no farther from the end of the run than any two neighbours after healing.",
+        "and no farther from the end of the run than any two neighbours after healing; in a run "
+        "that did not come to its end, it is no older than the last record of the metadata log.",
         meaning="Otherwise what no frame shows may have been sent all the same.",
         case="a frame",
         source="history/cluster_schema.py, WIRE",

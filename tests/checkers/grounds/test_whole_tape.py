@@ -6,6 +6,7 @@ from metadata_logs import facts, metadata_log, wire
 
 from checkers.catalogue import CATALOGUE
 from checkers.check import _without_tape
+from checkers.facts import Facts
 from checkers.grounds.whole_tape import NAME, whole_tape
 from checkers.sources import source_of
 from checkers.verdict import CheckResult, Validity
@@ -31,9 +32,9 @@ def numbered(frames: pa.Table) -> pa.Table:
     return frames.set_column(at, frames.schema.field(at), numbers)
 
 
-def said(frames: pa.Table, *, log: str = LOG) -> str:
+def said(frames: pa.Table, *, log: str = LOG, run: Facts = RUN) -> str:
     batches = pa.Table.from_batches(frames.to_batches(max_chunksize=7), schema=frames.schema)
-    judged = whole_tape(source_of(batches), source_of(metadata_log(log)), RUN)
+    judged = whole_tape(source_of(batches), source_of(metadata_log(log)), run)
     assert (judged.validity is Validity.VALID) is (judged.reason == "")
     return judged.reason
 
@@ -77,6 +78,12 @@ def test_a_tape_that_ends_early_has_lost_its_end() -> None:
     until = frames["time_ns"].to_numpy()
     assert "healing went on" in said(frames.slice(0, int((until < 19 * S).sum())))
     assert "the run went on until" in said(frames.slice(0, int((until < 24 * S).sum())))
+
+
+def test_a_tape_that_ends_before_the_log_of_a_run_without_an_end_has_lost_its_end() -> None:
+    frames, cut = tape(), facts(healed_ns=None, end_ns=None)
+    assert said(frames, run=cut) == ""
+    assert "the metadata log goes on until 29.870 s" in said(frames.slice(0, 50), run=cut)
 
 
 def test_rows_are_in_their_order_and_times_are_possible() -> None:
