@@ -22,6 +22,8 @@ _SHIFT_NS: Final = 3_600_000_000_000
 _DAY_MS: Final = 86_400_000
 _SKEW_MS: Final = 30
 _LATE_SHARE: Final = 0.2
+_LATE_NS: Final = 200_000_000
+"""Less than the checks of leases grant to answers on their way."""
 _OF_WALL_CLOCKS: Final = {
     "metadata_log": ("timestamp_ms",),
     "replica_records": ("timestamp_ms",),
@@ -103,7 +105,11 @@ def clocks_apart(run: CopiedRun, draw: Random) -> bool:
 
 
 def answers_late(run: CopiedRun, draw: Random) -> bool:
-    """Let the proxy keep an answer back until its connection's next frame has to pass."""
+    """Let the proxy keep an answer back: for 0.2 s, or until its connection's next frame passes.
+
+    For longer would be another history: a broker whose heartbeat is answered so late ends its own
+    lease first.
+    """
 
     def held(rows: pa.Table) -> pa.Table:
         frame = rows["frame"].to_numpy()
@@ -124,7 +130,8 @@ def answers_late(run: CopiedRun, draw: Random) -> bool:
                 continue
             number = int(frame[place])
             if number not in late and draw.random() < _LATE_SHARE and forwarded[place] is not None:
-                late[number] = max(forwarded[place], int(time_ns[after]) - 1)
+                until_ns = min(int(time_ns[after]) - 1, forwarded[place] + _LATE_NS)
+                late[number] = max(forwarded[place], until_ns)
         told = [late.get(int(one), time) for one, time in zip(frame, forwarded, strict=True)]
         place = rows.schema.get_field_index("forwarded_ns")
         return rows.set_column(place, rows.schema.field(place), pa.array(told, pa.int64()))

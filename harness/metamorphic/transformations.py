@@ -103,8 +103,7 @@ TRANSFORMATIONS: Final = (
     ),
     Transformation(
         name="answers-late",
-        title="answers stay at the proxy until the next request of their connection, and others "
-        "pass them",
+        title="answers stay at the proxy for up to 0.2 s, and frames of other connections pass them",
         change=answers_late,
     ),
     Transformation(
