@@ -103,7 +103,7 @@ TRANSFORMATIONS: Final = (
     ),
     Transformation(
         name="answers-late",
-        title="answers stay at the proxy for up to 0.2 s, and frames of other connections pass them",
+        title="answers that renew no lease stay at the proxy for up to 0.2 s, and others pass them",
         change=answers_late,
     ),
     Transformation(

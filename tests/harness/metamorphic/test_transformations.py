@@ -28,7 +28,7 @@ Do = Callable[..., CopiedRun]
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     root = tmp_path_factory.mktemp("runs") / "run"
-    return store_trial(drawn_plan(7), without_rules=(), root=root, name="s").run
+    return store_trial(drawn_plan(11), without_rules=(), root=root, name="s").run
 
 
 @pytest.fixture
