@@ -4,7 +4,8 @@ Kafka promises that brokers catch up, and not when: without a promise of the run
 figures, and what was found is legal. A run may promise a greatest age of every read, and one of
 reads that are called when nothing has been broken for a while: a broker that is cut off may be as
 old as it likes, and catches up when it is not. Older reads are never allowed then. Sightings that
-could be compared are counted: without any, nothing was judged.
+could be compared are counted: without any, nothing was judged. Where a write is proven to be
+missing from its table (`whole_writes`), they are unknown.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
