@@ -174,7 +174,7 @@ def test_on_spark_a_run_is_tried_and_one_that_is_invalid_is_refused(
         ("cut-short", "unknown"),
     ]
     guilty = store_trial(
-        drawn_plan(4), without_rules=("member_epochs_checked",), root=tmp_path / "s", name="s"
+        drawn_plan(2), without_rules=("epoch_from_offset",), root=tmp_path / "s", name="s"
     ).run
     refused = fencepost(*words, str(guilty.root), results=tmp_path)
     assert refused.returncode == 254
