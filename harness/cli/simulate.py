@@ -152,9 +152,9 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
 
     With --metamorphic, the checks themselves are tried: each RUN, valid as it is, is judged again
     with frames held or lost, rows told twice or not at all, other names, other times, or an earlier
-    end. It has to stay valid or become unknown. RUN is as for `check`; without one, short runs of
-    each system are recorded in virtual time. Exit codes: 0 no cluster was accused, 1 one was, 254 a
-    RUN is not valid as it is.
+    end. It has to stay valid or become unknown. RUN is a path, a scenario's name (its last run),
+    or 'latest'; without one, short runs of each system are recorded in virtual time. Exit codes: 0
+    no cluster was accused, 1 one was, 254 a RUN is not valid as it is.
     """
     _refuse_what_is_for_the_other(context, metamorphic=flags["metamorphic"])
     taken = {name: flags[name] for name in (*_METAMORPHIC, *_SHARED)}
