@@ -88,6 +88,9 @@ def _section(entry: CatalogueEntry) -> Iterator[str]:
         yield f"- Asked if the run recorded: {', '.join(f'`{name}`' for name in entry.needs)}"
     if entry.rests_on:
         yield f"- Rests on: {', '.join(f'`{name}`' for name in entry.rests_on)}"
+    if entry.rests_on_zookeeper:
+        names = ", ".join(f"`{name}`" for name in entry.rests_on_zookeeper)
+        yield f"- Rests on, where ZooKeeper has the metadata: {names}"
     yield f"- Source: {entry.source}"
 
 

@@ -32,6 +32,7 @@ from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.resent import with_culprits
 from checkers.entry import Kind
 from checkers.explained import explained
+from checkers.facts import facts_of
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
 from checkers.grounds.decided_span import decided_span
@@ -150,7 +151,10 @@ def check_run(
         )
     }
     if WHOLE_TAPE in results and results[WHOLE_TAPE].validity is not Validity.VALID:
-        results = {name: _without_tape(result) for name, result in results.items()}
+        zookeeper = facts_of(manifest).on_zookeeper
+        results = {
+            name: _without_tape(result, on_zookeeper=zookeeper) for name, result in results.items()
+        }
     results = {name: _without(whole, result) for name, result in results.items()}
     weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
     demanded = required(manifest, weighed_results, entry_of)
@@ -164,9 +168,11 @@ def check_run(
     return verdict
 
 
-def _without_tape(result: CheckResult) -> CheckResult:
+def _without_tape(result: CheckResult, *, on_zookeeper: bool) -> CheckResult:
     """Return the answer where the tape is not whole: unknown, if it rests on that."""
-    if WHOLE_TAPE not in entry_of(result.check).rests_on:
+    entry = entry_of(result.check)
+    resting = (*entry.rests_on, *(entry.rests_on_zookeeper if on_zookeeper else ()))
+    if WHOLE_TAPE not in resting:
         return result
     return _resting(result, f"it rests on {WHOLE_TAPE}, which fails")
 

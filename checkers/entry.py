@@ -67,6 +67,8 @@ class CatalogueEntry:
     no promise of the whole run decides."""
     rests_on: tuple[str, ...] = ()
     """Assumptions without which its answer is unknown."""
+    rests_on_zookeeper: tuple[str, ...] = ()
+    """The same, where ZooKeeper has the metadata."""
     tells_outages: bool = False
     """Its proofs tell which broker an anomaly put out, and when (`checkers.outages`)."""
     needs: tuple[str, ...] = ()

@@ -31,7 +31,9 @@ Only joins by AlterPartition or IsrChange are judged. Elections bring a leader i
 reassignment, so there only requests count that did or may have done that. A join under an unchanged
 leader whose request is not on the tape is a doubt; an empty tape judges nothing. If several
 requests may have made the change, all of them have to be stale. On ZooKeeper one that was granted
-need not have made it: it may have asked for what another one had made before.
+need not have made it: it may have asked for what another one had made before. And as a request
+names no version there, an old one that was never answered would stand in for one that is missing:
+the tape has to be whole.
 
 Source: KIP-903; KAFKA-14139, KAFKA-14617.
 """
@@ -305,6 +307,7 @@ CHECKS: Final = (
             "elected, acknowledged records are gone, and the other replicas truncate theirs.",
             case="a replica that joined an ISR by a request that is on the tape",
             source="KIP-903; KAFKA-14139, KAFKA-14617",
+            rests_on_zookeeper=("whole-tape",),
             needs=("metadata_log", "wire"),
         ),
         kernel=stale_epoch_joins,

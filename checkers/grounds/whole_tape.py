@@ -11,10 +11,14 @@ is whole, or every check that rests on it is unknown.
 - The first frame is older than the first registration of the metadata log.
 - The last one is younger than the end of healing, and not much farther from the end of the run than
   two frames behind one another were after healing: heartbeats and fetches of metadata go on till
-  then.
+  then. Nor is it older, but for such a rhythm, than the last read of metadata, which a broker
+  answered whose lease may have to be on the tape. Of a run that did not come to its end, it is no
+  older than the last record of the metadata log: what is on a disk may go on for longer than a
+  recording.
 
-Where ZooKeeper has the metadata, brokers register with it, and nothing need be said between nodes
-for a while. So its ends prove nothing there, and the numbers alone count.
+Where ZooKeeper has the metadata, brokers register with it, so the first frame proves nothing there;
+and nor does the last one unless brokers send each other MetadataHeartbeats, as else nothing need be
+said between nodes for a while.
 
 A tape without any frame is the business of `whole-run`.
 """
@@ -29,6 +33,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry, Kind
 from checkers.facts import Facts, facts_of
+from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.runner.tables import cluster_file, source_in
 from checkers.sources import Source
 from checkers.verdict import CheckResult, Validity
@@ -44,6 +49,8 @@ _REGISTRATIONS: Final = ("RegisterBrokerRecord", "BrokerInfoRecord")
 _S: Final = 1e9
 _SLACK_NS: Final = 5_000_000_000
 """The clients and nodes of a busy machine may take that long to end."""
+_STALL_NS: Final = 1_000_000_000
+"""How much longer than its rhythm a tape may be silent while clients read: less than any lease."""
 
 
 def whole_tape_of(run: RunDirectory, manifest: Manifest) -> CheckResult:
@@ -53,16 +60,25 @@ def whole_tape_of(run: RunDirectory, manifest: Manifest) -> CheckResult:
         log = None
         if "metadata_log" in manifest.tables:
             log = source_in(cluster_file(run, manifest, "metadata_log"), "metadata_log")
+        read_ns = None
+        if "describes" in manifest.tables:
+            read_ns = _last_ns(source_in(cluster_file(run, manifest, "describes"), "describes"))
     except HarnessError as error:
         return CheckResult(check=NAME, validity=Validity.UNKNOWN, reason=str(error))
-    return whole_tape(wire, log, facts_of(manifest))
+    return whole_tape(wire, log, facts_of(manifest), read_ns=read_ns)
 
 
-def whole_tape(wire: Source, metadata_log: Source | None, facts: Facts) -> CheckResult:
-    """Judge a tape and the metadata log of its run, None if that was not recorded."""
-    seen = _Seen()
-    gap = next(filter(None, (seen.gap(batch, facts) for batch in wire(_COLUMNS))), "")
-    reason = gap or (seen.ends(_first_registration_ns(metadata_log, facts), facts))
+def whole_tape(
+    wire: Source, metadata_log: Source | None, facts: Facts, *, read_ns: int | None = None
+) -> CheckResult:
+    """Judge a tape and the metadata log of its run, None if that was not recorded.
+
+    `read_ns`: when the last read of metadata was answered, None without any.
+    """
+    seen = _Seen(beats=not (facts.on_zookeeper or facts.migrating))
+    columns = _COLUMNS if seen.beats else (*_COLUMNS, "api")
+    gap = next(filter(None, (seen.gap(batch, facts) for batch in wire(columns))), "")
+    reason = gap or seen.ends(_log_span(metadata_log, facts), facts, read_ns)
     return CheckResult(
         check=NAME,
         validity=Validity.UNKNOWN if reason else Validity.VALID,
@@ -81,6 +97,8 @@ class _Seen:
     last_ns: int = -1
     rhythm_ns: int = 0
     """The longest time between two frames behind one another since the end of healing."""
+    beats: bool = True
+    """Nodes have something to say to each other all the time."""
 
     def gap(self, batch: pa.RecordBatch, facts: Facts) -> str:
         """Go on to the end of a batch; return what is missing before it, or wrong in it."""
@@ -107,6 +125,8 @@ class _Seen:
             return f"frame {frame[place + 1]} was passed on before it had arrived"
         if self.first_ns < 0:
             self.first_ns = int(time_ns[0])
+        if not self.beats:
+            self.beats = METADATA_HEARTBEAT in pc.unique(batch.column("api")).to_pylist()
         if facts.healed_ns is not None:
             late = before_ns >= facts.healed_ns
             waits_ns = (time_ns - before_ns)[late]
@@ -115,11 +135,13 @@ class _Seen:
         self.last_ns = max(self.last_ns, int(time_ns.max()))
         return ""
 
-    def ends(self, registered_ns: int | None, facts: Facts) -> str:
+    def ends(self, log: "_LogSpan", facts: Facts, read_ns: int | None) -> str:
         """Return why the tape does not reach from the start to the end of the run, or nothing."""
-        if self.frame < 0 or facts.on_zookeeper or facts.migrating:
+        registered_ns = log.registered_ns
+        if self.frame < 0 or not self.beats:
             return ""
-        if registered_ns is not None and self.first_ns > registered_ns:
+        by_controllers = not (facts.on_zookeeper or facts.migrating)
+        if by_controllers and registered_ns is not None and self.first_ns > registered_ns:
             return (
                 f"its first frame is of {self.first_ns / _S:.3f} s, and a broker had registered by "
                 f"{registered_ns / _S:.3f} s"
@@ -132,26 +154,53 @@ class _Seen:
                 f"{last}, and the run went on until {facts.end_ns / _S:.3f} s: no two frames were "
                 f"so far apart before ({self.rhythm_ns / _S:.3f} s at most)"
             )
+        if read_ns is not None and read_ns - self.last_ns > self.rhythm_ns + _STALL_NS:
+            return (
+                f"{last}, and a broker answered a read at {read_ns / _S:.3f} s: no two frames were "
+                f"so far apart before ({self.rhythm_ns / _S:.3f} s at most)"
+            )
+        if facts.end_ns is None and log.last_ns is not None and self.last_ns < log.last_ns:
+            return (
+                f"{last}, and the metadata log goes on until {log.last_ns / _S:.3f} s: the "
+                "recording did not come to its end"
+            )
         return ""
 
 
-def _first_registration_ns(metadata_log: Source | None, facts: Facts) -> int | None:
-    """Return by when the first registration had surely been decided; None: none is known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LogSpan:
+    """The times between which a metadata log tells of a cluster with brokers; None: unknown."""
+
+    registered_ns: int | None = None
+    """By when the first registration had surely been decided."""
+    last_ns: int | None = None
+    """Before which its last record was surely not written."""
+
+
+def _log_span(metadata_log: Source | None, facts: Facts) -> _LogSpan:
     if metadata_log is None:
-        return None
-    columns = ("type", "snapshot", "timestamp_ms")
-    stamps = [_registered_ms(batch) for batch in metadata_log(columns)]
-    known = [stamp for stamp in stamps if stamp is not None]
-    return facts.latest_ns(min(known)) if known else None
-
-
-def _registered_ms(batch: pa.RecordBatch) -> int | None:
-    mine = pc.and_(
-        pc.is_in(batch.column("type"), pa.array(_REGISTRATIONS)),
-        pc.invert(batch.column("snapshot")),
+        return _LogSpan()
+    told = [_stamps(batch) for batch in metadata_log(("type", "snapshot", "timestamp_ms"))]
+    registered = [first_ms for first_ms, _ in told if first_ms is not None]
+    last = [last_ms for _, last_ms in told if last_ms is not None]
+    return _LogSpan(
+        registered_ns=facts.latest_ns(min(registered)) if registered else None,
+        last_ns=facts.earliest_ns(max(last)) if last else None,
     )
-    stamp: int | None = pc.min(batch.column("timestamp_ms").filter(mine)).as_py()
-    return stamp
+
+
+def _last_ns(describes: Source) -> int | None:
+    """Return when the last read of metadata was answered; None without any."""
+    told = [pc.max(batch.column("return_ns")).as_py() for batch in describes(("return_ns",))]
+    return max((one for one in told if one is not None), default=None)
+
+
+def _stamps(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
+    """Return the first time of a registration and the last time of any record, if there are any."""
+    own = batch.filter(pc.invert(batch.column("snapshot")))
+    is_registration = pc.is_in(own.column("type"), pa.array(_REGISTRATIONS))
+    registered = pc.min(own.column("timestamp_ms").filter(is_registration)).as_py()
+    return registered, pc.max(own.column("timestamp_ms")).as_py()
 
 
 CHECKS: Final[Iterable[CatalogueEntry]] = (
@@ -163,7 +212,9 @@ CHECKS: Final[Iterable[CatalogueEntry]] = (
         rule="The frames are numbered from 0 on without a hole, and so are the items of each; they "
         "arrived in this order, and none was passed on before. The first one is older than the "
         "first registration in the metadata log. The last one is younger than the end of healing, "
-        "and no farther from the end of the run than any two neighbours after healing.",
+        "and no farther from the end of the run, nor from the last read of metadata, than any two "
+        "neighbours after healing; in a run that did not come to its end, it is no older than the "
+        "last record of the metadata log.",
         meaning="Otherwise what no frame shows may have been sent all the same.",
         case="a frame",
         source="history/cluster_schema.py, WIRE",

@@ -4,7 +4,8 @@ Kafka promises that brokers catch up, and not when: without a promise of the run
 figures, and what was found is legal. A run may promise a greatest age of every read, and one of
 reads that are called when nothing has been broken for a while: a broker that is cut off may be as
 old as it likes, and catches up when it is not. Older reads are never allowed then. Sightings that
-could be compared are counted: without any, nothing was judged.
+could be compared are counted: without any, nothing was judged. Where a write is proven to be
+missing from its table (`whole_writes`), they are unknown.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,12 +34,14 @@ from checkers.runner.tasks import TaskResult
 from checkers.slices import Slice, Split, slices_of
 from checkers.spans import Span
 from checkers.verdict import CheckResult, Validity
+from checkers.visibility.known_offsets import KnownOffsets
 from checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
     nonrepeatable_reads,
     stale_reads,
 )
+from checkers.visibility.whole_writes import missing_write
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.request_schema import PARTITION_WRITES
@@ -164,42 +167,11 @@ class _Promise:
         return ", or ".join(told)
 
 
-class _Offsets:
-    """The metadata offset that each node was known to have, and when: METADATA_OFFSETS."""
-
-    def __init__(self, table: pa.Table) -> None:
-        table = table.sort_by("time_ns")
-        self._time_ns = table["time_ns"].to_numpy()
-        self._offset = table["metadata_offset"].to_numpy()
-        self._highest = np.maximum.accumulate(self._offset)
-        nodes = np.array(table["node"].to_pylist(), dtype=object)
-        self._rows_of = {node: np.flatnonzero(nodes == node) for node in set(nodes.tolist())}
-
-    def clause(self, node: str, time_ns: int) -> Proof:
-        """Return the offset of a node then, and of the furthest one; empty if unknown."""
-        rows = self._rows_of.get(node, np.empty(0, dtype=np.int64))
-        known = int(np.searchsorted(self._time_ns[rows], time_ns, side="right"))
-        if not known:
-            return Proof.of("")
-        latest = rows[known - 1]
-        all_known = int(np.searchsorted(self._time_ns, time_ns, side="right"))
-        return Proof.of(
-            "; {node} was last known to have metadata offset {applied} ({applied_by}), others up "
-            "to {highest}",
-            metadata_offsets={
-                "applied": int(self._offset[latest]),
-                "highest": int(self._highest[all_known - 1]),
-            },
-            times={"applied_by": int(self._time_ns[latest])},
-            node=node,
-        )
-
-
 def _result(
     check: str,
     found: StaleReads,
     *,
-    offsets: _Offsets,
+    offsets: KnownOffsets,
     case_count: int,
     seconds: float,
     promise: _Promise,
@@ -229,7 +201,7 @@ def _anomalies(
     check: str,
     stale: pa.Table,
     *,
-    offsets: _Offsets,
+    offsets: KnownOffsets,
     count: int = PROOFS_MAX,
     promise: _Promise,
 ) -> pa.Table:
@@ -245,19 +217,33 @@ def _anomalies(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a check found out about some topics."""
+
+    found: StaleReads
+    case_count: int
+    doubt: str
+    """What proves that a write is missing, so that nothing is; empty without a doubt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
     """The checks by name, of these files; each of some topics, as a slice of the run has them."""
 
     files: Mapping[str, SealedFile]
     promise: _Promise
 
-    def __call__(self, task: _Task) -> tuple[StaleReads, int]:
-        """Return the findings of the check and the number of its cases."""
+    def __call__(self, task: _Task) -> _Told:
+        """Return the findings of the check."""
         check, topics = task
         read = {name: self._read(name, topics) for name in self.files}
         tables = {_LATER: PARTITION_WRITES.empty_table(), **read}
         found = _KERNELS[check](tables)
-        return found, _case_count(_KERNELS[check], tables, found, self.promise)
+        return _Told(
+            found=found,
+            case_count=_case_count(_KERNELS[check], tables, found, self.promise),
+            doubt=missing_write(tables) if _LATER in read else "",
+        )
 
     def _read(self, name: str, topics: Slice) -> pa.Table:
         source = source_in(self.files[name], name)
@@ -292,7 +278,7 @@ def _answer(question: Question) -> GroupAnswers:
     try:
         calm = quiet(load_faults(question.run), _waits(question))
         promise = _Promise(promises=promises, calm=calm)
-        offsets = _Offsets(question.rows("metadata_offsets"))
+        offsets = KnownOffsets(question.rows("metadata_offsets"))
     except HarnessError as error:
         return GroupAnswers.unknown(question.checks, str(error))
     size = sum(map(byte_count, files.values()))
@@ -301,7 +287,7 @@ def _answer(question: Question) -> GroupAnswers:
     tasks = [(check, topics) for check in question.checks for topics in slices]
     answers = question.each(tasks, _Work(files=files, promise=promise), bytes_in_all=size)
     return GroupAnswers.of(
-        _told(check, [one for one in answers if one.task[0] == check], offsets, promise)
+        _of_check(check, [one for one in answers if one.task[0] == check], offsets, promise)
         for check in question.checks
     )
 
@@ -313,25 +299,28 @@ def _waits(question: Question) -> Sequence[Span]:
     return long_waits(source_in(question.file("wire"), "wire"))
 
 
-def _told(
+def _of_check(
     check: str,
-    answers: Sequence[TaskResult[_Task, tuple[StaleReads, int]]],
-    offsets: _Offsets,
+    answers: Sequence[TaskResult[_Task, _Told]],
+    offsets: KnownOffsets,
     promise: _Promise,
 ) -> tuple[CheckResult, pa.Table]:
-    if failures := [one.failure for one in answers if one.content is None]:
+    failures = [one.failure for one in answers if one.content is None]
+    if not failures:
+        failures = [one.result.doubt for one in answers if one.result.doubt]
+    if failures:
         silent = GroupAnswers.unknown([check], "; ".join(dict.fromkeys(failures)))
         return silent.results[0], silent.anomalies
     parts = [one.result for one in answers]
     found = StaleReads(
-        table=pa.concat_tables(part.table for part, _ in parts),
-        judged_count=sum(part.judged_count for part, _ in parts),
+        table=pa.concat_tables(part.found.table for part in parts),
+        judged_count=sum(part.found.judged_count for part in parts),
     )
     told = _result(
         check,
         found,
         offsets=offsets,
-        case_count=sum(case_count for _, case_count in parts),
+        case_count=sum(part.case_count for part in parts),
         seconds=sum(one.seconds for one in answers),
         promise=promise,
     )
@@ -342,7 +331,7 @@ def _too_old(stale: pa.Table, promise: _Promise) -> NDArray[np.bool_]:
     return promise.broken(stale["call_ns"].to_numpy(), stale["known_ns"].to_numpy())
 
 
-def _proof(row: dict[str, Any], offsets: _Offsets) -> Proof:
+def _proof(row: dict[str, Any], offsets: KnownOffsets) -> Proof:
     return Proof.of(
         "read {read} through {node} (process {process}), called at {called}, showed {seen}; it "
         "lacks {lacks}, known since {known}, {age} before{offsets_told}",

@@ -1,14 +1,16 @@
 """`fencepost simulate` and `fencepost selftest`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from clusters.systems import SYSTEMS
 from harness.cli.options import as_json, results_option, spark_master_option
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
+from history.failure import UsageError
 
 __all__ = ["selftest", "simulate"]
 
@@ -75,6 +77,24 @@ def simulate(**flags: Any) -> int:
 
 
 @click.command()
+@click.argument("runs", metavar="[RUN]…", nargs=-1)
+@click.option(
+    "--metamorphic",
+    is_flag=True,
+    help="Change stored runs in ways that may not accuse their clusters, and judge them again.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(1, SEED_MAX),
+    help="With --metamorphic: seed of all draws. [default: a random one]",
+)
+@click.option(
+    "--transformation",
+    "transformations",
+    multiple=True,
+    metavar="NAME",
+    help="With --metamorphic: do only this one. Can be repeated.",
+)
 @click.option(
     "--seeds",
     type=click.IntRange(1),
@@ -122,13 +142,57 @@ def simulate(**flags: Any) -> int:
 @results_option
 @spark_master_option
 @as_json
-def selftest(**flags: Any) -> int:
+@click.pass_context
+def selftest(context: click.Context, /, **flags: Any) -> int:
     """Switch each rule of the reference cluster off, and see that a check finds it out.
 
     An oracle finds the trials that are worth a record; the checks judge the records. Then a series
     with all rules on, in which nothing may be found. Exit codes: 0 a check found out each rule and
     the clean series found nothing, 1 not so.
+
+    With --metamorphic, the checks themselves are tried: each RUN, valid as it is, is judged again
+    with frames held or lost, rows told twice or not at all, other names, other times, or an earlier
+    end. It has to stay valid or become unknown. RUN is a path, a scenario's name (its last run),
+    or 'latest'; without one, short runs of each system are recorded in virtual time. Exit codes: 0
+    no cluster was accused, 1 one was, 254 a RUN is not valid as it is.
     """
+    _refuse_what_is_for_the_other(context, metamorphic=flags["metamorphic"])
+    taken = {name: flags[name] for name in (*_METAMORPHIC, *_SHARED)}
+    if flags["metamorphic"]:
+        for run in flags["runs"]:
+            _refuse_unsealed(run, flags["results"])
+        from harness.cli.metamorphic import metamorphic
+
+        return metamorphic(**taken)
     from harness.cli.simulating import selftest as work
 
-    return work(**flags)
+    return work(**{name: flags[name] for name in flags if name not in (*_METAMORPHIC, _WORD)})
+
+
+def _refuse_unsealed(text: str, results: Path) -> None:
+    """Raise UsageError if there is no such run, or none that is sealed."""
+    from history.manifest import read_manifest
+    from history.run_directory import find_run
+
+    run = find_run(text, results)
+    read_manifest(run.manifest_path)
+    if not run.history.is_dir():
+        raise UsageError(f"{run.root} has no sealed history; `fencepost check` it first")
+
+
+_WORD: Final = "metamorphic"
+_METAMORPHIC: Final = ("runs", "seed", "transformations")
+"""The parameters that `--metamorphic` alone takes."""
+_SHARED: Final = ("results", "spark_master", "as_json")
+
+
+def _refuse_what_is_for_the_other(context: click.Context, *, metamorphic: bool) -> None:
+    """Raise UsageError for a parameter that the half of `selftest` which is asked for lacks."""
+    for one in context.command.params:
+        if one.name in (*_SHARED, _WORD) or one.name is None:
+            continue
+        source = context.get_parameter_source(one.name)
+        given = source is not ParameterSource.DEFAULT and context.params[one.name] != ()
+        if given and metamorphic is not (one.name in _METAMORPHIC):
+            word = "RUN" if one.param_type_name == "argument" else one.opts[0]
+            raise UsageError(f"{word} is {'not ' * metamorphic}for --metamorphic")

@@ -34,7 +34,7 @@ def test_names_and_ids_are_unique() -> None:
 
 def test_a_check_rests_on_assumptions_only() -> None:
     for entry in CATALOGUE:
-        assert set(entry.rests_on) <= set(names_of(Kind.ASSUMPTION))
+        assert {*entry.rests_on, *entry.rests_on_zookeeper} <= set(names_of(Kind.ASSUMPTION))
 
 
 def test_an_entry_says_when_it_is_allowed_if_and_only_if_it_may_be() -> None:

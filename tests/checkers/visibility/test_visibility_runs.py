@@ -175,6 +175,21 @@ def test_partitions_that_were_given_and_are_not_shown_are_counted(judge: Judge) 
     assert_proof(back, "as read", partition_count=1, lacks_partition_count=2)
 
 
+def test_nothing_is_too_old_where_a_write_is_missing(judge: Judge) -> None:
+    """Without the deletion, the reads that show no topic would lack its creation."""
+    history = "create A 0 10-20\ndelete 30-40\nreads b1 none 50-51\ncreate B 2 60-70\nalter 3 80-90"
+    whole = {"recorded": (*RECORDED, "partition_writes"), "age_max_ms": 0.0}
+    results, _ = judge(history, **whole)
+    assert {one.validity for one in results.values()} == {Validity.VALID}
+    results, anomalies = judge(history.replace("delete 30-40\n", ""), **whole)
+    assert {one.validity for one in results.values()} == {Validity.UNKNOWN}
+    assert not len(anomalies)
+    said = results["stale-read-after-write"].reason
+    assert said.endswith(
+        "the write of 2 to m-000001 carries the count of those before it, and 1 are recorded"
+    )
+
+
 def test_they_are_asked_where_their_tables_are_recorded() -> None:
     assert [entry.id for entry in asked(RECORDED) if entry.id.startswith("V")] == ["V1", "V2", "V3"]
     assert [entry.id for entry in asked(["describes"]) if entry.id.startswith("V")] == ["V2", "V3"]

@@ -96,6 +96,10 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("report nosuch", "no run 'nosuch'", 300),
         ("report --window x", "'x' is not a duration", 300),
         ("history export nosuch x --format edn", "no run 'nosuch'", 300),
+        ("selftest --metamorphic nosuch", "no run 'nosuch'", 300),
+        ("selftest --metamorphic --rule no", "--rule is not for --metamorphic", 300),
+        ("selftest nosuch", "RUN is for --metamorphic", 300),
+        ("selftest --seed 1", "--seed is for --metamorphic", 300),
         # With the language of scenarios.
         ("run mistaken.yaml", "mistaken.yaml:5: play[1].wipe: broker-2 is up at this step", 600),
         ("run smoke --time-limit soon", "'soon' is not a duration", 600),
@@ -116,6 +120,8 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         # With the plans of trials.
         ("simulate disks", "this cluster cannot do that", 1000),
         ("selftest --rule nosuch", "has no such rule", 620),
+        # With the transformations, which change tables.
+        ("selftest --metamorphic --transformation nosuch", "no such transformation", 700),
     ],
 )
 def test_a_refusal_imports_no_more_than_it_takes(

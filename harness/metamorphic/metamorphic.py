@@ -1,0 +1,116 @@
+"""Stored runs judged again after each transformation: none may become invalid.
+
+A transformation is one task, and its checks are tasks of that task: a run that is worth this is
+small, and on several cores several transformations are tried at once. The copy of a run that is
+accused is kept, with its verdict.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from checkers.check import check_run
+from checkers.runner.tasks import InProcessTasks, TaskSession, run_tasks
+from checkers.verdict import CheckResult, Validity, Verdict
+from harness.metamorphic.copied_run import CopiedRun
+from harness.metamorphic.transformations import TRANSFORMATIONS, Transformation, transformation_of
+from harness.seeds import stream
+from history.failure import HarnessError
+from history.run_directory import RunDirectory
+
+__all__ = ["Outcome", "outcomes", "verdict_before"]
+
+_BUDGET_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A run after a transformation."""
+
+    transformation: Transformation
+    validity: Validity | None
+    """None: the run had nothing to which it could be done."""
+    accused: Mapping[str, int] = field(default_factory=dict)
+    """The checks by which it is invalid now, each with its count of anomalies."""
+    doubts: Sequence[str] = ()
+    """The reasons why checks are unknown now."""
+    changed: Sequence[str] = ()
+    """The checks whose answer is another one than before, if none may be."""
+    kept: Path | None = None
+    """The transformed run, if it is worth a look."""
+
+    @property
+    def holds(self) -> bool:
+        """True unless the cluster is accused, or an answer that had to stay has changed."""
+        return not self.accused and not self.changed
+
+
+def verdict_before(run: RunDirectory, *, root: Path) -> Verdict:
+    """Return the verdict on a sealed run as it is; the run's own is left alone.
+
+    `root`: the directory for its copies. Raises HarnessError if it cannot be judged.
+    """
+    copy = CopiedRun(run, root / "as-it-is")
+    try:
+        return check_run(copy.run, session=InProcessTasks())
+    finally:
+        copy.remove()
+
+
+def outcomes(
+    run: RunDirectory,
+    before: Verdict,
+    *,
+    seed: int,
+    root: Path,
+    session: TaskSession,
+    chosen: Sequence[Transformation] = TRANSFORMATIONS,
+) -> Iterator[Outcome]:
+    """Yield what becomes of a run by each transformation, drawn from the seed.
+
+    `before`: its verdict as it is, which is not invalid. `root`: the directory for its copies.
+    Raises HarnessError if a transformation cannot be carried out.
+    """
+    work = partial(_outcome, run=run, before=before, seed=seed, root=root)
+    names = [one.name for one in chosen]
+    for result in run_tasks(session, names, work, budget_s=_BUDGET_S * len(names)):
+        if result.content is None:
+            raise HarnessError(f"{run.root}, {result.task}: {result.failure}")
+        yield result.content
+
+
+def _outcome(name: str, *, run: RunDirectory, before: Verdict, seed: int, root: Path) -> Outcome:
+    transformation = transformation_of(name)
+    copy, found = CopiedRun(run, root / name), None
+    try:
+        if not transformation.change(copy, stream(seed, name)):
+            found = Outcome(transformation=transformation, validity=None)
+            return found
+        copy.seal()
+        after = check_run(copy.run, session=InProcessTasks())
+        found = _compared(transformation, before, after)
+        return found if found.holds else replace(found, kept=copy.run.root)
+    finally:
+        if found is None or found.holds:
+            copy.remove()
+
+
+def _compared(transformation: Transformation, before: Verdict, after: Verdict) -> Outcome:
+    told = zip(map(_answer, before.checks), map(_answer, after.checks), strict=True)
+    return Outcome(
+        transformation=transformation,
+        validity=after.validity,
+        accused={
+            one.check: one.anomaly_count for one in after.checks if one.validity is Validity.INVALID
+        },
+        doubts=tuple(
+            f"{one.check}: {one.reason}" for one in after.checks if one.validity is Validity.UNKNOWN
+        ),
+        changed=tuple(old[0] for old, new in told if transformation.keeps and old != new),
+    )
+
+
+def _answer(one: CheckResult) -> tuple[str, Validity, int, int]:
+    return one.check, one.validity, one.case_count, one.allowed_count

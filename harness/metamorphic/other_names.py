@@ -1,0 +1,76 @@
+"""Other names for the same things, wherever a run tells them."""
+
+from collections.abc import Mapping
+from functools import partial
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from harness.metamorphic.copied_run import CopiedRun
+from history.schema import TABLES
+
+__all__ = ["nodes_renamed", "topics_renamed"]
+
+
+def nodes_renamed(run: CopiedRun, draw: Random) -> bool:
+    """Give the nodes of each role other numbers; who is a broker is still called one."""
+    nodes = sorted({*run.manifest.node_ids, *run.manifest.second_roles})
+    add = draw.randint(10, 90)
+    names = {}
+    for node in nodes:
+        role, _, number = node.rpartition("-")
+        if number.isdecimal():
+            names[node] = f"{role}-{int(number) + add}"
+    _rename(run, names)
+    return bool(names)
+
+
+def topics_renamed(run: CopiedRun, draw: Random) -> bool:
+    """Give the topics of the clients other names; so their keys lie in other files."""
+    keys = run.manifest.keys
+    topics = sorted({key.rpartition("-")[0] for key in keys})
+    ending = draw.randint(100, 999)
+    names = {topic: f"{topic}-{ending}" for topic in topics}
+    found = {name for one in run.tables for name in _words(run.table(one))}
+    for key in sorted(found | set(keys)):
+        topic, _, number = key.rpartition("-")
+        if topic in topics and number.isdecimal():
+            names[key] = f"{names[topic]}-{number}"
+    run.rename_keys(names)
+    _rename(run, names)
+    return bool(topics)
+
+
+def _words(rows: pa.Table) -> set[str]:
+    """Return all keys that a table names."""
+    if "key" not in rows.schema.names:
+        return set()
+    return set(rows["key"].unique().to_pylist()) - {None}
+
+
+def _rename(run: CopiedRun, names: Mapping[str, str]) -> None:
+    for name in run.tables:
+        run.change(name, partial(_renamed, name=name, names=names))
+    run.rewrite_manifest(lambda content: _told(content, names))
+
+
+def _renamed(rows: pa.Table, *, name: str, names: Mapping[str, str]) -> pa.Table:
+    for place, field in enumerate(TABLES[name]):
+        of_words = field.type == pa.string()
+        of_lists = pa.types.is_list(field.type) and field.type.value_type == pa.string()
+        if of_words or of_lists:
+            values = [_told(one, names) for one in rows[field.name].to_pylist()]
+            rows = rows.set_column(place, rows.schema.field(place), pa.array(values, field.type))
+    return rows
+
+
+def _told(content: Any, names: Mapping[str, str]) -> Any:
+    match content:
+        case str():
+            return names.get(content, content)
+        case list():
+            return [_told(one, names) for one in content]
+        case dict():
+            return {names.get(key, key): _told(one, names) for key, one in content.items()}
+    return content
