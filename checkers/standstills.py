@@ -22,6 +22,8 @@ _OF_MESSAGES: Final = frozenset(
     {"hold", "cut", "answer", "drop", "duplicate", "reorder", "lower_version"}
 )
 """Rules about messages that they name."""
+_DEADLY: Final = frozenset({"kill", "stop", "cut_power", "wipe", "rollback"})
+"""What no process outlives: the next one has heard of nothing yet."""
 _OF_LINKS: Final = _OF_MESSAGES | {"partition", "delay", "bandwidth"}
 
 
@@ -62,6 +64,11 @@ class Standstills:
     def of_processes(self) -> "Standstills":
         """Those that are not of links: what keeps a node from acting upon what it has heard."""
         return Standstills([one for one in self.faults if one.fault not in _OF_LINKS])
+
+    @property
+    def outlived(self) -> "Standstills":
+        """Those that a process lives through, and afterwards knows what it knew."""
+        return Standstills([one for one in self.faults if one.fault not in _DEADLY])
 
     def acted_ns(
         self, from_ns: int, until_ns: int, *, node: str, hears_from: Collection[str]

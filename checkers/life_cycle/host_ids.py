@@ -86,7 +86,7 @@ def _answered(check: str, tables: Tables, seen: MetadataView, judge: _Judge) -> 
 def _ids_judged(
     states: Sequence[HostIds], hosts: Hosts, still: Standstills
 ) -> Iterator[Proof | None]:
-    facts = hosts.facts
+    facts, outlived = hosts.facts, still.outlived
     disks: dict[str, MetadataRecord] = {}
     """The last registration of each node, whose id is on its disk."""
     for place, state in enumerate(states):
@@ -99,7 +99,7 @@ def _ids_judged(
             node = hosts.nodes[name]
             told = node.at(facts.latest_ns(record.timestamp_ms))
             disk = _disk(disks.get(name), node, record, facts)
-            recent = _recent(states, place, still, name, facts)
+            recent = _recent(states, place, outlived, name, facts)
             read = _readable(recent, node, facts.latest_ns(record.timestamp_ms), facts)
             right = [_right_ids(one, record.name, told, disk) for one in read]
             if right:

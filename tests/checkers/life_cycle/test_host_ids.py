@@ -161,6 +161,9 @@ def test_what_a_broker_read_before_it_stood_still_counts() -> None:
     )
     both = pa.concat_tables([lost, paused.cast(FAULTS)])
     assert found(wrong_ids, log, faults=both, adopts="true")[0] == []
+    fault = FAULTS.get_field_index("fault")
+    killed = both.set_column(fault, "fault", pa.array(["wipe", "kill"]))
+    assert len(found(wrong_ids, log, faults=killed, adopts="true")[0]) == 1
 
 
 def test_an_id_is_kept_for_the_host_that_registered_it() -> None:
