@@ -186,9 +186,11 @@ def _strange(file: SealedFile) -> str:
     file. Where it cannot be read, the one who reads it says so.
     """
     sends_of = _values_sent(_twin(file))
+    if sends_of is None:
+        return ""
     for batch in source_in(file, "replica_records")(("key", "node", "offset", "value", "control")):
         mine = batch.filter(pc.invert(batch.column("control")))
-        for key in pc.unique(mine.column("key")).to_pylist() if sends_of is not None else ():
+        for key in pc.unique(mine.column("key")).to_pylist():
             rows = mine.filter(pc.equal(mine.column("key"), key))
             sent = sends_of.get(key, np.empty(0, np.int64))
             values = pc.fill_null(rows.column("value"), _NO_VALUE).to_numpy()

@@ -11,12 +11,16 @@ from histories import history
 from judging import summary
 
 from checkers.grounds.file_survey import FileSurvey, survey_of
-from checkers.grounds.whole_run import whole_run
+from checkers.grounds.whole_run import whole_run, whole_run_of
 from checkers.runner.tables import SealedFile
-from checkers.verdict import Validity
+from checkers.runner.tasks import InProcessTasks
+from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState
+from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.seal import note_digests
+from history.writer import write_tables
 
 PAST = """
     p1 send t-0 v1 -> ok @0
@@ -240,6 +244,23 @@ def test_the_records_of_each_kind_of_operation_are_as_many_as_were_told_of(tmp_p
     assert tables == {"operations", "records"}
     # A file that cannot be read is told of elsewhere; what was found in the others stands.
     assert not wrong(surveys=(*WHOLE, moved))[0]
+
+
+def test_a_run_without_digests_shows_nothing(tmp_path: Path) -> None:
+    run, past = RunDirectory(tmp_path), history(PAST)
+    write_tables(run, operations=past.operations, records=past.records)
+    manifest = replace(MANIFEST, recorded=())
+    write_manifest(run.manifest_path, manifest)
+
+    def answer() -> CheckResult:
+        sealed, sums = read_manifest(run.manifest_path), summary(past.operations)
+        found = whole_run_of(run, sealed, sums, session=InProcessTasks(), budget_s=60)
+        assert not found.tables
+        return found.result
+
+    assert "operations has no digest: nothing shows that it is" in answer().reason
+    note_digests(run)
+    assert (answer().validity, answer().reason) == (Validity.VALID, "")
 
 
 def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from history.cluster_schema import REPLICA_RECORDS
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
 from history.run_directory import RunDirectory
+from history.seal import note_digests
 from history.writer import bucket_file, bucket_of, write_tables
 
 pytestmark = pytest.mark.spark
@@ -96,6 +97,7 @@ def stored(
         cluster["replica_records"] = pa.Table.from_pylist(replica_records, schema=REPLICA_RECORDS)
     write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
     write_manifest(run.manifest_path, replace(MANIFEST, recorded=tuple(cluster)))
+    note_digests(run)
     return run
 
 
