@@ -38,6 +38,8 @@ _NUMBERED: Final = {
     "transactions": ("index", "begin_ns"),
     "group_offsets": ("index", "call_ns"),
     "znode_operations": ("index", "call_ns"),
+    "model_operations": ("index", "call_ns"),
+    "micro_operations": ("transaction", "call_ns"),
 }
 """The number's column of each table, and the column of the time that it follows."""
 
@@ -48,7 +50,11 @@ _OPEN: Final[dict[str, dict[str, Any]]] = {
     "transactions": {"outcome": "info", "keys": [], "values": []},
     "group_offsets": {"outcome": "info", "keys": [], "offsets": []},
     "znode_operations": {"outcome": "info"},
+    "model_operations": {"outcome": "info"},
+    "micro_operations": {"outcome": "info"},
 }
+_STEPS: Final = "steps"
+"""The key of an event that has a row a step: what is different in each, in their order."""
 
 _Rows = list[dict[str, Any]]
 _NOTED: Final = {"effect": ("effect_ns", "evidence"), "end": ("end_ns", "heal_evidence")}
@@ -203,9 +209,10 @@ def _ended(path: Path, table: str) -> Iterator[tuple[int, _Rows]]:
             raise HarnessError(f"{path}:{place} does not have the columns of {table}: {line}")
         yield number, rows
     for number, row in open_rows.items():
-        if not required <= row.keys() <= known:
+        rows = _by_step(row)
+        if not all(required <= one.keys() <= known for one in rows):
             raise HarnessError(f"{path} begins a {table} {number} without its columns: {row}")
-        yield number, [row]
+        yield number, rows
 
 
 def _read(line: dict[str, Any]) -> tuple[int, _Rows | None]:
@@ -221,7 +228,14 @@ def _event(
         open_rows[number] = unended | line
         return number, None
     open_rows[number] |= line
-    return number, [open_rows.pop(number)] if event == "end" else None
+    return number, _by_step(open_rows.pop(number)) if event == "end" else None
+
+
+def _by_step(row: dict[str, Any]) -> _Rows:
+    steps = row.pop(_STEPS, None)
+    if steps is None:
+        return [row]
+    return [row | step | {"position": place} for place, step in enumerate(steps)]
 
 
 def _columns(table: str) -> tuple[set[str], set[str]]:

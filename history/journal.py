@@ -12,8 +12,10 @@ the seal knows when its writer lives; the lock dies with the process.
                     {"fate": n, "action": …, "forwarded_ns": …}, where that changes later
     describes.jsonl {"read": n, "columns": {…}, "items": [{…}, …]}, as a read ends
     metadata_writes.jsonl, partition_writes.jsonl, transactions.jsonl, group_offsets.jsonl,
-    znode_operations.jsonl
+    znode_operations.jsonl, model_operations.jsonl
                     {"begin": n, …} before it is done, then {"note": n, …} and {"end": n, …}
+    micro_operations.jsonl
+                    likewise; "steps": [{…}, …] has what is different in each step
     windows.jsonl   a row each, written anew whenever more is known of it: the last one counts
     TABLE.jsonl     any other table of `cluster_schema`: a row each, what is null left out
 
@@ -158,11 +160,13 @@ class EventJournal(_Journal):
 
     For the tables with an `index` and an `outcome`. An event that was begun and not ended is info,
     so that a client may be killed at any moment. A client that begins from several threads takes
-    the time and begins under one lock: the numbers must follow the times.
+    the time and begins under one lock: the numbers must follow the times. Of a table with a row a
+    step (`position`), `steps` has the columns that differ.
     """
 
     def __init__(self, directory: Path, table: str, *, writer: str = "") -> None:
-        self._columns = frozenset(TABLES[table].names) - {"index"}
+        columns = {*TABLES[table].names} - {"index"}
+        self._columns = columns | {"steps"} if "position" in columns else columns
         super().__init__(journal_path(directory, table, writer=writer))
         self._lock = Lock()
         self._count = 0

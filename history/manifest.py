@@ -265,9 +265,13 @@ class Manifest:
 
     @property
     def tables(self) -> frozenset[str]:
-        """The tables that were recorded: a check that needs another one is not asked."""
+        """The tables that were recorded: a check that needs another one is not asked.
+
+        Only a run of the harness has its faults on record; an open history has none to tell of.
+        """
         own = (MODEL_TABLES[Model(self.model)],) if self.model else ("operations", "records")
-        return frozenset((*own, *self.recorded))
+        faults = ("faults",) if self.cluster else ()
+        return frozenset((*own, *self.recorded, *faults))
 
 
 def read_manifest(path: Path) -> Manifest:

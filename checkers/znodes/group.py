@@ -4,8 +4,7 @@ The unit is a znode: its operations are in one file, and a task holds one file. 
 cannot understand cost their znode the answer, and no other.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final
@@ -16,8 +15,8 @@ from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry, Kind, Strength
 from checkers.finding_rows import findings_table, found_row, unknown_row
-from checkers.grounds.fault_kinds import figures_of, kinds_of_run, to_be_served
-from checkers.grounds.grounds import fault_windows, without_effect
+from checkers.grounds.grounds import fault_windows
+from checkers.grounds.object_evidence import ObjectTally, evidence, tally_of
 from checkers.grounds.operations import FaultWindow
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.rows import OPEN_NS
@@ -35,18 +34,17 @@ from checkers.znodes.zxids import zxids_out_of_order
 from history.manifest import Manifest
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CHECKS", "Tally"]
+__all__ = ["CHECKS", "Tally", "evidence_of"]
 
 _GUIDE: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees"
 _TIME: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#sc_timeInZk"
 _INTERNALS: Final = (
     "https://zookeeper.apache.org/doc/current/zookeeperInternals.html#sc_consistency"
 )
-_WANTED: Final = ("create", "set", "cas", "delete", "read", "sync-read", "final-read")
+_WANTED: Final = ("create", "set", "cas", "read", "sync-read", "final-read")
 _USES: Final = {"write": "write", "read": "sync read"}
 """The uses that are counted during each kind of fault, with their words."""
 _TABLE: Final = "znode_operations"
-_SHORTEST_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +54,7 @@ class Tally:
     row_count: int
     first_index: int | None
     last_index: int | None
-    ok: Mapping[str, int] = field(default_factory=dict)
-    """The ok operations, by f."""
-    served: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """The ok writes ("write") and sync reads ("read") that were called during a kind of fault, by
-    the kind and what they are."""
+    counted: ObjectTally = field(default_factory=ObjectTally)
 
 
 WHOLE: Final = CatalogueEntry(
@@ -195,7 +189,7 @@ def _answer(question: Question) -> GroupAnswers:
     rows = [row for one in read for row in one.rows]
     rows += [row for one in of_all for row in one.content or ()]
     findings = findings_table([row | {"path": _TABLE} for row in rows])
-    results = [whole, _evidence(question.manifest, faults, tallies)]
+    results = [whole, evidence_of(question.manifest, faults, [one.counted for one in tallies])]
     for entry in (*_OF_FILES, *_OVER_ALL):
         failures = _failures(of_all) if entry in _OVER_ALL else unreadable
         lacking = whole.validity is not Validity.VALID and not failures
@@ -216,6 +210,14 @@ def _answer(question: Question) -> GroupAnswers:
     )
 
 
+def evidence_of(
+    manifest: Manifest, faults: pa.Table, tallies: Sequence[ObjectTally]
+) -> CheckResult:
+    """Return whether enough was done to znodes."""
+    demanded = tuple(manifest.asked_operations) or _WANTED
+    return evidence(EVIDENCE.name, manifest, faults, tallies, demanded=demanded, uses=_USES)
+
+
 def _failures(answers: Iterable[TaskResult[Any, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.failure for one in answers if one.failure))
 
@@ -228,36 +230,6 @@ def _broken(faults: pa.Table) -> tuple[Disturbance, ...]:
             end_ns=OPEN_NS - stale_reads.DEPOSED_NS if row["end_ns"] is None else row["end_ns"],
         )
         for row in faults.to_pylist()
-    )
-
-
-def _evidence(manifest: Manifest, faults: pa.Table, tallies: Sequence[Tally]) -> CheckResult:
-    ok = {f: sum(one.ok.get(f, 0) for one in tallies) for f in _WANTED}
-    demanded = manifest.asked_operations or [f for f in _WANTED if f != "delete"]
-    lacking = [f"no {f} is ok" for f in demanded if not ok.get(f)]
-    kinds = kinds_of_run(manifest, faults, None)
-    lacking += filter(None, [without_effect(manifest, kinds, faults)])
-    cases = len(demanded)
-    figures: dict[str, float] = {
-        f"{f.replace('-', '_')}_ok_count": count for f, count in ok.items()
-    }
-    figures |= figures_of(kinds)
-    served = Counter[tuple[str, str]]()
-    for tally in tallies:
-        served.update(tally.served)
-    effective = [one.kind for one in kinds if one.effect_count]
-    figures |= {f"{kind}_{what}s_count": served[kind, what] for kind in effective for what in _USES}
-    for during, owed in to_be_served(manifest, kinds).items():
-        for what, words in _USES.items():
-            cases += 1
-            if not any(served[one.kind, what] for one in owed):
-                lacking.append(f"no {words} that was called during {during} is ok")
-    return CheckResult(
-        check=EVIDENCE.name,
-        validity=Validity.UNKNOWN if lacking else Validity.VALID,
-        case_count=cases,
-        reason="; ".join(lacking),
-        figures=figures,
     )
 
 
@@ -317,29 +289,19 @@ class _FileWork:
         )
 
     def _tally(self, table: pa.Table) -> Tally:
-        ok: Counter[str] = Counter()
-        served: Counter[tuple[str, str]] = Counter()
-        columns = [table[name].to_pylist() for name in ("f", "outcome", "call_ns", "index")]
-        for f, outcome, call, _ in zip(*columns, strict=True):
-            if outcome != "ok":
-                continue
-            ok[f] += 1
-            what = "read" if f == "sync-read" else "" if f.endswith("read") else "write"
-            for kind in {one.kind for one in self.windows if _covers(one, call)} if what else ():
-                served[kind, what] += 1
-        indices = columns[-1]
+        indices = table["index"].to_pylist()
         return Tally(
             row_count=len(indices),
             first_index=min(indices, default=None),
             last_index=max(indices, default=None),
-            ok=dict(ok),
-            served=dict(served),
+            counted=tally_of(table.to_batches(), self.windows, _use_of),
         )
 
 
-def _covers(window: FaultWindow, call: int) -> bool:
-    """Return whether something was called during a fault, which lasts a second at least."""
-    return window.effect_ns <= call <= max(window.end_ns, window.effect_ns + _SHORTEST_NS)
+def _use_of(f: str) -> str | None:
+    if f == "sync-read":
+        return "read"
+    return None if f.endswith("read") else "write"
 
 
 def _over_all(files: Sequence[SealedFile]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ A *log* is named METADATA or by its partition's key, a *file* by one of the name
 never changed once it exists: leaders, followers, disks and messages share it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -119,7 +120,7 @@ class Contents:
     """A disk as a starting node finds it."""
 
     files: dict[FileName, Any] = field(default_factory=dict)
-    logs: dict[LogName, list[Any]] = field(default_factory=dict)
+    logs: dict[LogName, Sequence[Any]] = field(default_factory=dict)
     """Batches by log, in order. METADATA has MetadataBatch, the others Batch.
 
     After a crash a shell need not have read those of partitions yet: `effects.RECOVER`.

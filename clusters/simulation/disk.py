@@ -10,9 +10,11 @@ only its last segment is read before it is used. That takes a time by the length
 however old the log is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
+from clusters.node_port.batches import Batches
 from clusters.node_port.storage import METADATA, Contents, FileName, LogName, PartitionKey
 
 __all__ = ["Disk", "Keeps", "Mark"]
@@ -30,26 +32,26 @@ _LOG_RECOVERY_NS: Final = 5_000_000
 _BATCH_RECOVERY_NS: Final = 100_000
 """The time that it takes to read a batch and to compare its checksum."""
 _SEGMENT_BATCHES: Final = 4096
-"""The length of a segment."""
+"""The length of a segment on the disk."""
 
 
 class _Log:
     __slots__ = ("batches", "cut", "dropped", "generation", "synced")
 
     def __init__(self) -> None:
-        self.batches: list[Any] = []
+        self.batches = Batches()
         self.synced = 0
         """The number of durable batches, dropped ones included."""
         self.dropped = 0
         """Batches that were there before the first one."""
-        self.cut: list[Any] | None = None
+        self.cut: Batches | None = None
         """The durable content before a truncation that is not durable."""
         self.generation = 0
         """Counts truncations: a sync that began before one says nothing of what came after."""
 
     def copy(self) -> "_Log":
         log = _Log()
-        log.batches = list(self.batches)
+        log.batches = Batches(self.batches)
         log.synced = len(self.batches)
         return log
 
@@ -75,7 +77,7 @@ class Disk:
         """Return what a starting node finds."""
         return Contents(
             files=dict(self._files),
-            logs={name: list(log.batches) for name, log in self._logs.items()},
+            logs={name: Batches(log.batches) for name, log in self._logs.items()},
             topics=dict(self._topics),
             log_starts=dict(self._starts),
             incarnation_id=incarnation_id,
@@ -95,10 +97,12 @@ class Disk:
         """Return the offset at which a log begins."""
         return self._starts.get(name, 0)
 
-    def batches(self, name: LogName) -> list[Any]:
+    def batches(self, name: LogName) -> Sequence[Any]:
         """Return the batches of a log, not to be changed. Empty if the log does not exist."""
         log = self._logs.get(name)
-        return [] if log is None else log.batches
+        if log is None:
+            return ()
+        return log.batches if log.batches.full else log.batches.last
 
     @property
     def files(self) -> Mapping[FileName, Any]:
@@ -128,26 +132,22 @@ class Disk:
     def truncate(self, name: LogName, offset: int) -> None:
         """Drop the batches at this offset and above."""
         log = self._logs[name]
-        kept = len(log.batches)
-        while kept and log.batches[kept - 1].base_offset >= offset:
-            kept -= 1
+        kept = log.batches.count_before(offset)
         durable = log.synced - log.dropped
         if kept < durable:
-            log.cut = log.cut or log.batches[:durable]
+            log.cut = log.cut or Batches(log.batches[:durable])
             log.synced = log.dropped + kept
         if kept < len(log.batches):
-            del log.batches[kept:]
+            log.batches.truncate(kept)
             log.generation += 1
 
     def advance(self, name: LogName, offset: int) -> None:
         """Drop the batches wholly below this offset, where the log begins now."""
         log = self._logs.setdefault(name, _Log())
-        first = 0
-        while first < len(log.batches) and log.batches[first].end_offset <= offset:
-            first += 1
+        first = sum(1 for _ in takewhile(lambda batch: batch.end_offset <= offset, log.batches))
         if name == METADATA and self._keeps is not None:
             self._keeps(log.batches[:first], offset)
-        del log.batches[:first]
+        log.batches = Batches(log.batches[first:])
         log.dropped += first
         log.synced = max(log.synced, log.dropped)
         log.cut = None
@@ -202,7 +202,7 @@ class Disk:
                 log.batches = log.cut
             else:
                 kept = durable + int(self._draw() * (len(log.batches) - durable + 1))
-                del log.batches[kept:]
+                log.batches.truncate(kept)
             log.synced = log.dropped + len(log.batches)
             log.cut = None
             log.generation += 1

@@ -4,6 +4,7 @@ Pure bookkeeping: it decides which rule a frame falls to. What is then done to t
 session's business.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
@@ -19,6 +20,9 @@ __all__ = ["Judgement", "LaidRule", "Rulebook"]
 
 Held = TypeVar("Held")
 """A session's record of a frame that waits; the book only keeps it."""
+
+_REMOVED_MAX: Final = 256
+"""How many removed rules are known still. More than that are lifted within minutes of a storm."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,13 +125,17 @@ _PASSES: Final[Judgement[Any]] = Judgement(None, None)
 
 
 class Rulebook(Generic[Held]):
-    """The rules in the order in which they were laid; and those that were, for the status."""
+    """The rules in the order in which they were laid; and the last that were, for the status.
+
+    A night lays ten thousand, and the status is asked for several times a second.
+    """
 
     def __init__(self) -> None:
         self.in_use = False
         """True if any rule is laid. An attribute, since it is asked for each frame."""
         self.known: dict[str, LaidRule[Held]] = {}
-        """The entry of every rule there was, by its name."""
+        """The entries of what is laid, and of the last `_REMOVED_MAX` rules that were, by name."""
+        self._removed: deque[str] = deque()
         self._laid: dict[str, LaidRule[Held]] = {}
         self._by_api: dict[tuple[Direction, int], tuple[LaidRule[Held], ...]] = {}
         """The entries that may concern frames of an API, as far as asked since the last change:
@@ -137,7 +145,8 @@ class Rulebook(Generic[Held]):
     def add(self, rule: Rule) -> None:
         """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
         assert rule.name not in self._laid, rule.name
-        self.known.pop(rule.name, None)  # the latest is the last
+        if self.known.pop(rule.name, None):  # the latest is the last
+            self._removed.remove(rule.name)
         self.known[rule.name] = self._laid[rule.name] = LaidRule(rule)
         self._by_api.clear()
         self.in_use = True
@@ -145,6 +154,10 @@ class Rulebook(Generic[Held]):
     def remove(self, name: str) -> LaidRule[Held] | None:
         """Take a rule away: it concerns no further frame; return None if it is not laid."""
         entry = self._laid.pop(name, None)
+        if entry is not None:
+            self._removed.append(name)
+        if len(self._removed) > _REMOVED_MAX:
+            del self.known[self._removed.popleft()]
         self._by_api.clear()
         self.in_use = bool(self._laid)
         return entry
@@ -158,7 +171,7 @@ class Rulebook(Generic[Held]):
         return self._laid.values()
 
     def statuses(self) -> dict[str, RuleStatus]:
-        """Return the status of every rule there was, by its name."""
+        """Return the status of every rule that is known, by its name."""
         return {name: entry.status for name, entry in self.known.items()}
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:

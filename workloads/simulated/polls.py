@@ -37,12 +37,12 @@ class Returned:
         self.firsts: list[int] = []
         """The offset of the first record of each run."""
         self.sessions: list[int] = []
-        self.values: list[tuple[int, ...]] = []
+        self.values: list[Sequence[int]] = []
         """The values of each run's records."""
         self.count = 0
         """Records of all runs."""
 
-    def add(self, key: int, first: int, values: tuple[int, ...], session: int) -> None:
+    def add(self, key: int, first: int, values: Sequence[int], session: int) -> None:
         """Add a run."""
         self.keys.append(key)
         self.firsts.append(first)

@@ -7,6 +7,7 @@ one that is older than the message time-out is given up, and its lane goes on un
 the fate of its sequence is unknown.
 """
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
@@ -203,7 +204,7 @@ class SimulatedProducer:
         lane.sequence += len(lane.values)
         return True
 
-    def _next_batch(self, lane: Lane) -> tuple[int, tuple[int, ...]]:
+    def _next_batch(self, lane: Lane) -> tuple[int, Sequence[int]]:
         """Return what waits, up to the size of a batch: after a stall, several ticks' values."""
         queue = lane.queue
         call_ns, values = queue.popleft()

@@ -25,7 +25,7 @@ _MS: Final = 1_000_000
 class BatchEnd(NamedTuple):
     """The end of the sends of a batch, the same for all."""
 
-    values: tuple[int, ...]
+    values: Sequence[int]
     base_offset: int
     """The offset of the first record; -1: not known."""
     outcome: Outcome
@@ -165,13 +165,13 @@ class Lane:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.queue: deque[tuple[int, tuple[int, ...]]] = deque()
+        self.queue: deque[tuple[int, Sequence[int]]] = deque()
         """(time of the call, values) of batches that were never sent."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.sequence = 0
         self.sending: Batch | None = None
-        self.values: tuple[int, ...] = ()
+        self.values: Sequence[int] = ()
         self.call_ns = 0
         self.sent_ns = 0
         self.correlation = 0

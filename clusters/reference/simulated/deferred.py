@@ -1,10 +1,11 @@
 """The reads in a simulated world, as lines of the journals that real readers write.
 
-Kept until the end and written in the order of their calls: what a process that may be killed has to
-write down at once, a simulated one does all again from its seed.
+They are written as they come, and a long run keeps none of them in memory. Reads go into their
+journal at the end, in the order of their calls: until then they lie beside it as they returned.
 """
 
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,12 @@ class ReadBook:
 
     def __init__(self, raw: Path, *, writer: str) -> None:
         self._path = journal_path(raw, "describes", writer=writer)
-        self._reads: list[tuple[int, int, Item, Sequence[Item]]] = []
+        self._returned_path = self._path.with_suffix(".returned")
+        self._returned = self._returned_path.open("x+b")
+        self._calls = array("q")
+        """When each was called, in the order in which they returned."""
+        self._begins = array("q", [0])
+        """Where each begins in the file, and where the next one will."""
 
     def add(
         self,
@@ -47,34 +53,37 @@ class ReadBook:
             "node": node,
             "metadata_offset": metadata_offset,
         }
-        self._reads.append((call_ns, len(self._reads), columns, items))
+        line = f'"columns": {json.dumps(columns)}, "items": {json.dumps(items)}}}\n'.encode()
+        self._returned.write(line)
+        self._calls.append(call_ns)
+        self._begins.append(self._begins[-1] + len(line))
 
     def close(self) -> None:
         """Write all, numbered in the order of their calls."""
-        self._reads.sort(key=lambda read: read[:2])
-        with self._path.open("x", encoding="utf-8") as file:
-            for number, (_, _, columns, items) in enumerate(self._reads):
-                line = {"read": number, "columns": columns, "items": items}
-                file.write(f"{json.dumps(line)}\n")
+        in_turn = sorted(range(len(self._calls)), key=self._calls.__getitem__)
+        with self._returned as returned, self._path.open("xb") as file:
+            for number, place in enumerate(in_turn):
+                begin, end = self._begins[place : place + 2]
+                returned.seek(begin)
+                file.write(b'{"read": %d, ' % number + returned.read(end - begin))
+        self._returned_path.unlink()
 
 
 class RowBook:
-    """Rows of one table; `close` writes them into the run's raw directory."""
+    """Rows of one table, written into the run's raw directory as they come."""
 
     def __init__(self, raw: Path, table: str) -> None:
         self._columns = frozenset(CLUSTER_TABLES[table].names)
-        self._path = journal_path(raw, table)
-        self._lines: list[str] = []
+        self._file = journal_path(raw, table).open("x", encoding="utf-8")
 
     def add(self, row: Mapping[str, object]) -> None:
         """A row; columns that are left out are null."""
         assert row.keys() <= self._columns, row.keys() - self._columns
-        self._lines.append(f"{json.dumps(row)}\n")
+        self._file.write(f"{json.dumps(row)}\n")
 
     def close(self) -> None:
-        """Write all, as they came."""
-        with self._path.open("x", encoding="utf-8") as file:
-            file.writelines(self._lines)
+        """Write no more."""
+        self._file.close()
 
 
 def last_offset(end_offset: int) -> int | None:

@@ -1,6 +1,7 @@
 """Sealed open histories of objects, from their files to their verdict."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +33,7 @@ def _keyed(key: str, operations: list[Op], *, first_index: int) -> pa.Table:
 
 
 def _judged(
-    root: Path, spark: TaskSession, tables: list[tuple[str, pa.Table]]
+    root: Path, spark: TaskSession, tables: list[tuple[str, pa.Table]], **planned: Any
 ) -> dict[str, CheckResult]:
     run = RunDirectory(root)
     manifest = Manifest(
@@ -47,6 +48,7 @@ def _judged(
         fencepost_version="",
         model=Model.VERSIONED_REGISTER.value,
         promises=Promises(idempotent=False, acks="", consume="assign"),
+        **planned,
     )
     write_model_history(run, manifest, [(key, [rows]) for key, rows in tables])
     return {one.check: one for one in check_run(run, session=spark).checks}
@@ -75,3 +77,23 @@ def test_nothing_rests_on_a_history_that_lacks_operations(
         checks["whole-history"].reason == "there are 6 operations, and their indices go from 1 to 6"
     )
     assert checks["nonlinearizable"].validity is Validity.UNKNOWN
+
+
+def test_a_run_of_a_workload_of_objects_has_its_grounds_and_an_open_history_none(
+    tmp_path: Path, spark: TaskSession
+) -> None:
+    keys = [
+        ("a", _keyed("a", [*GOOD, Op(f="read", call=9, end=9, version=5, value=1)], first_index=0))
+    ]
+    demanding = {"cluster": "processes", "required_faults": ("kill",)}
+    of_run = _judged(tmp_path / "run", spark, keys, **demanding)["object-evidence"]
+    assert (of_run.validity, of_run.reason) == (
+        Validity.UNKNOWN,
+        "the scenario demands kill, and none took effect",
+    )
+    control = _judged(tmp_path / "control", spark, keys, cluster="processes")
+    assert (control["object-evidence"].validity, control["object-evidence"].case_count) == (
+        Validity.VALID,
+        2,
+    )
+    assert "object-evidence" not in _judged(tmp_path / "open", spark, keys)

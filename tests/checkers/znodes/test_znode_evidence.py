@@ -5,8 +5,9 @@ from typing import Any
 import pyarrow as pa
 
 from checkers.grounds.fault_kinds import kinds_in
+from checkers.grounds.object_evidence import ObjectTally
 from checkers.verdict import CheckResult, Validity, Verdict
-from checkers.znodes.group import Tally, _evidence
+from checkers.znodes.group import evidence_of
 from history.manifest import Manifest, Promises, RunState
 from history.schema import FAULTS
 
@@ -39,9 +40,8 @@ def judged(
         end_ns=50,
         **asked,
     )
-    tally = Tally(row_count=32, first_index=0, last_index=31, ok=ok, served=served)
     faults = pa.Table.from_pylist(list(rows), schema=FAULTS)
-    return _evidence(manifest, faults, [tally])
+    return evidence_of(manifest, faults, [ObjectTally(ok=ok, served=served)])
 
 
 def test_clients_that_were_served_during_each_kind_of_fault_are_evidence() -> None:

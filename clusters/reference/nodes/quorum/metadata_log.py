@@ -9,6 +9,7 @@ is forgotten but for the snapshot, which holds nothing that was not committed.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from clusters.node_port.effects import ADVANCE, APPEND, NOTE, SYNC, TRUNCATE, WRITE, Effects
@@ -186,7 +187,9 @@ class MetadataLog:
         self.end = batch.end_offset
 
 
-def _following(batches: list[MetadataBatch], offset: int, epoch: int) -> list[MetadataBatch]:
+def _following(
+    batches: Sequence[MetadataBatch], offset: int, epoch: int
+) -> Sequence[MetadataBatch]:
     """Return what a disk has above its snapshot, if that is of the same branch."""
     place = bisect_left(batches, offset, key=lambda batch: batch.base_offset)
     before = batches[place - 1] if place else None

@@ -4,11 +4,12 @@ Offsets begin at 0 and have no gaps. A position that is asked for, or cut at, is
 batch it lies in, since a batch is never split.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
+from clusters.node_port.batches import Batches
 from clusters.node_port.effects import SYNC, Effects
 from clusters.node_port.storage import Batch, PartitionKey
 
@@ -24,7 +25,6 @@ class PartitionLog:
     """A replica's log and its high watermark."""
 
     __slots__ = (
-        "_bases",
         "_epochs",
         "batches",
         "end",
@@ -36,14 +36,13 @@ class PartitionLog:
 
     def __init__(self, key: PartitionKey, batches: Iterable[Batch], high_watermark: int) -> None:
         self.key = key
-        self.batches = list(batches)
+        self.batches = Batches(batches)
         self.end = 0
         """The log end offset."""
         self.last_epoch = NO_EPOCH
         """The leader epoch of the last record."""
         self.unsynced = 0
         """Records since the last SYNC."""
-        self._bases: list[int] = []
         self._epochs: list[tuple[int, int]] = []
         self._read_back()
         self.high_watermark = min(high_watermark, self.end)
@@ -51,10 +50,9 @@ class PartitionLog:
     def append(self, batch: Batch) -> None:
         """Take a batch whose base offset is the log's end."""
         self.batches.append(batch)
-        self._bases.append(self.end)
         if batch.leader_epoch > self.last_epoch:
             self.last_epoch = batch.leader_epoch
-            self._epochs.append((batch.leader_epoch, self.end))
+            self._epochs.append((batch.leader_epoch, batch.base_offset))
         self.end += batch.count
 
     def read(self, offset: int, up_to: int, records_max: int, bytes_max: int) -> tuple[Batch, ...]:
@@ -62,12 +60,11 @@ class PartitionLog:
 
         At least one if there is any, then as many as the bounds allow.
         """
-        bases = self._bases
-        if offset == bases[-1] and up_to >= self.end:
-            return (self.batches[-1],)
-        count = len(bases)
-        first = bisect_right(bases, offset) - 1
-        last = count if up_to >= self.end else self._count_below(up_to)
+        newest = self.batches.last
+        if newest and newest[-1].base_offset == offset and up_to >= self.end:
+            return (newest[-1],)
+        first = self.batches.count_before(offset + 1) - 1
+        last = len(self.batches) if up_to >= self.end else self._count_below(up_to)
         found = self.batches[first : min(last, first + _BATCHES_MAX)]
         return tuple(found[: _allowed(found, records_max, bytes_max)])
 
@@ -86,8 +83,8 @@ class PartitionLog:
         """Drop every batch that does not end at or below the offset; the new end offset."""
         kept = self._count_below(offset)
         if kept < len(self.batches):
-            self.end = self._bases[kept]
-            del self.batches[kept:], self._bases[kept:]
+            self.end = self.batches[kept].base_offset
+            self.batches.truncate(kept)
             while self._epochs and self._epochs[-1][1] >= self.end:
                 self._epochs.pop()
             self.last_epoch = self._epochs[-1][0] if self._epochs else NO_EPOCH
@@ -95,20 +92,19 @@ class PartitionLog:
         return self.end
 
     def _read_back(self) -> None:
-        """Number the batches of a log that was there before. Nodes start often; logs are long."""
+        """Find the end and the epochs of a log that was there before."""
         if not self.batches:
             return
-        self._bases = [batch.base_offset for batch in self.batches]
         self.end = self.batches[-1].end_offset
-        highest = list(accumulate([batch.leader_epoch for batch in self.batches], max))
-        self.last_epoch = highest[-1]
-        self._epochs = [
-            (epoch, self._bases[bisect_left(highest, epoch)]) for epoch in sorted(set(highest))
-        ]
+        begun = [segment.summary(_epochs_begun) for segment in self.batches.full]
+        for epoch, base_offset in chain(*begun, _epochs_begun(self.batches.last)):
+            if epoch > self.last_epoch:
+                self.last_epoch = epoch
+                self._epochs.append((epoch, base_offset))
 
     def _count_below(self, offset: int) -> int:
         """Return how many batches end at or below the offset."""
-        place = bisect_left(self._bases, offset)
+        place = self.batches.count_before(offset)
         if place and self.batches[place - 1].end_offset > offset:
             return place - 1
         return place
@@ -125,17 +121,26 @@ def flush(log: PartitionLog, count: int, every: int, effects: Effects) -> None:
         effects.append((SYNC, (log.key,), ("replicas", log.key)))
 
 
+def _epochs_begun(batches: list[Batch]) -> list[tuple[int, int]]:
+    """Return each leader epoch that is above all before it, and the base offset of its first."""
+    found: list[tuple[int, int]] = []
+    highest = NO_EPOCH
+    for batch in batches:
+        if batch.leader_epoch > highest:
+            highest = batch.leader_epoch
+            found.append((highest, batch.base_offset))
+    return found
+
+
 def _epoch(entry: tuple[int, int]) -> int:
     return entry[0]
 
 
 def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
     """Return how many of the batches fit into an answer: one at least."""
-    records = size = 0
-    for place, batch in enumerate(batches):
-        records += batch.count
-        # In a process a payload is the client's encoded batch; in the simulator it has no size.
-        size += len(batch.payload) if isinstance(batch.payload, bytes) else 0
-        if place and (records > records_max or size > bytes_max):
-            return place
-    return len(batches)
+    fit = bisect_right(list(accumulate([batch.count for batch in batches])), records_max)
+    # In a process a payload is the client's encoded batch; in the simulator it has no size.
+    if batches and isinstance(batches[0].payload, bytes):
+        sizes = accumulate([len(batch.payload) for batch in batches])
+        fit = min(fit, bisect_right(list(sizes), bytes_max))
+    return max(1, fit)

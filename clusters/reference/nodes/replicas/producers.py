@@ -4,8 +4,10 @@ A log is replayed into it when its replica becomes leader, so a follower has no 
 """
 
 from collections import deque
+from itertools import chain
 from typing import Final
 
+from clusters.node_port.batches import Batches
 from clusters.node_port.storage import Batch
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.log import PartitionLog
@@ -73,11 +75,11 @@ class ProducerStates:
 
     def catch_up(self, log: PartitionLog) -> None:
         """Replay what followed since `suspend`."""
-        later = log.batches[self._replayed :]
-        for batch in later if self._producers else _last_of_each(later):
+        batches = log.batches
+        for batch in batches[self._replayed :] if self._replayed else _last_of_all(batches):
             if batch.producer_id >= 0:
                 self.remember(batch)
-        self._replayed = len(log.batches)
+        self._replayed = len(batches)
 
     def suspend(self, log: PartitionLog) -> None:
         """The replica stops leading; all that its log has is in here."""
@@ -90,11 +92,14 @@ class ProducerStates:
             self._replayed = 0
 
 
-def _last_of_each(batches: list[Batch]) -> list[Batch]:
-    """Return of each producer the last batches of its last epoch, which are all that is remembered.
+def _last_of_all(batches: Batches) -> list[Batch]:
+    """Return of each producer what is remembered: the last batches of its last epoch."""
+    full = [segment.summary(_last_of_each) for segment in batches.full]
+    return _last_of_each([*chain.from_iterable(full), *batches.last])
 
-    Looked for from the end on: leaders are elected often, and logs are long.
-    """
+
+def _last_of_each(batches: list[Batch]) -> list[Batch]:
+    """Return of each producer the last batches of its last epoch, each producer's in order."""
     found: dict[int, list[Batch]] = {}
     whole: set[int] = set()
     """Producers of which another epoch was met."""

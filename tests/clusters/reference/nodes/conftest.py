@@ -1,1 +1,15 @@
-"""Put this folder on the path: the tests of a broker's parts share its world."""
+"""What the tests of a broker's parts share: this folder is on the path for its world."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from clusters.node_port import batches
+
+
+@pytest.fixture(scope="module")
+def short_segments() -> Iterator[None]:
+    """Have segments of three batches, so that a short log has several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "SEGMENT_BATCHES", 3)
+        yield

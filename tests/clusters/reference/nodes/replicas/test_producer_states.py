@@ -1,5 +1,6 @@
 """Sequences of idempotent producers (KIP-98)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,6 +8,8 @@ from clusters.node_port.storage import Batch
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.log import PartitionLog
 from clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
+
+pytestmark = pytest.mark.usefixtures("short_segments")
 
 
 def one(sequence: int, *, epoch: int = 0, count: int = 1, at: int = -1, producer: int = 7) -> Batch:

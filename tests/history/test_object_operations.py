@@ -1,4 +1,4 @@
-"""Operations on znodes, from the journals of several clients to the sealed table."""
+"""Operations on znodes and other objects, from the journals of clients to the sealed table."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from sealed_runs import sealed_files, sealed_table
 from history.clock import Clock
 from history.journal import EventJournal
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.models import OPEN_MODELS, Model
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT
 from history.seal import seal
@@ -18,6 +19,10 @@ TABLE = "znode_operations"
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
+    return run_of(tmp_path, "znode")
+
+
+def run_of(tmp_path: Path, model: str) -> RunDirectory:
     run = RunDirectory(tmp_path / "run")
     run.raw.mkdir(parents=True)
     manifest = Manifest(
@@ -31,7 +36,7 @@ def run(tmp_path: Path) -> RunDirectory:
         command="",
         fencepost_version="0",
         promises=Promises(idempotent=True, acks="all", consume="assign"),
-        model="znode",
+        model=model,
     )
     write_manifest(run.manifest_path, manifest)
     return run
@@ -88,3 +93,43 @@ def test_the_raw_journals_are_removed_once_they_are_sealed(run: RunDirectory) ->
         journal.begin(begun(10, "/a", value=1))
     seal(run)
     assert not run.raw.exists()
+
+
+@pytest.mark.parametrize("model", [one for one in OPEN_MODELS if one is not Model.LIST_APPEND])
+def test_the_operations_of_every_model_are_sealed_alike(model: Model, tmp_path: Path) -> None:
+    run, table = run_of(tmp_path, model), "model_operations"
+    with EventJournal(run.raw, table, writer="mine-0") as journal:
+        row = {"process": 7, "key": "a", "f": "read", "call_ns": 10}
+        ended = journal.begin(row)
+        journal.begin(row | {"call_ns": 20})
+        journal.end(ended, {"outcome": "ok", "return_ns": 15, "value": 3})
+    seal(run)
+    rows = sealed_table(run, table).sort_by("index").to_pylist()
+    assert [(row["index"], row["outcome"], row["value"]) for row in rows] == [
+        (0, "ok", 3),
+        (1, "info", None),
+    ]
+
+
+def test_a_transaction_over_lists_has_a_row_a_step(tmp_path: Path) -> None:
+    run, table = run_of(tmp_path, Model.LIST_APPEND), "micro_operations"
+    with EventJournal(run.raw, table, writer="mine-0") as journal:
+        append, read = {"key": "a", "f": "append", "value": 5}, {"key": "b", "f": "read"}
+        row = {"process": 7, "call_ns": 10, "steps": [append, read]}
+        ended = journal.begin(row)
+        journal.begin(row | {"call_ns": 20})
+        told = [append, read | {"values": [1, 2]}]
+        journal.end(ended, {"outcome": "ok", "return_ns": 15, "steps": told})
+    seal(run)
+    rows = sealed_table(run, table).sort_by(
+        [("transaction", "ascending"), ("position", "ascending")]
+    )
+    assert [
+        (row["transaction"], row["position"], row["key"], row["outcome"], row["values"])
+        for row in rows.to_pylist()
+    ] == [
+        (0, 0, "a", "ok", None),
+        (0, 1, "b", "ok", [1, 2]),
+        (1, 0, "a", "info", None),
+        (1, 1, "b", "info", None),
+    ]
