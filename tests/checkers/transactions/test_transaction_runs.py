@@ -155,7 +155,7 @@ def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, spark: TaskSessi
     found = answers(run, spark)
     for name in ("torn-transaction", "hanging-transaction"):
         assert found[name].validity is Validity.UNKNOWN
-        assert "cannot read" in found[name].reason
+        assert "is not what was sealed" in found[name].reason
 
 
 def test_a_run_without_transactions_is_not_asked_about_them(
