@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from generators.draft import (
@@ -31,6 +32,7 @@ from generators.draft import (
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS, F, Outcome
+from history.seal import note_digests
 from history.writer import write_tables
 
 __all__ = [
@@ -95,8 +97,9 @@ def write_synthetic_run(run: RunDirectory, recipe: HistoryRecipe) -> SyntheticRu
     """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_history(recipe)
     write_tables(run, operations=made.operations, records=made.records, faults=made.faults)
-    end_ns = int(made.operations["call_ns"][-1].as_py())
+    end_ns = max(pc.max(made.operations[name]).as_py() or 0 for name in ("call_ns", "return_ns"))
     write_manifest(run.manifest_path, manifest_of(recipe, end_ns=end_ns))
+    note_digests(run)
     return made
 
 

@@ -20,7 +20,7 @@ from history.failure import HarnessError
 from history.manifest import write_manifest
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES, F
-from history.seal import seal
+from history.seal import note_digests
 from history.table_file import PartFiles, TableFile
 from history.writer import bucket_file, bucket_of, new_history
 
@@ -87,7 +87,7 @@ def write_long_synthetic_run(
                 file.add(schema.empty_table())
         end_ns = rounds * first.length_ns + _FINAL_NS
         write_manifest(run.manifest_path, manifest_of(recipe, end_ns=end_ns))
-    seal(run)
+    note_digests(run)
     return record_count
 
 

@@ -14,7 +14,7 @@ from history.model_tables import Pieces, write_keys
 from history.models import MODEL_TABLES, Model
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, SAMPLES, TABLES
-from history.seal import seal
+from history.seal import note_digests
 from history.table_file import TableFile
 from history.writer import new_history
 
@@ -52,7 +52,7 @@ def write_model_history(
         if manifest.end_ns is None:
             manifest = replace(manifest, end_ns=end_ns)
         write_manifest(run.manifest_path, manifest)
-    seal(run)
+    note_digests(run)
     return manifest
 
 

@@ -55,7 +55,7 @@ from history.segment_format import NO_KEY, OPEN_NS, UNKNOWN_OFFSET, SegmentKind
 from history.table_file import PartFiles, TableFile
 from history.writer import bucket_file, bucket_of, new_history
 
-__all__ = ["seal"]
+__all__ = ["note_digests", "seal"]
 
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14
@@ -129,19 +129,35 @@ class _RecordSpill:
 def seal(run: RunDirectory) -> None:
     """Make the recording in `run.raw` the tables in `run.history`; sealed already, do nothing.
 
-    The manifest, if there is one, gets the digests of the sealed files. Raises HarnessError, naming
-    the file, if a client still records, if a file is not a recording of ours or is damaged, if
-    another process seals the same run, or if the disk refuses; the recording is then as it was.
+    The manifest, if there is one, gets the digests of the sealed files, while the recording is
+    still there: of one that lost its digests later, nothing shows what was sealed. Raises
+    HarnessError, naming the file, if a client still records, if a file is not a recording of ours
+    or is damaged, if another process seals the same run, or if the disk refuses; the recording is
+    then as it was.
     """
     try:
         with _locked(run.root):
             _refuse_living(run.raw)
             if not run.history.is_dir():
                 _build(run)
-            _note_digests(run)
+            if run.raw.is_dir():
+                note_digests(run)
             _remove_raw(run.raw)
     except OSError as error:
         raise HarnessError(f"cannot seal {run.root}: {error}") from error
+
+
+def note_digests(run: RunDirectory) -> None:
+    """Note the digests of tables that have just been made, if the manifest has none."""
+    if not run.manifest_path.is_file():
+        return
+    manifest = read_manifest(run.manifest_path)
+    if not manifest.digests:
+        digests = {
+            str(path.relative_to(run.root)): _digest(path)
+            for path in sorted(run.history.rglob("*.parquet"))
+        }
+        write_manifest(run.manifest_path, replace(manifest, digests=digests))
 
 
 def _build(run: RunDirectory) -> None:
@@ -225,18 +241,6 @@ def _write_samples(journal: Path, raw: RawHistory, path: Path) -> None:
         file.add(pa.Table.from_pylist(lost, schema=SAMPLES))
         for samples in sample_tables(journal):
             file.add(samples)
-
-
-def _note_digests(run: RunDirectory) -> None:
-    if not run.manifest_path.is_file():
-        return
-    manifest = read_manifest(run.manifest_path)
-    if not manifest.digests:
-        digests = {
-            str(path.relative_to(run.root)): _digest(path)
-            for path in sorted(run.history.rglob("*.parquet"))
-        }
-        write_manifest(run.manifest_path, replace(manifest, digests=digests))
 
 
 def _digest(path: Path) -> str:

@@ -49,12 +49,9 @@ _FILLED: Final[Mapping[str, str]] = {
 """The tables that a run fills which set out to record them and went as planned, by name."""
 
 
-_OF_CLIENTS: Final = (
-    *("operations", "records", "describes", "metadata_writes", "partition_writes"),
-    *("transactions", "group_offsets"),
-)
-"""The tables whose writers end before the run does; the cluster, and its tape, go on until it is
-stopped."""
+_OF_CLIENTS: Final = ("operations", "records", "transactions", "group_offsets")
+"""The tables whose writers end before the run does. The cluster, its tape, and those who read and
+write its metadata go on until it is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +139,10 @@ def _found(
     for one in surveys:
         if one.disorder:
             yield _Wrong((one.table,), f"{one.table}: {one.disorder}")
-        if one.span_ns is not None and one.table in _OF_CLIENTS:
+        if one.span_ns is not None:
             first_ns, last_ns = one.span_ns
-            if first_ns < 0 or last_ns > (manifest.end_ns or last_ns):
+            bound_ns = manifest.end_ns if one.table in _OF_CLIENTS else None
+            if first_ns < 0 or last_ns > (bound_ns or last_ns):
                 yield _Wrong(
                     (one.table,),
                     f"{one.table} tells of times from {first_ns} to {last_ns} ns, and the run "
@@ -249,8 +247,8 @@ CHECKS: Final = (
         "many as were counted. Of a run that came to its end, each table that it set out to record "
         "and that such a run always fills holds something, in the columns that checks compare, "
         "too; a table that it did not set out to record is empty. Rows are numbered and ordered as "
-        "their schemas say, nothing ends before it began, and nothing that clients did is outside "
-        "the run.",
+        "their schemas say, nothing ends before it began, nothing is older than the run, and no "
+        "record was sent or read after its end.",
         meaning="A run of which a part is missing looks like one in which nothing went wrong "
         "there, or like one that lost what is missing.",
         case="a sealed file",

@@ -43,7 +43,7 @@ from history.open.writing import complete_lines, edn_events, json_events, operat
 from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
 from history.schema import TABLES
-from history.seal import seal
+from history.seal import note_digests, seal
 from history.writer import write_tables
 
 __all__ = ["Import", "Imported", "exported", "imported"]
@@ -208,7 +208,7 @@ def _import_clients(
     write_manifest(
         run.manifest_path, replace(manifest, end_ns=max(times), keys=keys, promises=promises)
     )
-    seal(run)
+    note_digests(run)
     return reader.left_out + Counter({"of a nemesis": events.nemesis_count})
 
 

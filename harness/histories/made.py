@@ -12,7 +12,6 @@ from history.manifest import Manifest, read_manifest, write_manifest
 from history.model_writer import write_model_history
 from history.models import Model
 from history.run_directory import RunDirectory
-from history.seal import seal
 
 __all__ = ["Making", "made", "plantable"]
 
@@ -113,4 +112,3 @@ def _make_clients(run: RunDirectory, making: Making, manifest: Manifest) -> None
         for name in ("scenario", "title", "started_at", "command", "fencepost_version")
     }
     write_manifest(run.manifest_path, replace(written, **kept))
-    seal(run)

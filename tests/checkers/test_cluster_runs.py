@@ -24,6 +24,7 @@ from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import NODE_SETTINGS
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
+from history.seal import note_digests
 from history.writer import write_tables
 
 pytestmark = pytest.mark.spark
@@ -85,6 +86,7 @@ def stored(
         end_ns=30_000_000_000,
     )
     write_manifest(run.manifest_path, manifest)
+    note_digests(run)
     return run
 
 

@@ -81,6 +81,15 @@ def test_the_manifest_gets_the_digest_of_every_sealed_file(tmp_path: Path) -> No
     assert len(found) == FILE_COUNT
 
 
+def test_digests_that_are_lost_later_are_not_noted_anew(tmp_path: Path) -> None:
+    run, _ = recorded(tmp_path)
+    write_manifest(run.manifest_path, MANIFEST)
+    seal(run)
+    write_manifest(run.manifest_path, MANIFEST)
+    seal(run)
+    assert not read_manifest(run.manifest_path).digests
+
+
 def test_what_others_put_beside_the_recording_stays(tmp_path: Path) -> None:
     run, _ = recorded(tmp_path)
     (run.raw / "notes.txt").write_text("mine")

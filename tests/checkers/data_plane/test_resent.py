@@ -18,6 +18,7 @@ from checkers.runner.tasks import InProcessTasks
 from history.cluster_schema import REPLICA_RECORDS
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
+from history.seal import note_digests
 from history.writer import write_tables
 
 MANIFEST = Manifest(
@@ -178,6 +179,7 @@ def test_a_duplicate_in_one_epoch_is_the_brokers_whatever_its_client_gave_up_on(
     cluster = {"replica_records": logs}
     write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
     write_manifest(run.manifest_path, replace(MANIFEST, recorded=tuple(cluster)))
+    note_digests(run)
     verdict = check_run(run, session=InProcessTasks())
     (duplicate,) = [one for one in verdict.checks if one.check == "duplicate"]
     assert duplicate.validity == validity

@@ -11,12 +11,16 @@ from histories import history
 from judging import summary
 
 from checkers.grounds.file_survey import FileSurvey, survey_of
-from checkers.grounds.whole_run import whole_run
+from checkers.grounds.whole_run import whole_run, whole_run_of
 from checkers.runner.tables import SealedFile
-from checkers.verdict import Validity
+from checkers.runner.tasks import InProcessTasks
+from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState
+from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.seal import note_digests
+from history.writer import write_tables
 
 PAST = """
     p1 send t-0 v1 -> ok @0
@@ -251,19 +255,32 @@ def test_the_records_of_each_kind_of_operation_are_as_many_as_were_told_of(tmp_p
     assert not wrong(surveys=(*WHOLE, moved))[0]
 
 
+def test_a_run_without_digests_shows_nothing(tmp_path: Path) -> None:
+    run, past = RunDirectory(tmp_path), history(PAST)
+    write_tables(run, operations=past.operations, records=past.records)
+    manifest = replace(MANIFEST, recorded=())
+    write_manifest(run.manifest_path, manifest)
+
+    def answer() -> CheckResult:
+        sealed, sums = read_manifest(run.manifest_path), summary(past.operations)
+        found = whole_run_of(run, sealed, sums, session=InProcessTasks(), budget_s=60)
+        assert not found.tables
+        return found.result
+
+    assert "operations has no digest: nothing shows that it is" in answer().reason
+    note_digests(run)
+    assert (answer().validity, answer().reason) == (Validity.VALID, "")
+
+
 def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:
-    table = surveyed(tmp_path, "describes", read(0), read(1, call_ns=20, return_ns=101))
-    assert table.span_ns == (10, 101)
-    late = of("describes", span_ns=table.span_ns)
+    assert surveyed(tmp_path, "describes", read(0), read(1, return_ns=101)).span_ns == (10, 101)
+    late = (*WHOLE, FileSurvey(table="records", row_count=4, span_ns=(10, 101)))
     reason, tables = wrong(surveys=late)
-    assert ("from 10 to 101 ns, and the run ended at 100 ns" in reason, tables) == (
-        True,
-        {"describes"},
-    )
+    assert "from 10 to 101 ns, and the run ended at 100 ns" in reason
+    assert tables == {"records"}
     assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=101))[0]
     assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=None))[0]
-    assert wrong(surveys=of("describes", span_ns=(-1, 9)))[1] == {"describes"}
-    # The tape goes on until the cluster is stopped.
-    tape = FileSurvey(table="wire", row_count=1, span_ns=(0, 101))
-    manifest = replace(MANIFEST, recorded=(*MANIFEST.recorded, "wire"))
-    assert not wrong(surveys=(*WHOLE, tape), manifest=manifest)[0]
+    early = (*WHOLE, FileSurvey(table="records", row_count=4, span_ns=(-1, 9)))
+    assert wrong(surveys=early)[1] == {"records"}
+    # Whoever watches the cluster goes on until it is stopped.
+    assert not wrong(surveys=of("describes", span_ns=(0, 101)))[0]

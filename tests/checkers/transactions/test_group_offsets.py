@@ -21,6 +21,7 @@ from checkers.verdict import Validity
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.request_schema import GROUP_OFFSETS
 from history.run_directory import RunDirectory
+from history.seal import note_digests
 from history.writer import write_tables
 
 Row = dict[str, Any]
@@ -172,6 +173,7 @@ def test_a_run_is_asked_if_it_has_the_table(
         recorded=("group_offsets",),
     )
     write_manifest(run.manifest_path, manifest)
+    note_digests(run)
     (found,) = [one for one in check_run(run, session=spark).checks if one.check == NAME]
     assert found.validity is (Validity.VALID if offset == 9 else Validity.INVALID)
     assert found.figures["keys_count"] == 1

@@ -16,6 +16,7 @@ from history.cluster_schema import REPLICA_RECORDS
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
 from history.run_directory import RunDirectory
+from history.seal import note_digests
 from history.writer import bucket_file, bucket_of, write_tables
 
 pytestmark = pytest.mark.spark
@@ -96,6 +97,7 @@ def stored(
         cluster["replica_records"] = pa.Table.from_pylist(replica_records, schema=REPLICA_RECORDS)
     write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
     write_manifest(run.manifest_path, replace(MANIFEST, recorded=tuple(cluster)))
+    note_digests(run)
     return run
 
 
@@ -153,7 +155,7 @@ def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, spark: TaskSessi
     found = answers(run, spark)
     for name in ("torn-transaction", "hanging-transaction"):
         assert found[name].validity is Validity.UNKNOWN
-        assert "cannot read" in found[name].reason
+        assert "is not what was sealed" in found[name].reason
 
 
 def test_a_run_without_transactions_is_not_asked_about_them(

@@ -77,6 +77,8 @@ def test_a_page_without_a_marker_is_refused() -> None:
 
 def _oracles() -> set[str]:
     """The anomalies in the table of the oracle on the simulator's page."""
-    (section,) = re.findall(r"^## The oracle\n(.*?)^## ", SIMULATOR.read_text("utf-8"), re.M | re.S)
+    (section,) = re.findall(
+        r"^## The oracle\n(.*?)^## ", SIMULATOR.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
     rows = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
