@@ -29,6 +29,13 @@ TOLD: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The nullable columns of which no table of brokers' partitions is without a value."""
 
+_SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
+    "describes": ("error", "NONE"),
+    "metadata_log": ("type", "PartitionRecord"),
+}
+"""The column and value of the rows that are about a partition; a cluster that lost its metadata
+has none."""
+
 _NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "describes": ("read", "call_ns"),
     "metadata_writes": ("index", "call_ns"),
@@ -78,6 +85,8 @@ def survey_of(file: SealedFile) -> FileSurvey:
             span_ns=_span_ns(parquet.metadata),
         )
     there = SealedFile(path=file.path, digest="")
+    if survey.blank and table in _SUBJECTS and not _has_row(there, table, *_SUBJECTS[table]):
+        survey = replace(survey, blank=())
     if table in _NUMBERS:
         return replace(survey, disorder=_misnumbered(there, table))
     if table == "metadata_log":
@@ -89,6 +98,12 @@ def survey_of(file: SealedFile) -> FileSurvey:
     if table == "replica_records":
         return replace(survey, records=_records(there, table), strange=_strange(there))
     return survey
+
+
+def _has_row(file: SealedFile, table: str, column: str, value: str) -> bool:
+    """Return whether some row has this value."""
+    batches = source_in(file, table)((column,))
+    return any(pc.any(pc.equal(batch.column(column), value)).as_py() for batch in batches)
 
 
 def _is_blank(metadata: Any, column: str) -> bool:
