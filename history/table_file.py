@@ -23,7 +23,8 @@ _ROW_GROUP_ROWS: Final = 1 << 20
 _WIDE_GROUP_ROWS: Final[Mapping[str, int]] = {"metadata_log": 1 << 16}
 """Of a table whose rows are many times larger than others': what one who writes or reads it by the
 row group holds is to stay small, however long the run."""
-_PART_ROWS: Final = 1 << 23
+_PART_ROWS: Final = 1 << 21
+"""The operations in a file: a task that sums one up holds it, in some 100 bytes a row."""
 
 _GROWING: Final[Mapping[str, tuple[str, ...]]] = {
     "operations": ("index", "call_ns", "return_ns"),

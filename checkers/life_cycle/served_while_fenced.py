@@ -31,13 +31,15 @@ incarnation ids", "Broker-Side Heartbeat Timeout".
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
@@ -53,6 +55,7 @@ from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
@@ -74,6 +77,12 @@ class _Read(NamedTuple):
     call_ns: int
     return_ns: int
     number: int
+
+
+_READ_COLUMNS: Final = ("call_ns", "return_ns", "read")
+"""The columns of `describes` of which a `_Read` is made."""
+_NO_READS: Final = np.empty((0, len(_READ_COLUMNS)), np.int64)
+_READS_AT_ONCE: Final = 1 << 14
 
 
 class _Office(NamedTuple):
@@ -101,7 +110,7 @@ def served_while_fenced(tables: Tables, seen: MetadataView) -> Judged:
     Reads `describes`, `wire`, `node_settings` and, on ZooKeeper, `metadata_log`.
     """
     timeouts_ns = _leases_ns(tables["node_settings"])
-    reads, contacts = _reads(tables["describes"]), _contacts(tables["wire"])
+    contacts = _contacts(tables["wire"])
     if not timeouts_ns:
         yield from doubtful(NAME, "no settings are known")
         return
@@ -110,9 +119,10 @@ def served_while_fenced(tables: Tables, seen: MetadataView) -> Judged:
         return
     lease_ns = max(timeouts_ns.values())
     offices, legacy = _offices(seen), _legacy(seen)
+    reads = _reads(streamed(tables, "describes"))
     for node in sorted(contacts.keys() - legacy):
         leases = _Leases(contacts[node], lease_ns, offices.get(node, ()))
-        answers = _judged(node, reads.get(node, []), leases)
+        answers = _judged(node, _each(reads.get(node, _NO_READS)), leases)
         yield node, counted(NAME, node, answers, allowed=not seen.facts.leases)
 
 
@@ -123,15 +133,22 @@ def _leases_ns(node_settings: pa.Table) -> Mapping[str, int]:
     return own_ns or session_timeouts_ns(node_settings)
 
 
-def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
-    """Return the reads that each broker answered, in the order of their calls."""
-    columns = ["node", "call_ns", "return_ns", "read"]
-    answered = describes.filter(pc.is_in(describes["error"], pa.array(_ANSWERS)))
-    found: dict[str, list[_Read]] = {}
-    for row in answered.group_by(columns).aggregate([]).to_pylist():
-        read = _Read(row["call_ns"], row["return_ns"], row["read"])
-        found.setdefault(row["node"], []).append(read)
-    return {node: sorted(several) for node, several in found.items()}
+def _reads(describes: Source) -> Mapping[str, NDArray[np.int64]]:
+    """Return the reads that each broker answered, a row of `_Read` each, in their order."""
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    for batch in describes(("node", "error", *_READ_COLUMNS)):
+        answered = batch.filter(pc.is_in(batch.column("error"), pa.array(_ANSWERS)))
+        for node in pc.unique(answered.column("node")).to_pylist():
+            mine = answered.filter(pc.equal(answered.column("node"), node))
+            rows = [mine.column(name).to_numpy() for name in _READ_COLUMNS]
+            found.setdefault(node, []).append(np.unique(np.column_stack(rows), axis=0))
+    return {node: np.unique(np.concatenate(rows), axis=0) for node, rows in found.items()}
+
+
+def _each(reads: NDArray[np.int64]) -> Iterator[_Read]:
+    """Yield them one by one: a night has a million, and a row is small."""
+    for first in range(0, len(reads), _READS_AT_ONCE):
+        yield from map(_Read._make, reads[first : first + _READS_AT_ONCE].tolist())
 
 
 def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
@@ -233,7 +250,7 @@ def _newer_of_any(one: Rpc | None, other: Rpc | None) -> Rpc | None:
     return one or other if one is None or other is None else _newer(one, other)
 
 
-def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proof | None]:
+def _judged(node: str, reads: Iterable[_Read], leases: _Leases) -> Iterator[Proof | None]:
     """Judge each read of which it is known how long the broker might serve."""
     awake_ns: dict[int, int] = {}
     for read in filter(leases.is_known, reads):

@@ -149,7 +149,7 @@ def test_a_consumer_has_one_poll_open_at_a_time_and_reads_each_session_in_order(
             for key, first, values, session in columns:
                 assert following.get((key, session), first) == first
                 end = following[key, session] = first + len(values)
-                assert tuple(logs[key][first:end]) == values
+                assert list(logs[key][first:end]) == list(values)
         assert len({session for _, session in following}) > 2
         assert {following[place] for place in following} >= {len(log) for log in logs.values()}
 
