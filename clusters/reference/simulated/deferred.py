@@ -8,7 +8,7 @@ import json
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clusters.port import NodeName
 from clusters.reference.codec.identifiers import text_of
@@ -19,6 +19,8 @@ from history.journal import journal_path
 
 __all__ = ["ReadBook", "RowBook", "last_offset", "metadata_items"]
 
+_WAITING_MAX: Final = 4096
+
 Item = dict[str, Any]
 """Columns of `describes` that one partition or topic has to itself."""
 
@@ -28,8 +30,7 @@ class ReadBook:
 
     def __init__(self, raw: Path, *, writer: str) -> None:
         self._path = journal_path(raw, "describes", writer=writer)
-        self._returned_path = self._path.with_suffix(".returned")
-        self._returned = self._returned_path.open("x+b")
+        self._returned = _Lines(self._path.with_suffix(".returned"))
         self._calls = array("q")
         """When each was called, in the order in which they returned."""
         self._begins = array("q", [0])
@@ -54,19 +55,20 @@ class ReadBook:
             "metadata_offset": metadata_offset,
         }
         line = f'"columns": {json.dumps(columns)}, "items": {json.dumps(items)}}}\n'.encode()
-        self._returned.write(line)
+        self._returned.add(line)
         self._calls.append(call_ns)
         self._begins.append(self._begins[-1] + len(line))
 
     def close(self) -> None:
         """Write all, numbered in the order of their calls."""
         in_turn = sorted(range(len(self._calls)), key=self._calls.__getitem__)
-        with self._returned as returned, self._path.open("xb") as file:
+        self._returned.close()
+        with self._returned.path.open("rb") as returned, self._path.open("xb") as file:
             for number, place in enumerate(in_turn):
                 begin, end = self._begins[place : place + 2]
                 returned.seek(begin)
                 file.write(b'{"read": %d, ' % number + returned.read(end - begin))
-        self._returned_path.unlink()
+        self._returned.path.unlink()
 
 
 class RowBook:
@@ -74,16 +76,35 @@ class RowBook:
 
     def __init__(self, raw: Path, table: str) -> None:
         self._columns = frozenset(CLUSTER_TABLES[table].names)
-        self._file = journal_path(raw, table).open("x", encoding="utf-8")
+        self._lines = _Lines(journal_path(raw, table))
 
     def add(self, row: Mapping[str, object]) -> None:
         """A row; columns that are left out are null."""
         assert row.keys() <= self._columns, row.keys() - self._columns
-        self._file.write(f"{json.dumps(row)}\n")
+        self._lines.add(f"{json.dumps(row)}\n".encode())
 
     def close(self) -> None:
-        """Write no more."""
-        self._file.close()
+        """Write what is not written yet."""
+        self._lines.close()
+
+
+class _Lines:
+    """A new file that takes lines, and is open only while thousands of them are written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch(exist_ok=False)
+        self._waiting: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        self._waiting.append(line)
+        if len(self._waiting) >= _WAITING_MAX:
+            self.close()
+
+    def close(self) -> None:
+        with self.path.open("ab") as file:
+            file.writelines(self._waiting)
+        self._waiting.clear()
 
 
 def last_offset(end_offset: int) -> int | None:
