@@ -22,8 +22,8 @@ it is drawn from one, in the order in which it is asked for.
 Order: which kinds come when is said by `nemesis.rounds`. A turn that cannot begin just now is tried
 for a while: some kinds never can begin, and they must not stop the rest.
 
-Idle time: whatever the mix waits for has a bound, or comes about in a cluster that recovers. What
-it is, `waits_for` says.
+Idle time: whatever the mix waits for has a bound, the shorter the longer nothing has been broken,
+or comes about in a cluster that recovers. What it is, `waits_for` says.
 """
 
 import random
@@ -44,15 +44,14 @@ from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
 from nemesis.verbs.partition import Partition
 from nemesis.verbs.registry import EPISODES, is_fault
 from nemesis.verbs.step import Breaking, OnNodes, Step
-from nemesis.waiting import Awaited, Waiting
+from nemesis.waiting import Awaited, Waiting, patience_s
 
 __all__ = ["Mix"]
 
 _AGAIN_S: Final = 0.5
 """The time after which a turn that could not come about is tried again."""
 _TRIED_S: Final = 5.0
-"""The time for which it is tried. It comes when all is whole: few things can still hinder it, such
-as an election, and nothing is broken meanwhile."""
+"""The time for which it is tried. It comes when all is whole: little can hinder it then."""
 _TRIED_LONGER_S: Final = 20.0
 """The same of a kind that is demanded, and where other faults hinder it, which then go on."""
 
@@ -109,6 +108,8 @@ class Mix:
     _turn: _Turn | None = None
     _disks: LostDisks = field(default_factory=LostDisks)
     _look_count: int = 0
+    _broken_s: float = 0.0
+    """The last time at which something was broken by it."""
 
     def __post_init__(self) -> None:
         """Begin with the first round."""
@@ -129,7 +130,10 @@ class Mix:
         way always count. `look` returns the latest look at the cluster; without it, whatever a play
         awaits is there at once. An Await among the acts was waited for, and holds.
         """
-        moment = MixMoment(now_s=now_s, scene=scene, look=look)
+        if any(one.nodes or one.due for one in self._episodes):
+            self._broken_s = now_s
+        bound_s = patience_s(AWAIT_S, quiet_s=now_s - self._broken_s)
+        moment = MixMoment(now_s=now_s, scene=scene, look=look, patience_s=bound_s)
         acts = self._take_due(moment, impaired)
         if self._may_begin(now_s, impaired):
             self._begin(now_s, scene, impaired)
@@ -313,12 +317,10 @@ class Mix:
             self._turn_count += 1
             kind = self._rounds.kind()
             target = self._rounds.target() if EPISODES[kind].aimed else ""
-            tried_s = (
-                _TRIED_LONGER_S if self._rounds.are_demanded or self.spec.overlap else _TRIED_S
-            )
-            self._turn = _Turn(
-                number=self._turn_count, kind=kind, target=target, until_s=now_s + tried_s
-            )
+            longer = self._rounds.are_demanded or self.spec.overlap
+            tried_s = _TRIED_LONGER_S if longer else _TRIED_S
+            until_s = now_s + patience_s(tried_s, quiet_s=now_s - self._broken_s)
+            self._turn = _Turn(number=self._turn_count, kind=kind, target=target, until_s=until_s)
         turn, begun = self._turn, self._count
         self._next_at_s = now_s + _AGAIN_S
         self._begin_one(turn.kind, now_s, scene, impaired)

@@ -66,6 +66,8 @@ class MixMoment:
     scene: Scene
     look: Callable[[], Observation] | None
     """Returns the latest look. None: whatever is awaited is there at once."""
+    patience_s: float = AWAIT_S
+    """The bound of what begins to be waited for now."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -154,7 +156,7 @@ class Unfolding:
             return True
         now = moment.look()
         if self._before is None:
-            self._before, self._until_s = now, moment.now_s + AWAIT_S
+            self._before, self._until_s = now, moment.now_s + moment.patience_s
         if _holds(step.condition, now, self._before):
             return True
         self._give_up_late(moment)
@@ -173,7 +175,7 @@ class Unfolding:
     def _give_up_late(self, moment: MixMoment) -> None:
         """Give up what is to come, if its bound has passed."""
         if self._until_s is None:
-            self._until_s = moment.now_s + AWAIT_S
+            self._until_s = moment.now_s + moment.patience_s
         elif moment.now_s > self._until_s:
             self._to_come.clear()  # the next call undoes what was done
 

@@ -5,8 +5,13 @@ Nothing is due while a drawn fault lasts, and in the drawn gap before the next o
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-__all__ = ["Awaited", "Waiting"]
+__all__ = ["Awaited", "Waiting", "patience_s"]
+
+_QUIET_S: Final = 40.0
+"""The time without a fault in which what is waited for is to have come, or to be left out."""
+_PATIENCE_S_MIN: Final = 5.0
 
 
 class Awaited(StrEnum):
@@ -28,3 +33,8 @@ class Waiting:
 
     kind: Awaited
     words: str
+
+
+def patience_s(usual_s: float, *, quiet_s: float) -> float:
+    """Return the bound of a wait that begins now; `quiet_s`: how long nothing has been broken."""
+    return min(usual_s, max(_QUIET_S - quiet_s, _PATIENCE_S_MIN))
