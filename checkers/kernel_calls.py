@@ -222,8 +222,12 @@ class _Shelf:
         return self._tables[file]
 
     def stream(self, name: str, call: KernelCall) -> Source:
-        """Return a table of a call as a stream, read anew where the call has it for itself."""
-        if not call.alone:
+        """Return a table of a call as a stream, read anew where the call has it for itself.
+
+        It has, too, where one check of brokers alone reads it, and every slice has all of it.
+        """
+        of_one = name == "describes" and call.slice_of.split is Split.BROKERS
+        if not call.alone and not of_one:
             return source_of(self.table(name, call))
         source = self._source(call.files[name], name)
         keep = self._keep(name, call, source)
