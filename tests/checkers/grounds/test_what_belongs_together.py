@@ -282,5 +282,10 @@ def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:
     assert not wrong(surveys=late, manifest=replace(MANIFEST, end_ns=None))[0]
     early = (*WHOLE, FileSurvey(table="records", row_count=4, span_ns=(-1, 9)))
     assert wrong(surveys=early)[1] == {"records"}
+    # A history that another tool recorded has a zero of its own.
+    elsewhere = (FileSurvey(table="model_operations", row_count=4, span_ns=(-1, 9)),)
+    assert not whole_run(replace(MANIFEST, recorded=(), keys=()), None, elsewhere).result.reason
+    of_ours = replace(MANIFEST, recorded=(), keys=(), cluster="processes")
+    assert whole_run(of_ours, None, elsewhere).result.reason
     # Whoever watches the cluster goes on until it is stopped.
     assert not wrong(surveys=of("describes", span_ns=(0, 101)))[0]
