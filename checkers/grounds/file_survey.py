@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from checkers.runner.tables import SealedFile, opened, source_in
 from history.failure import HarnessError
-from history.schema import F
+from history.schema import OPEN_TABLES, F
 
 __all__ = ["READ_ELSEWHERE", "TOLD", "FileSurvey", "survey_of", "table_of"]
 
@@ -48,7 +48,7 @@ _NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 _NO_VALUE: Final = int(np.iinfo(np.int64).min)
 """Stands for a record whose value is not one of ours: no client sends it."""
 
-READ_ELSEWHERE: Final = ("operations", "records", "wire", "replica_records")
+READ_ELSEWHERE: Final = ("operations", "records", "wire", "replica_records", *OPEN_TABLES)
 """The tables that are large, and are always compared with their digests by those who read them."""
 
 

@@ -189,11 +189,14 @@ def _of_clients(
     if summary.disorder:
         yield _Wrong(clients, summary.disorder)
     files = [one.rows_by_f for one in surveys if one.table == "records"]
+    rows = sum((Counter(one) for one in files), Counter[str]())
+    # Where they are fewer or more in all, `whole-records` says so to whoever rests on that.
+    swapped = clients if rows.total() == sum(summary.record_counts.values()) else ()
     for f in F if len(files) == RECORD_BUCKET_COUNT else ():
-        told, there = summary.record_counts.get(f, 0), sum(one.get(f, 0) for one in files)
+        told, there = summary.record_counts.get(f, 0), rows[f]
         if told != there:
             yield _Wrong(
-                clients, f"operations tell of {told} records of {f}, and {there} are there"
+                swapped, f"operations tell of {told} records of {f}, and {there} are there"
             )
     sent, read = (summary.keys.get(f, frozenset()) for f in (F.SEND, F.FINAL_READ))
     held: Counter[str] = Counter()

@@ -19,7 +19,9 @@ from checkers.runner.tasks import TaskSession, run_tasks
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
 from generators.kafka import LIES, HistoryRecipe, write_synthetic_run
 from history.failure import HarnessError
+from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
+from history.seal import note_digests
 from history.writer import bucket_file, bucket_of
 
 pytestmark = pytest.mark.spark
@@ -191,6 +193,9 @@ def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: TaskS
     path = bucket_file(run.history, bucket_of("t-0"))
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path, store_schema=False)
+    # As if the recorder had lost it before the history was sealed.
+    write_manifest(run.manifest_path, replace(read_manifest(run.manifest_path), digests={}))
+    note_digests(run)
     verdict = check_run(run, session=spark)
     unknown = _unknown(verdict)
     assert "and the files of records hold" in unknown["whole-records"]

@@ -34,8 +34,10 @@ LOG = """
     2 unfence 1 at -9000
     5 topic t at -8000
     6 partition t-0 replicas 1,2 isr 1 leader 1 at -8000
+    7 noop at -7000
     36 change t-0 isr 1,2 at 22000
     43 change t-0 isr 2 leader 2 at 22500
+    44 noop at 22600
     90 noop at 30000
 """
 TAPE = """
