@@ -18,7 +18,8 @@ is whole, or every check that rests on it is unknown.
 
 Where ZooKeeper has the metadata, brokers register with it, so the first frame proves nothing there;
 and nor does the last one unless brokers send each other MetadataHeartbeats, as else nothing need be
-said between nodes for a while.
+said between nodes for a while. The same goes for an ensemble of ZooKeeper's alone, and for nodes of
+other systems.
 
 A tape without any frame is the business of `whole-run`.
 """
@@ -75,7 +76,7 @@ def whole_tape(
 
     `read_ns`: when the last read of metadata was answered, None without any.
     """
-    seen = _Seen(beats=not (facts.on_zookeeper or facts.migrating))
+    seen = _Seen(beats=_by_controllers(facts))
     columns = _COLUMNS if seen.beats else (*_COLUMNS, "api")
     gap = next(filter(None, (seen.gap(batch, facts) for batch in wire(columns))), "")
     reason = gap or seen.ends(_log_span(metadata_log, facts), facts, read_ns)
@@ -85,6 +86,11 @@ def whole_tape(
         case_count=seen.frame + 1,
         reason=reason,
     )
+
+
+def _by_controllers(facts: Facts) -> bool:
+    """Return whether brokers register with controllers of Kafka's own, and send them heartbeats."""
+    return bool(facts.controllers) and not (facts.on_zookeeper or facts.migrating)
 
 
 @dataclass(slots=True)
@@ -140,8 +146,7 @@ class _Seen:
         registered_ns = log.registered_ns
         if self.frame < 0 or not self.beats:
             return ""
-        by_controllers = not (facts.on_zookeeper or facts.migrating)
-        if by_controllers and registered_ns is not None and self.first_ns > registered_ns:
+        if _by_controllers(facts) and registered_ns is not None and self.first_ns > registered_ns:
             return (
                 f"its first frame is of {self.first_ns / _S:.3f} s, and a broker had registered by "
                 f"{registered_ns / _S:.3f} s"

@@ -111,6 +111,13 @@ def test_on_zookeeper_the_end_counts_where_brokers_send_heartbeats() -> None:
     assert whole_tape(source_of(silent), None, facts).validity is Validity.VALID
 
 
+def test_nodes_of_other_systems_may_have_nothing_to_say_at_the_end() -> None:
+    cut = source_of(tape().slice(0, 40))
+    assert "healing went on until" in whole_tape(cut, None, RUN).reason
+    alone = replace(RUN, node_ids={"server-1": 1, "server-2": 2})
+    assert whole_tape(cut, None, alone).validity is Validity.VALID
+
+
 def test_rows_are_in_their_order_and_times_are_possible() -> None:
     frames = tape()
     assert "are missing" in said(rows(frames, 0, 2, 1, *range(3, frames.num_rows)))
