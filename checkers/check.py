@@ -150,12 +150,7 @@ def check_run(
             *(result for group in of_groups for result in group.results),
         )
     }
-    if WHOLE_TAPE in results and results[WHOLE_TAPE].validity is not Validity.VALID:
-        zookeeper = facts_of(manifest).on_zookeeper
-        results = {
-            name: _without_tape(result, on_zookeeper=zookeeper) for name, result in results.items()
-        }
-    results = {name: _without(whole, result) for name, result in results.items()}
+    results = _grounded(results, whole, manifest)
     weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
     demanded = required(manifest, weighed_results, entry_of)
     weighed_results[demanded.check] = weighed(demanded, manifest.promises)
@@ -166,6 +161,18 @@ def check_run(
     verdict = explained(verdict, manifest, anomalies)
     _write(run, manifest, verdict, anomalies, loss_forensics(question, verdict, anomalies))
     return verdict
+
+
+def _grounded(
+    results: Mapping[str, CheckResult], whole: WholeRun, manifest: Manifest
+) -> Mapping[str, CheckResult]:
+    """Return the answers, those unknown whose evidence is not whole."""
+    if WHOLE_TAPE in results and results[WHOLE_TAPE].validity is not Validity.VALID:
+        zookeeper = facts_of(manifest).on_zookeeper
+        results = {
+            name: _without_tape(result, on_zookeeper=zookeeper) for name, result in results.items()
+        }
+    return {name: _without(whole, result) for name, result in results.items()}
 
 
 def _without_tape(result: CheckResult, *, on_zookeeper: bool) -> CheckResult:

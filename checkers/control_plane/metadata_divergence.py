@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.log_of_record import Batches, LogOfRecord
+from checkers.metadata.log_of_record import BatchTimes, LogOfRecord
 from checkers.metadata.rpcs import rpcs
 from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
@@ -165,7 +165,7 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
         own = table.filter(
             pc.and_(pc.equal(table["node"], node), pc.invert(table["snapshot"]))
         ).select(["metadata_offset", "digest", "controller_epoch", "type", "timestamp_ms"])
-        batches = Batches.of(own["timestamp_ms"].to_numpy())
+        batches = BatchTimes.of(own["timestamp_ms"].to_numpy())
         copy = own.filter(pc.less_equal(own["metadata_offset"], applied_offset))
         both = copy.join(decided, "metadata_offset", join_type="inner", right_suffix="_decided")
         differs = both.filter(

@@ -43,7 +43,7 @@ from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord, records_in
 from checkers.sources import Keep, Source, everything, source_of
 
-__all__ = ["ROWS", "Batches", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
+__all__ = ["ROWS", "BatchTimes", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
 
 LAST_OPEN_MS: Final = 1_000
 """How long the last batch of a log was open at most."""
@@ -91,7 +91,7 @@ class LoggedRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batches:
+class BatchTimes:
     """When the batches of a log were begun and ended, in ms of their controllers' clocks."""
 
     begin_ms: NDArray[np.int64]
@@ -100,10 +100,10 @@ class Batches:
     """The beginning of the batch after each; of the last one, `LAST_OPEN_MS` after its own."""
 
     @staticmethod
-    def of(timestamps_ms: NDArray[np.int64]) -> "Batches":
+    def of(timestamps_ms: NDArray[np.int64]) -> "BatchTimes":
         """Return those of these records, which are in the order of their log."""
         if not len(timestamps_ms):
-            return Batches(begin_ms=timestamps_ms, end_ms_of=timestamps_ms)
+            return BatchTimes(begin_ms=timestamps_ms, end_ms_of=timestamps_ms)
         last = np.flatnonzero(np.append(np.diff(timestamps_ms) != 0, True))
         begin_ms = timestamps_ms[last]
         following_ms = np.append(begin_ms[1:], begin_ms[-1] + LAST_OPEN_MS)
@@ -111,7 +111,7 @@ class Batches:
         order = np.lexsort((following_ms, begin_ms))
         final = np.append(np.diff(begin_ms[order]) != 0, True)
         end_ms = np.maximum(following_ms, begin_ms)
-        return Batches(begin_ms=begin_ms[order][final], end_ms_of=end_ms[order][final])
+        return BatchTimes(begin_ms=begin_ms[order][final], end_ms_of=end_ms[order][final])
 
     def end_ms(self, timestamp_ms: int) -> int:
         """Return by when a batch's records had been appended; of no batch's time, that time."""
@@ -140,10 +140,10 @@ class LogOfRecord:
     on_zookeeper: bool = False
 
     @cached_property
-    def batches(self) -> Batches:
+    def batches(self) -> BatchTimes:
         """The batches of the whole log."""
         stamps = self.rows["timestamp_ms"].to_numpy()
-        return Batches.of(stamps[:0] if self.on_zookeeper else stamps)
+        return BatchTimes.of(stamps[:0] if self.on_zookeeper else stamps)
 
     @property
     def begins_with_snapshot(self) -> bool:

@@ -28,7 +28,7 @@ from history.run_directory import RunDirectory, find_run
 if TYPE_CHECKING:
     from checkers.runner.tasks import TaskSession
     from checkers.verdict import Verdict
-    from harness.metamorphic.metamorphic import Outcome
+    from harness.metamorphic.metamorphic import Transformed
     from harness.metamorphic.transformations import Transformation
 
 __all__ = ["metamorphic"]
@@ -50,7 +50,7 @@ class _Tried:
 
     run: RunDirectory
     before: "Verdict"
-    outcomes: "Sequence[Outcome]"
+    outcomes: "Sequence[Transformed]"
 
     @property
     def holds(self) -> bool:
@@ -149,7 +149,7 @@ def _tried(
             raise UsageError(
                 f"{run.root} is {before.validity} as it is; a run that is tried has to be valid"
             )
-        found: list[Outcome] = []
+        found: list[Transformed] = []
         if before.exit_code != 1:
             found += outcomes(run, before, seed=seed, root=copies, session=session, chosen=chosen)
     finally:
@@ -203,7 +203,7 @@ def _name(run: RunDirectory) -> str:
     return f"{run.root.parent.name}/{run.root.name}"
 
 
-def _words(outcome: "Outcome") -> str:
+def _words(outcome: "Transformed") -> str:
     accused = [f"{name} ({count})" for name, count in outcome.accused.items()]
     changed = [f"{name} has another answer" for name in outcome.changed]
     return ", ".join([*accused, *changed])

@@ -20,13 +20,13 @@ from harness.seeds import stream
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 
-__all__ = ["Outcome", "outcomes", "verdict_before"]
+__all__ = ["Transformed", "outcomes", "verdict_before"]
 
 _BUDGET_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Transformed:
     """A run after a transformation."""
 
     transformation: Transformation
@@ -67,7 +67,7 @@ def outcomes(
     root: Path,
     session: TaskSession,
     chosen: Sequence[Transformation] = TRANSFORMATIONS,
-) -> Iterator[Outcome]:
+) -> Iterator[Transformed]:
     """Yield what becomes of a run by each transformation, drawn from the seed.
 
     `before`: its verdict as it is, which is not invalid. `root`: the directory for its copies.
@@ -81,12 +81,14 @@ def outcomes(
         yield result.content
 
 
-def _outcome(name: str, *, run: RunDirectory, before: Verdict, seed: int, root: Path) -> Outcome:
+def _outcome(
+    name: str, *, run: RunDirectory, before: Verdict, seed: int, root: Path
+) -> Transformed:
     transformation = transformation_of(name)
     copy, found = CopiedRun(run, root / name), None
     try:
         if not transformation.change(copy, stream(seed, name)):
-            found = Outcome(transformation=transformation, validity=None)
+            found = Transformed(transformation=transformation, validity=None)
             return found
         copy.seal()
         after = check_run(copy.run, session=InProcessTasks())
@@ -97,9 +99,9 @@ def _outcome(name: str, *, run: RunDirectory, before: Verdict, seed: int, root: 
             copy.remove()
 
 
-def _compared(transformation: Transformation, before: Verdict, after: Verdict) -> Outcome:
+def _compared(transformation: Transformation, before: Verdict, after: Verdict) -> Transformed:
     told = zip(map(_answer, before.checks), map(_answer, after.checks), strict=True)
-    return Outcome(
+    return Transformed(
         transformation=transformation,
         validity=after.validity,
         accused={

@@ -20,7 +20,7 @@ from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict, read_verdict
-from harness.metamorphic.metamorphic import Outcome, outcomes, verdict_before
+from harness.metamorphic.metamorphic import Transformed, outcomes, verdict_before
 from harness.metamorphic.transformations import transformation_of
 from harness.trials.plan import drawn_plan
 from harness.trials.store import store_trial
@@ -78,7 +78,7 @@ def before(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Verdi
     return verdict
 
 
-def after(run: RunDirectory, before: Verdict, name: str, root: Path) -> Outcome:
+def after(run: RunDirectory, before: Verdict, name: str, root: Path) -> Transformed:
     chosen = [transformation_of(name)]
     session = InProcessTasks()
     (found,) = outcomes(run, before, seed=1, root=root, session=session, chosen=chosen)
