@@ -150,8 +150,8 @@ def check_run(
             *(result for group in of_groups for result in group.results),
         )
     }
-    results = _grounded(results, whole, manifest)
-    weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
+    grounded = _grounded(results, whole, manifest)
+    weighed_results = {name: weighed(one, manifest.promises) for name, one in grounded.items()}
     demanded = required(manifest, weighed_results, entry_of)
     weighed_results[demanded.check] = weighed(demanded, manifest.promises)
     verdict = Verdict.of(
