@@ -1,6 +1,5 @@
 """A copy of a stored run whose tables can be changed: sealed anew, it is judged like any run."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from history.failure import HarnessError
@@ -17,6 +17,7 @@ from history.manifest import Manifest, read_manifest, write_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.seal import note_digests
 from history.writer import bucket_file, bucket_of
 
 __all__ = ["CopiedRun"]
@@ -96,20 +97,14 @@ class CopiedRun:
             by = [(column, "ascending") for column in ("key", *order)]
             buckets = pa.array([bucket_of(key) for key in keys], pa.int64())
             for bucket in range(RECORD_BUCKET_COUNT):
-                mine = renamed.filter(pa.compute.equal(buckets, bucket)).sort_by(by)
+                mine = renamed.filter(pc.equal(buckets, bucket)).sort_by(by)
                 path = self.run.table_path(name) / bucket_file(self.run.history, bucket).name
                 self._write(path, mine)
 
     def seal(self) -> None:
         """Give the manifest the digests of the files as they are now."""
-        self.state(
-            digests={
-                path.relative_to(self.run.root).as_posix(): hashlib.sha256(
-                    path.read_bytes()
-                ).hexdigest()
-                for path in sorted(self.run.history.rglob("*.parquet"))
-            }
-        )
+        self.state(digests={})
+        note_digests(self.run)
 
     def _files(self, name: str) -> list[Path]:
         path = self.run.table_path(name)
