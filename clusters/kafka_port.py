@@ -353,8 +353,10 @@ class Administers(Protocol):
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         """Make this broker the preferred replica and have it elected; returns once it leads."""
 
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas; returns once the reassignment is over."""
+    def reassign(
+        self, key: str, replicas: tuple[int, ...], *, within_s: float, awaited: bool = True
+    ) -> str:
+        """Give the key these replicas; returns once that is over, or granted if not `awaited`."""
 
 
 @runtime_checkable

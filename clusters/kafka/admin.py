@@ -136,11 +136,19 @@ class KafkaAdmin:
         asked, _ = self.insist(write, what=f"set {said} of {topic}", via=via, deadline=deadline)
         return f"{asked} set {said} of {topic}"
 
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas, the preferred leader first; returns once that is over."""
+    def reassign(
+        self, key: str, replicas: tuple[int, ...], *, within_s: float, awaited: bool = True
+    ) -> str:
+        """Give the key these replicas, the preferred leader first.
+
+        Returns once that is over, or granted if not `awaited`.
+        """
         deadline = time.monotonic() + within_s
         before = self._look(key, deadline)
-        after = self._reassigned(key, replicas, deadline=deadline)
+        self._move(key, replicas, deadline=deadline)
+        if not awaited:
+            return f"{key} was {before}; its move to {list(replicas)} was granted"
+        after = self._await_move(key, replicas, deadline=deadline)
         return f"{key} was {before}; it is {after}"
 
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
@@ -151,7 +159,8 @@ class KafkaAdmin:
             raise HarnessError(f"broker {leader} cannot lead {key}: {before}")
         wanted = (leader, *(one for one in before.replicas if one != leader))
         if before.replicas != wanted:
-            self._reassigned(key, wanted, deadline=deadline)
+            self._move(key, wanted, deadline=deadline)
+            self._await_move(key, wanted, deadline=deadline)
         if before.leader == leader:
             return f"{key} was led by broker {leader} already: {before}"
         topic, partition = _parts(key)
@@ -162,10 +171,12 @@ class KafkaAdmin:
         )
         return f"{key} was {before}; it is {after}"
 
-    def _reassigned(self, key: str, replicas: tuple[int, ...], *, deadline: float) -> _Seen:
+    def _move(self, key: str, replicas: tuple[int, ...], *, deadline: float) -> None:
         topic, partition = _parts(key)
         write = reassign(topic, partition, replicas, timeout_s=_ATTEMPT_S_MAX)
         self.insist(write, what=f"reassign {key}", via=None, deadline=deadline)
+
+    def _await_move(self, key: str, replicas: tuple[int, ...], *, deadline: float) -> _Seen:
         while self._is_being_reassigned(key) is not False:
             if time.monotonic() > deadline:
                 raise HarnessError(f"{key} was still being reassigned to {list(replicas)}")

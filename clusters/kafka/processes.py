@@ -196,9 +196,11 @@ class BrokerProcesses(ProcessCluster):
         """Make this broker the preferred replica and have it elected; returns once it leads."""
         return self._admin.move_leader(key, leader, within_s=within_s)
 
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas; returns once the reassignment is over."""
-        return self._admin.reassign(key, replicas, within_s=within_s)
+    def reassign(
+        self, key: str, replicas: tuple[int, ...], *, within_s: float, awaited: bool = True
+    ) -> str:
+        """Give the key these replicas; returns once that is over, or granted if not `awaited`."""
+        return self._admin.reassign(key, replicas, within_s=within_s, awaited=awaited)
 
     def log_end(self, node: NodeName, key: str) -> int | None:
         """The log end offset on the broker's disk; None if it has no replica of the key."""

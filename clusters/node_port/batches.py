@@ -2,40 +2,22 @@
 
 They are shorter than those of a disk: who asks about a log goes through the last one each time.
 
-Nodes start often, and logs grow for hours. A copy of a log shares its full segments, and what was
-found out about one (by `Segment.summary`) is found out once, whoever asks for it later.
+Nodes start often, and logs grow for hours. Copies of a log share its full segments, be they copies
+in memory, of a disk, or by replication (`segments`).
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, overload
 
-__all__ = ["SEGMENT_BATCHES", "Batches", "Segment"]
+from clusters.node_port.segments import Segment, segment_of
+
+__all__ = ["SEGMENT_BATCHES", "Batches"]
 
 SEGMENT_BATCHES: Final = 1024
 """The length of a full segment."""
-
-_Found = TypeVar("_Found")
-
-
-class Segment:
-    """Batches that stay as they are."""
-
-    __slots__ = ("_summaries", "base_offset", "batches")
-
-    def __init__(self, batches: list[Any]) -> None:
-        self.batches = batches
-        self.base_offset: int = batches[0].base_offset
-        self._summaries: dict[Any, Any] = {}
-
-    def summary(self, of: Callable[[list[Any]], _Found]) -> _Found:
-        """Return what this function says of the batches; it is asked once."""
-        found: _Found | None = self._summaries.get(of)
-        if found is None:
-            found = self._summaries[of] = of(self.batches)
-        return found
 
 
 class Batches(Sequence[Any]):
@@ -47,7 +29,7 @@ class Batches(Sequence[Any]):
         """Take them; of another log of this kind, full segments are shared."""
         self.full: list[Segment] = []
         self.last: list[Any] = []
-        """What follows them: fewer batches than a segment has."""
+        """The batches after them: fewer than a segment has."""
         if isinstance(batches, Batches):
             self.full, self.last = list(batches.full), list(batches.last)
         else:
@@ -58,8 +40,19 @@ class Batches(Sequence[Any]):
         """Put a batch at the end."""
         self.last.append(batch)
         if len(self.last) == SEGMENT_BATCHES:
-            self.full.append(Segment(self.last))
+            self.full.append(segment_of(self.last))
             self.last = []
+
+    def extend(self, batches: Sequence[Any]) -> None:
+        """Put batches at the end, in their order."""
+        begin = 0
+        while begin < len(batches):
+            end = begin + SEGMENT_BATCHES - len(self.last)
+            self.last.extend(batches[begin:end])
+            if len(self.last) == SEGMENT_BATCHES:
+                self.full.append(segment_of(self.last))
+                self.last = []
+            begin = end
 
     def truncate(self, count: int) -> None:
         """Keep no more than this number of batches."""

@@ -25,6 +25,7 @@ __all__ = [
     "CREATE",
     "DELETE",
     "EXIT",
+    "EXTEND",
     "NOTE",
     "RECOVER",
     "RECOVERED",
@@ -50,6 +51,8 @@ SEND: Final = 0
 """(SEND, target, message): a request to a node id, or the response to the `source` of a request."""
 APPEND: Final = 1
 """(APPEND, log, batch): a `Batch` or `MetadataBatch` at the end of a log."""
+EXTEND: Final = 12
+"""(EXTEND, log, batches): several of them at the end of a partition's log."""
 SYNC: Final = 2
 """(SYNC, names, token): make durable what was written so far to these logs and files.
 

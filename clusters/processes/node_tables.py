@@ -1,12 +1,13 @@
 """The harness's own knowledge of each node, as tables: its settings, and its log's worst words.
 
 A node's log is prose, and prose is no evidence. A few lines are, since nothing else writes them:
-Kafka's fault handlers say "Encountered fatal fault" (`FaultHandler` in server-common) when
-something happened that the code holds impossible; `BootstrapDirectory` and `MetaPropertiesEnsemble`
-say at a start that there is nothing to start from. ZooKeeper says "Unable to load database on
-disk", and "Digests are not matching" when a transaction gave its tree another digest than it gave
-the leader's. The JVM names an `OutOfMemoryError`, and says when it ends because of one or crashes
-itself.
+Kafka's fault handlers say "Encountered … fault" (`FaultHandler` in server-common) when something
+happened that the code holds impossible: a fatal one ends the process, one of metadata loading,
+metadata publishing or the quorum controller leaves it as it is. `BootstrapDirectory` and
+`MetaPropertiesEnsemble` say at a start that there is nothing to start from. ZooKeeper says "Unable
+to load database on disk", and "Digests are not matching" when a transaction gave its tree another
+digest than it gave the leader's. The JVM names an `OutOfMemoryError`, and says when it ends because
+of one or crashes itself.
 
 Not each such digest is evidence. A leader goes on while it writes its tree for a follower, so the
 follower's copy may be ahead of the transactions that it is then given once more: up to the end of
@@ -28,7 +29,7 @@ from history.journal import RowJournal
 __all__ = ["LogFinding", "findings_in", "write_log_findings", "write_settings"]
 
 _PATTERNS: Final = {
-    "fatal-fault": re.compile(rb"Encountered fatal fault|Digests are not matching"),
+    "fatal-fault": re.compile(rb"Encountered [a-z][a-z ]* fault: |Digests are not matching"),
     "unreadable-disk": re.compile(
         rb"No FeatureLevelRecord for metadata\.version was found in the bootstrap metadata"
         rb"|No readable meta\.properties files found|Unable to load database on disk"

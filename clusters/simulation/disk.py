@@ -129,6 +129,18 @@ class Disk:
             log.synced = log.dropped + len(log.batches)
             log.cut = None
 
+    def extend(self, name: PartitionKey, batches: Sequence[Any]) -> None:
+        """Put batches at the end of a partition's log."""
+        log = self._logs.get(name)
+        if log is None:
+            log = self._logs[name] = _Log()
+        before = len(log.batches)
+        log.batches.extend(batches)
+        flushed = len(log.batches) // _SEGMENT_BATCHES * _SEGMENT_BATCHES
+        if flushed > before:
+            log.synced = log.dropped + flushed
+            log.cut = None
+
     def truncate(self, name: LogName, offset: int) -> None:
         """Drop the batches at this offset and above."""
         log = self._logs[name]

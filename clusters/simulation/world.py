@@ -25,6 +25,7 @@ from clusters.node_port.effects import (
     CREATE,
     DELETE,
     EXIT,
+    EXTEND,
     NOTE,
     RECOVER,
     RECOVERED,
@@ -298,8 +299,7 @@ class World:
             link = links.get(effect[1]) or self.network.link(host, effect[1])
             if link is None:
                 continue
-            kind = message.kind
-            request = None
+            kind, request = message.kind, None
             if link.answers is None:
                 if message.correlation >= 0:
                     link.open[message.correlation << 8 | kind] = message
@@ -388,6 +388,7 @@ _EFFECTS: Final[dict[int, Callable[[World, SimulatedHost, tuple[Any, ...]], None
     TRUNCATE: lambda _, host, effect: host.disk.truncate(effect[1], effect[2]),
     WRITE: lambda _, host, effect: host.disk.write(effect[1], effect[2]),
     DELETE: lambda _, host, effect: host.disk.delete(effect[1]),
+    EXTEND: lambda _, host, effect: host.disk.extend(effect[1], effect[2]),
     CREATE: lambda _, host, effect: host.disk.create(effect[1], effect[2]),
     ADVANCE: lambda _, host, effect: host.disk.advance(effect[1], effect[2]),
     EXIT: lambda world, host, effect: world._exit(host, effect[1]),  # noqa: SLF001

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -145,6 +145,11 @@ class DataDirectories:
             self._logs[log].append(
                 encoded(batch), base_offset=batch.base_offset, epoch=batch.leader_epoch
             )
+
+    def extend(self, log: PartitionKey, batches: Sequence[Batch]) -> None:
+        """Batches at the end of a partition's log."""
+        for batch in batches:
+            self.append(log, batch)
 
     def truncate(self, log: LogName, offset: int) -> None:
         """Drop what is at this offset and above."""

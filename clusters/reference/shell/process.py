@@ -28,6 +28,7 @@ from clusters.node_port.effects import (
     CREATE,
     DELETE,
     EXIT,
+    EXTEND,
     NOTE,
     RECOVER,
     RECOVERED,
@@ -123,6 +124,7 @@ class _Process:
         self._build_connections()
         self._perform: dict[int, Callable[[tuple[Any, ...]], None]] = {
             APPEND: lambda effect: self._disk.append(effect[1], effect[2]),
+            EXTEND: lambda effect: self._disk.extend(effect[1], effect[2]),
             RECOVER: lambda _: self._recover(),
             SYNC: self._sync,
             TRUNCATE: lambda effect: self._disk.truncate(effect[1], effect[2]),

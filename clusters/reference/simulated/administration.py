@@ -90,11 +90,16 @@ class Administration:
         )
         return f"deleted topic {name}"
 
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas; returns once the reassignment is over."""
+    def reassign(
+        self, key: str, replicas: tuple[int, ...], *, within_s: float, awaited: bool = True
+    ) -> str:
+        """Give the key these replicas; returns once that is over, or granted if not `awaited`."""
         end_ns = self._end_ns(within_s)
         before = self._look(key, end_ns)
-        self._reassigned(key, replicas, end_ns=end_ns)
+        self._move(key, replicas, end_ns=end_ns)
+        if not awaited:
+            return f"{key} was {_words(before)}; its move to {list(replicas)} was granted"
+        self._await_move(key, replicas, end_ns=end_ns)
         return f"{key} was {_words(before)}; it is {_words(self._look(key, end_ns))}"
 
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
@@ -105,7 +110,8 @@ class Administration:
             raise HarnessError(f"broker {leader} cannot lead {key}: {_words(before)}")
         wanted = (leader, *(one for one in before.replicas if one != leader))
         if before.replicas != wanted:
-            self._reassigned(key, wanted, end_ns=end_ns)
+            self._move(key, wanted, end_ns=end_ns)
+            self._await_move(key, wanted, end_ns=end_ns)
         topic, partition = _parts(key)
         while (seen := self._look(key, end_ns)).leader != leader:
             self._refuse_late(end_ns, f"{key} was not led by broker {leader}: {_words(seen)}")
@@ -117,7 +123,7 @@ class Administration:
             )
         return f"{key} was {_words(before)}; it is {_words(seen)}"
 
-    def _reassigned(self, key: str, replicas: tuple[int, ...], *, end_ns: int) -> None:
+    def _move(self, key: str, replicas: tuple[int, ...], *, end_ns: int) -> None:
         topic, partition = _parts(key)
         self._insist(
             lambda correlation: AlterReassignmentsRequest(
@@ -130,6 +136,9 @@ class Administration:
             via=None,
             end_ns=end_ns,
         )
+
+    def _await_move(self, key: str, replicas: tuple[int, ...], *, end_ns: int) -> None:
+        topic, partition = _parts(key)
         while self._is_moving(topic, partition) or self._look(key, end_ns).replicas != replicas:
             self._refuse_late(end_ns, f"{key} was still being reassigned to {list(replicas)}")
             self._wait()

@@ -296,9 +296,11 @@ class SimulatedCluster(ABC):
         """Make this broker the preferred replica and have it elected; returns once it leads."""
         return self._administration.move_leader(key, leader, within_s=within_s)
 
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas; returns once the reassignment is over."""
-        return self._administration.reassign(key, replicas, within_s=within_s)
+    def reassign(
+        self, key: str, replicas: tuple[int, ...], *, within_s: float, awaited: bool = True
+    ) -> str:
+        """Give the key these replicas; returns once that is over, or granted if not `awaited`."""
+        return self._administration.reassign(key, replicas, within_s=within_s, awaited=awaited)
 
     def obituary(self, node: NodeName) -> str:
         """Return why the process of a node that is down ended of its own accord."""
@@ -322,8 +324,6 @@ class SimulatedCluster(ABC):
     def run(self, for_ns: int) -> None:
         """Let the world go on."""
         self.world.run(self.world.now_ns + for_ns)
-
-    # The parts of these.
 
     @abstractmethod
     def _built(self, node: NodeName) -> Node:

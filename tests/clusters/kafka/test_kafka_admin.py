@@ -40,6 +40,8 @@ def test_what_an_operator_asks_is_done_and_seen(
 
         evidence = admin.reassign("t-0", (3, 2), within_s=WITHIN_S)
         assert "replicas [3, 2]" in evidence
+        evidence = admin.reassign("t-0", (1, 2), within_s=WITHIN_S, awaited=False)
+        assert evidence.endswith("its move to [1, 2] was granted")
 
         created = admin.create_topic(TopicSpec(name="u"), via=NodeName("broker-2"), within_s=10)
         assert created.startswith("broker-2 created topic u with id ")

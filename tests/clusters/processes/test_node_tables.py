@@ -24,6 +24,7 @@ def found(tmp_path: Path, text: str) -> list[tuple[int, str]]:
     ("line", "finding"),
     [
         (FATAL, "fatal-fault"),
+        (FATAL.replace("fatal fault", "metadata publishing fault"), "fatal-fault"),
         (f"{STAMP} WARN DataTree - Message:Digests are not matching. Value:85", "fatal-fault"),
         (f"{STAMP} [main] ERROR q.QuorumPeer - Unable to load database on disk", "unreadable-disk"),
         ("java.lang.OutOfMemoryError: Java heap space", "out-of-memory"),

@@ -164,6 +164,24 @@ def test_an_old_log_takes_no_longer_to_recover_than_its_last_segment() -> None:
     assert waits_ns[-1] < waits_ns[8_000]
 
 
+def test_batches_written_together_are_as_durable_as_one_by_one() -> None:
+    for count in (4_095, 4_096, 5_000, 8_192, 9_000):
+        ends = []
+        for together in (False, True):
+            disk = Disk(Random(7).random)
+            disk.create((1, 0), "t")
+            disk.append((1, 0), _Batch(0))
+            batches = [_Batch(offset) for offset in range(1, count)]
+            if together:
+                disk.extend((1, 0), batches)
+            else:
+                for batch in batches:
+                    disk.append((1, 0), batch)
+            disk.lose_power()
+            ends.append(len(disk.batches((1, 0))))
+        assert ends[0] == ends[1]
+
+
 def test_a_segment_is_durable_once_the_next_one_has_begun() -> None:
     ends = set()
     for seed in range(20):

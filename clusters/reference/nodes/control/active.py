@@ -137,8 +137,7 @@ class ActiveController:
         elif request.kind == _HEARTBEAT:
             self._heartbeat(now, source, request, effects)
         elif request.kind == _LIST:
-            answer = moves.reassignments(self._replayer.image, request)
-            effects.append((SEND, source, answer))
+            self._list(now, source, request, effects)
         else:
             self._queue(now, source, request, effects)
 
@@ -239,6 +238,12 @@ class ActiveController:
         lowest = answer.lowest_acknowledged_offset
         if lowest >= 0:
             effects.append((NOTE, TOLD_LOWEST, request.broker_id, lowest))
+
+    def _list(self, now: int, source: int, request: Any, effects: Effects) -> None:
+        image, deadline = self._replayer.image, now + self._configuration.request_timeout_ns
+        waiting = Waiting(source, request, deadline, end := image.offset)
+        answer = moves.reassignments(image, request)
+        self._answers.give(image, waiting, answer, end_offset=end, wrote=False, effects=effects)
 
     def _queue(self, now: int, source: int, request: Any, effects: Effects) -> None:
         deadline = now + self._configuration.request_timeout_ns

@@ -30,6 +30,7 @@ from clusters.reference.nodes.messages.control import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
+    ListReassignmentsRequest,
     UpdateFeaturesRequest,
 )
 from clusters.reference.nodes.rules import Rules
@@ -49,6 +50,8 @@ _CLIENT_WRITES: Final[dict[int, str]] = {
     UpdateFeaturesRequest.kind: "UpdateFeatures",
 }
 """The names of clients' writes, by kind."""
+_HELD: Final = frozenset((*_CLIENT_WRITES, ListReassignmentsRequest.kind))
+"""The kinds of requests whose answers wait: they show to a client what has been decided."""
 
 
 class AcknowledgedOffsets:
@@ -159,7 +162,7 @@ class Waiting:
 
 
 class PendingAnswers:
-    """The answers to clients' writes, given when every broker shows what was written."""
+    """The answers to clients' writes and lists of moves, given when every broker knows as much."""
 
     __slots__ = ("_alarm", "_held", "_rules", "_visibility")
 
@@ -186,7 +189,7 @@ class PendingAnswers:
         """
         # Rule write_waits.
         holds = self._rules.write_waits and image.level >= LEVEL_VISIBILITY
-        if holds and waiting.request.kind in _CLIENT_WRITES:
+        if holds and waiting.request.kind in _HELD:
             self._held.append((end_offset, waiting, response, wrote))
             self._alarm.by(waiting.deadline)
             self.release(image, effects)
@@ -199,7 +202,7 @@ class PendingAnswers:
         """Answer at once."""
         kind = waiting.request.kind
         effects.append((SEND, waiting.source, response))
-        if kind in _CLIENT_WRITES:
+        if kind in _HELD:
             self._visibility.answered = max(self._visibility.answered, end_offset)
             if wrote:
                 effects.append(

@@ -5,11 +5,13 @@ leader answers where their logs part, and the follower cuts its own there and as
 way, which brokers have since Kafka 2.7).
 """
 
+from bisect import bisect_left
+from operator import attrgetter
 from typing import Final
 
-from clusters.node_port.effects import APPEND, NOTE, SEND, TRUNCATE, Effects
+from clusters.node_port.effects import APPEND, EXTEND, NOTE, SEND, TRUNCATE, Effects
 from clusters.node_port.notes import TRUNCATED
-from clusters.node_port.storage import PartitionKey
+from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
 from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog, flush
@@ -167,10 +169,17 @@ class Fetchers:
         log = follower.log
         key = part.key
         before = log.end
-        for batch in part.batches:
-            if batch.base_offset == log.end:
+        batches = part.batches
+        if len(batches) == 1:
+            batch = batches[0]
+            if batch.base_offset == before:
                 log.append(batch)
                 effects.append((APPEND, key, batch))
+        elif batches:
+            news = _following(batches, before)
+            if news:
+                log.extend(news)
+                effects.append((EXTEND, key, news))
         if log.end != before:
             if self._flush_records:
                 flush(log, log.end - before, self._flush_records, effects)
@@ -243,6 +252,17 @@ class Fetchers:
             follower.producers.cut(log)
             effects.append((TRUNCATE, log.key, end))
             effects.append((NOTE, TRUNCATED, log.key, end, before))
+
+
+def _following(batches: tuple[Batch, ...], end: int) -> tuple[Batch, ...]:
+    """Return those from the end of a log on; none if there would be a gap."""
+    first = bisect_left(batches, end, key=_base_offset)
+    if first == len(batches) or batches[first].base_offset != end:
+        return ()
+    return batches[first:]
+
+
+_base_offset: Final = attrgetter("base_offset")
 
 
 def _shared_end(log: PartitionLog, part: FetchedPartition) -> int:

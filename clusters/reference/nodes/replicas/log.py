@@ -5,8 +5,9 @@ batch it lies in, since a batch is never split.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
+from operator import attrgetter
 from typing import Final
 
 from clusters.node_port.batches import Batches
@@ -54,6 +55,14 @@ class PartitionLog:
             self.last_epoch = batch.leader_epoch
             self._epochs.append((batch.leader_epoch, batch.base_offset))
         self.end += batch.count
+
+    def extend(self, batches: Sequence[Batch]) -> None:
+        """Take batches without a gap, the first of which has the log's end as its base offset."""
+        self.batches.extend(batches)
+        for epoch, base_offset in _epochs_begun(batches, above=self.last_epoch):
+            self.last_epoch = epoch
+            self._epochs.append((epoch, base_offset))
+        self.end = batches[-1].end_offset
 
     def read(self, offset: int, up_to: int, records_max: int, bytes_max: int) -> tuple[Batch, ...]:
         """The batches from the one that has `offset` on, wholly below `up_to`.
@@ -121,15 +130,21 @@ def flush(log: PartitionLog, count: int, every: int, effects: Effects) -> None:
         effects.append((SYNC, (log.key,), ("replicas", log.key)))
 
 
-def _epochs_begun(batches: list[Batch]) -> list[tuple[int, int]]:
+def _epochs_begun(batches: Sequence[Batch], above: int = NO_EPOCH) -> list[tuple[int, int]]:
     """Return each leader epoch that is above all before it, and the base offset of its first."""
     found: list[tuple[int, int]] = []
-    highest = NO_EPOCH
+    highest = above
+    if max(map(_leader_epoch, batches), default=NO_EPOCH) <= above:
+        return found
     for batch in batches:
         if batch.leader_epoch > highest:
             highest = batch.leader_epoch
             found.append((highest, batch.base_offset))
     return found
+
+
+_leader_epoch: Final = attrgetter("leader_epoch")
+_end_offset: Final = attrgetter("end_offset")
 
 
 def _epoch(entry: tuple[int, int]) -> int:
@@ -138,9 +153,12 @@ def _epoch(entry: tuple[int, int]) -> int:
 
 def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
     """Return how many of the batches fit into an answer: one at least."""
-    fit = bisect_right(list(accumulate([batch.count for batch in batches])), records_max)
+    if not batches:
+        return 0
+    # They have no gaps, so that their ends tell how many records there are up to each.
+    fit = bisect_right(batches, batches[0].base_offset + records_max, key=_end_offset)
     # In a process a payload is the client's encoded batch; in the simulator it has no size.
-    if batches and isinstance(batches[0].payload, bytes):
+    if isinstance(batches[0].payload, bytes):
         sizes = accumulate([len(batch.payload) for batch in batches])
         fit = min(fit, bisect_right(list(sizes), bytes_max))
     return max(1, fit)

@@ -99,7 +99,11 @@ def _last_of_all(batches: Batches) -> list[Batch]:
 
 
 def _last_of_each(batches: list[Batch]) -> list[Batch]:
-    """Return of each producer the last batches of its last epoch, each producer's in order."""
+    """Return of each producer the last batches of its last epoch, each producer's in order.
+
+    Where there are fewer than can be remembered, the last one of the epoch before them stands in
+    front: it tells whoever joins the answers of two segments that what is older belongs to another.
+    """
     found: dict[int, list[Batch]] = {}
     whole: set[int] = set()
     """Producers of which another epoch was met."""
@@ -109,8 +113,7 @@ def _last_of_each(batches: list[Batch]) -> list[Batch]:
         if mine is None:
             found[producer_id] = [batch]
         elif len(mine) < _BATCHES_MAX and producer_id not in whole:
-            if batch.producer_epoch == mine[0].producer_epoch:
-                mine.append(batch)
-            else:
+            mine.append(batch)
+            if batch.producer_epoch != mine[0].producer_epoch:
                 whole.add(producer_id)
     return [batch for mine in found.values() for batch in reversed(mine)]

@@ -12,6 +12,7 @@ from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.client import (
     GROUP_STATE,
     GROUP_TYPE,
@@ -119,30 +120,30 @@ class GroupOffsets:
         self._positions: dict[str, dict[_Place, _Position]] = {}
         """(offset, leader epoch, metadata) by group, and by topic name and partition."""
 
-    def find(
-        self, now: int, source: int, request: FindCoordinatorRequest, effects: Effects
-    ) -> None:
-        """Say who leads the offsets; if they have no topic yet, have it created.
+    def prepare(self, now: int, request: FindCoordinatorRequest, effects: Effects) -> None:
+        """Have the offsets' topic created when a client first looks for its leader."""
+        if not request.transactional and _key(self._situation.image) is None:
+            self._create(now, effects)
+
+    def found(
+        self, request: FindCoordinatorRequest, image: MetadataImage
+    ) -> FindCoordinatorResponse:
+        """Return who leads the offsets by this image.
 
         No node coordinates transactions. After other errors librdkafka asks again for ever; all
         clients take this one for final.
         """
-        if request.transactional:
-            refused = tuple((one, _NO_TRANSACTIONS, -1, "", -1) for one in request.groups)
-            effects.append((SEND, source, FindCoordinatorResponse(request.correlation, refused)))
-            return
-        image = self._situation.image
-        key = self._key()
-        if key is None:
-            self._create(now, effects)
-        leader_id = -1 if key is None else image.partitions[key].leader
-        known = image.brokers.get(leader_id)
-        if known is None or known.fenced or not known.listeners:
-            found = (_NOT_AVAILABLE, -1, "", -1)
-        else:
-            found = (_NONE, leader_id, known.listeners[0][1], known.listeners[0][2])
+        found: tuple[int, int, str, int] = (_NO_TRANSACTIONS, -1, "", -1)
+        if not request.transactional:
+            key = _key(image)
+            leader_id = -1 if key is None else image.partitions[key].leader
+            known = image.brokers.get(leader_id)
+            if known is None or known.fenced or not known.listeners:
+                found = (_NOT_AVAILABLE, -1, "", -1)
+            else:
+                found = (_NONE, leader_id, known.listeners[0][1], known.listeners[0][2])
         groups = tuple((group, *found) for group in request.groups)
-        effects.append((SEND, source, FindCoordinatorResponse(request.correlation, groups)))
+        return FindCoordinatorResponse(request.correlation, groups)
 
     def commit(self, now: int, source: int, request: OffsetCommitRequest, effects: Effects) -> None:
         """Append a commit; it is answered once it is committed itself."""
@@ -183,14 +184,8 @@ class GroupOffsets:
         groups = tuple(sorted(self._positions)) if is_wanted else ()
         return ListGroupsResponse(request.correlation, _NONE, groups)
 
-    def _key(self) -> PartitionKey | None:
-        image = self._situation.image
-        topic_id = image.topics.get(OFFSETS_TOPIC)
-        key = None if topic_id is None else (topic_id, 0)
-        return key if key in image.partitions else None
-
     def _coordinator(self) -> tuple[Leader | None, int]:
-        key = self._key()
+        key = _key(self._situation.image)
         leader = None if key is None else self._leaders.get(key)
         if leader is None:
             return None, _NOT_COORDINATOR
@@ -219,6 +214,13 @@ class GroupOffsets:
         topic = NewTopic(OFFSETS_TOPIC, 1, min(_REPLICAS_MAX, max(brokers, 1)))
         timeout_ns = self._situation.configuration.request_timeout_ns
         self._forwarding.forward(now, None, CreateTopicsRequest(0, (topic,), timeout_ns), effects)
+
+
+def _key(image: MetadataImage) -> PartitionKey | None:
+    """Return the partition of the offsets; None before it exists."""
+    topic_id = image.topics.get(OFFSETS_TOPIC)
+    key = None if topic_id is None else (topic_id, 0)
+    return key if key in image.partitions else None
 
 
 def _allows(wanted: tuple[str, ...], found: str) -> bool:

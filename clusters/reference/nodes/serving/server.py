@@ -179,7 +179,7 @@ class Server:
             data.InitProducerIdRequest.kind: self._producer_ids.init,
             data.ListOffsetsRequest.kind: self._list_offsets,
             data.OffsetsForLeaderEpochRequest.kind: self._find_epoch_ends,
-            client.FindCoordinatorRequest.kind: self._groups.find,
+            client.FindCoordinatorRequest.kind: self._find_coordinator,
             client.OffsetCommitRequest.kind: self._groups.commit,
             client.OffsetFetchRequest.kind: self._groups.fetch,
         }
@@ -187,6 +187,10 @@ class Server:
     def _read(self, now: int, source: int, request: Any, effects: Effects) -> None:
         if not self.visibility.waits(now, source, request, effects):
             self._answer(source, request, effects)
+
+    def _find_coordinator(self, now: int, source: int, request: Any, effects: Effects) -> None:
+        self._groups.prepare(now, request, effects)
+        self._read(now, source, request, effects)
 
     def _answer(self, source: int, request: Any, effects: Effects) -> None:
         situation, image = self._situation, self.visibility.image
@@ -198,6 +202,8 @@ class Server:
             response = _described(request, situation=situation, image=image)
         elif request.kind == client.ListGroupsRequest.kind:
             response = self._groups.listed(request)
+        elif request.kind == client.FindCoordinatorRequest.kind:
+            response = self._groups.found(request, image)
         else:
             response = _api_versions(request, situation=situation, image=image)
         effects.append((SEND, source, response))

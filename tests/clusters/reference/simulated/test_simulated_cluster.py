@@ -145,8 +145,13 @@ def test_leaders_and_replicas_are_moved_as_an_operator_asks() -> None:
     assert cluster.view().partitions["t-0"].leader == 2
     cluster.reassign("t-0", (3, 1), within_s=30)
     assert cluster.view().partitions["t-0"].replicas == (3, 1)
+    cluster.kill_node(B2)
+    assert "granted" in cluster.reassign("t-0", (2, 1), within_s=30, awaited=False)
+    assert set(cluster.view().partitions["t-0"].replicas) == {1, 2, 3}
+    cluster.start_node(B2)
+    _until(cluster, lambda _: cluster.view().partitions["t-0"].replicas == (2, 1))
     with pytest.raises(HarnessError, match="cannot lead"):
-        cluster.move_leader("t-0", 2, within_s=30)
+        cluster.move_leader("t-0", 3, within_s=30)
     assert cluster.create_topic(TopicSpec(name="u"), via=B2, within_s=30) == "created topic u"
     with pytest.raises(HarnessError, match="TOPIC_ALREADY_EXISTS"):
         cluster.create_topic(TopicSpec(name="u"), via=None, within_s=30)

@@ -1,5 +1,7 @@
 """The batches of a log, in segments, are the list that they stand for."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("short_segments")
 _DEEDS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 3)),
+        st.tuples(st.just("extend"), st.integers(0, 10)),
         st.tuples(st.just("truncate"), st.integers(0, 20)),
         st.tuples(st.just("copy"), st.just(0)),
     ),
@@ -28,6 +31,11 @@ def test_whatever_is_done_to_it_it_is_that_list(deeds: list[tuple[str, int]]) ->
             batch = _batch(plain[-1].end_offset if plain else 0, number)
             ours.append(batch)
             plain.append(batch)
+        elif deed == "extend":
+            end = plain[-1].end_offset if plain else 0
+            several = [_batch(end + place, 1) for place in range(number)]
+            ours.extend(several)
+            plain.extend(several)
         elif deed == "truncate":
             ours.truncate(number)
             del plain[number:]
@@ -57,6 +65,20 @@ def test_what_a_segment_says_is_found_out_once_for_all_copies() -> None:
 
     assert [one.summary(counted) for one in (*log.full, *copy.full)] == [3, 3]
     assert asked == [3]
+
+
+def test_logs_of_the_same_batches_share_their_segments() -> None:
+    batches = [_batch(offset, 1) for offset in range(7)]
+    leader, follower, other = Batches(batches), Batches(), Batches()
+    follower.extend(batches[:2])
+    follower.extend(batches[2:])
+    other.extend([_batch(0, 1), *batches[1:]])
+    diverged = Batches([replace(batches[0], leader_epoch=7), *batches[1:]])
+
+    assert [one is two for one, two in zip(leader.full, follower.full, strict=True)] == [True] * 2
+    assert other.full[1] is leader.full[1]
+    assert diverged.full[0] is not leader.full[0]
+    assert diverged[0].leader_epoch == 7
 
 
 def _is_that_list(found: Batches, expected: list[Batch]) -> None:

@@ -1,5 +1,7 @@
 """A partition's log, against a list of records."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,3 +92,18 @@ def test_a_log_that_was_there_before_is_the_one_that_was_appended(
         log.end_of_epoch(epoch) for epoch in range(-1, 20)
     ]
     assert again.cut(log.end // 2) == log.cut(log.end // 2)
+
+
+@given(batches, st.integers(0, 8), st.integers(0, 8))
+def test_batches_taken_together_are_those_taken_one_by_one(
+    shape: list[tuple[int, int]], first: int, second: int
+) -> None:
+    log, model = built(shape)
+    again = PartitionLog(KEY, (), 0)
+    places = [0, *sorted((min(first, len(model)), min(second, len(model)))), len(model)]
+    for begin, end in pairwise(places):
+        if begin < end:
+            again.extend(model[begin:end])
+    assert list(again.batches) == model
+    assert (again.end, again.last_epoch) == (log.end, log.last_epoch)
+    assert all(again.end_of_epoch(epoch) == log.end_of_epoch(epoch) for epoch in range(-1, 20))

@@ -1,7 +1,7 @@
 """Sequences of idempotent producers (KIP-98)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusters.node_port.storage import Batch
@@ -70,6 +70,7 @@ SENT = st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 2), st.integers(1, 
 
 
 @given(SENT)
+@example([(0, 0, 1)] * 4 + [(0, 1, 1), (0, 0, 1)])
 def test_a_log_is_replayed_from_its_end_as_it_is_batch_by_batch(
     sent: list[tuple[int, int, int]],
 ) -> None:

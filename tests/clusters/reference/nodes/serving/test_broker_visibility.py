@@ -12,6 +12,7 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
+    FindCoordinatorRequest,
     ListGroupsRequest,
     MetadataRequest,
 )
@@ -19,6 +20,7 @@ from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    ListReassignmentsRequest,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -101,6 +103,28 @@ def test_v03_a_list_of_groups_waits_as_other_reads_do() -> None:
     listing = world.send(1, ListGroupsRequest(1))
     world.run(100 * MS)
     assert listing not in world.answers
+    world.release()
+    world.until(lambda: listing in world.answers)
+    assert world.answers[listing].error == Error.NONE
+
+
+def test_v03_a_coordinator_is_named_as_other_brokers_may_name_it() -> None:
+    world = lagging()
+    finding = world.send(1, FindCoordinatorRequest(1, ("g",)))
+    world.run(100 * MS)
+    assert finding not in world.answers
+    world.release()
+    world.until(lambda: finding in world.answers)
+    (named,) = {world.ask(one, FindCoordinatorRequest(1, ("g",))).groups for one in (1, 2, 3)}
+    assert named[0][1] == Error.NONE
+
+
+@pytest.mark.parametrize("rule_on", [True, False])
+def test_v03_a_move_is_listed_once_every_broker_knows_of_it(*, rule_on: bool) -> None:
+    world = lagging(() if rule_on else ("write_waits",))
+    listing = world.send(1, ListReassignmentsRequest(1, None))
+    world.run(100 * MS)
+    assert (listing in world.answers) is not rule_on
     world.release()
     world.until(lambda: listing in world.answers)
     assert world.answers[listing].error == Error.NONE
