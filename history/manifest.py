@@ -25,6 +25,7 @@ __all__ = [
     "NemesisWork",
     "NotWhole",
     "Promises",
+    "Readers",
     "RunState",
     "VersionChange",
     "read_manifest",
@@ -61,6 +62,23 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """Clients that go on reading where one of them, or an earlier one in its place, left off.
+
+    A consumer group is one, and so is a consumer that assigns itself its keys. They begin at the
+    first offset of a key and commit what is on record alone, so that together they miss nothing.
+    """
+
+    name: str
+    processes: tuple[int, ...]
+    """The numbers of their first logical clients."""
+    stride: int
+    """The numbers of two logical clients, one in place of the other, differ by a multiple of it."""
+    poll_max: int
+    """The most records that one of their polls returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
     """The promises of the clients' configuration, which decide what is an anomaly."""
 
@@ -76,6 +94,8 @@ class Promises:
     metadata_settle_ms: float = 0.0
     topics_max: int | None = None
     """The number of topics that clients of metadata have at a time; None: there are no such."""
+    readers: tuple[Readers, ...] = ()
+    """Those of the polls; none where it is not known who goes on from whom."""
     leases: bool = False
     """True if brokers count their own leases, and answer no client once one is over."""
 

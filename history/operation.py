@@ -1,9 +1,14 @@
-"""The function and outcome of an operation, apart from the tables, which clients need not load."""
+"""The functions and outcomes of operations, apart from the tables, which clients need not load."""
 
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["F", "Outcome"]
+__all__ = ["FETCH_OFFSETS", "SEND_OFFSETS", "F", "Outcome"]
+
+FETCH_OFFSETS: Final = "fetch-offsets"
+"""A transactional producer asks for the committed offsets of its group."""
+SEND_OFFSETS: Final = "send-offsets"
+"""It sends new ones with a transaction."""
 
 
 class Outcome(StrEnum):

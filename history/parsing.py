@@ -1,6 +1,6 @@
 """JSON as a frozen dataclass: each field of the type that the class states, or a line that says so.
 
-What is parsed here is trusted elsewhere. A dataclass filled from JSON unchecked holds a string
+Other modules trust the result. A dataclass filled from JSON unchecked holds a string
 where a time should be, and the first check that compares it dies, or compares strings.
 """
 
@@ -57,7 +57,7 @@ def _parsed(kind: Any, content: Any, where: str) -> Any:
         }
     if issubclass(kind, Enum):
         return kind(_one_of([one.value for one in kind], content, where))
-    # JSON has one kind of number; true is none, though Python's is.
+    # JSON has one kind of number. In Python, but not in JSON, true is one.
     fits = isinstance(content, (int, float) if kind is float else kind)
     if not fits or (isinstance(content, bool) and kind is not bool):
         raise _WrongTypeError(where, content, _NAMES[kind])

@@ -1,5 +1,6 @@
 """Sealed tables, read back: the checking half's only door to what was recorded."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,16 +13,18 @@ from history.schema import LATER_TABLES, TABLES, with_later_columns
 __all__ = ["load_table", "table_files"]
 
 
-def load_table(run: RunDirectory, name: str) -> pa.Table:
+def load_table(run: RunDirectory, name: str, *, without: Collection[str] = ()) -> pa.Table:
     """Return the whole table `name` of `history.schema.TABLES`, file after file.
+
+    `without`: columns that are left out.
 
     Rows of `operations` and `faults` come in the order of their `index`; those of `records` by
     bucket, key, operation, position. A table that the run is too old for is empty. Raises
     HarnessError if a file is missing, unreadable or has another schema.
     """
     if name in LATER_TABLES and run.history.is_dir() and not run.table_path(name).exists():
-        return TABLES[name].empty_table()
-    return pa.concat_tables([_read(path, name) for path in table_files(run, name)])
+        return TABLES[name].empty_table().drop_columns(list(without))
+    return pa.concat_tables([_read(path, name, without) for path in table_files(run, name)])
 
 
 def table_files(run: RunDirectory, name: str) -> tuple[Path, ...]:
@@ -38,13 +41,14 @@ def table_files(run: RunDirectory, name: str) -> tuple[Path, ...]:
     return files
 
 
-def _read(path: Path, name: str) -> pa.Table:
+def _read(path: Path, name: str, without: Collection[str]) -> pa.Table:
+    expected = pa.schema([field for field in TABLES[name] if field.name not in without])
     try:
         with pq.ParquetFile(path) as file:
-            table = with_later_columns(file.read(), name)
+            there = [one for one in file.schema_arrow.names if one not in without]
+            table = with_later_columns(file.read(columns=there), name)
     except (OSError, pa.ArrowException) as error:
         raise HarnessError(f"cannot read {path}: {error}") from error
-    expected = TABLES[name]
     if not table.schema.equals(expected):
         raise HarnessError(
             f"{path} does not have the schema of {name}: expected {_words(expected)}; "

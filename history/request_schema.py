@@ -131,7 +131,7 @@ GROUP_OFFSETS: Final = pa.schema(
         pa.field("index", pa.int64(), nullable=False),
         # The producer's.
         pa.field("process", pa.int32(), nullable=False),
-        # "fetch-offsets", "send-offsets".
+        # FETCH_OFFSETS, SEND_OFFSETS (operation.py).
         pa.field("f", pa.string(), nullable=False),
         pa.field("group", pa.string(), nullable=False),
         pa.field("call_ns", pa.int64(), nullable=False),

@@ -12,14 +12,11 @@ from workloads.clients.config import (
     ProducerConfig,
 )
 from workloads.librdkafka import consumer_settings, final_reader_settings, producer_settings
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from workloads.produce_poll_spec import ProducePollSpec
+from workloads.reading import FINAL_READERS_MAX
 
-__all__ = ["FINAL_READERS_MAX", "ClientPlan"]
+__all__ = ["ClientPlan"]
 
-FINAL_READERS_MAX: Final = 2
-"""The number of final readers: one a core of a small machine; a reader takes in about 150 000
-records a second.
-"""
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20
 """The bytes in flight of one producer. With values of 100 B the counts of the spec come first."""
@@ -83,10 +80,9 @@ class ClientPlan:
             settings=spec.settings,
         )
         process = spec.producers + index
-        every_other = spec.consume == Consume.BOTH and index % 2 == 1
         return ConsumerConfig(
             common=self._common(f"consumer-{index}", process=process, settings=settings),
-            subscribe=spec.consume == Consume.SUBSCRIBE or every_other,
+            subscribe=spec.subscribes(index),
             reassign_s=spec.reassign_s,
         )
 
@@ -107,7 +103,7 @@ class ClientPlan:
         return ClientConfig(
             client=name,
             process=process,
-            process_stride=self.spec.producers + self.spec.consumers + FINAL_READERS_MAX,
+            process_stride=self.spec.process_stride,
             raw=str(self.run.raw.resolve()),
             origin_ns=self.origin_ns,
             keys=self.keys,

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from history.manifest import Consumed, Promises
 from workloads.kind import WorkloadKind
 from workloads.librdkafka import refused_setting
+from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
 from workloads.values import VALUE_BYTES_MIN
 
 __all__ = ["KIND", "Consume", "ProducePollSpec"]
@@ -85,7 +86,30 @@ class ProducePollSpec:
     def promises(self) -> Promises:
         """Return the promises to its clients, by their configuration."""
         consumed = cast("Consumed", str(self.consume))
-        return Promises(idempotent=self.idempotence, acks=self.acks, consume=consumed)
+        indices = range(self.consumers)
+        members = [self.producers + one for one in indices if self.subscribes(one)]
+        alone = {
+            f"consumer-{one}": [self.producers + one] for one in indices if not self.subscribes(one)
+        }
+        readers = readers_of(
+            alone | {"the group": members},
+            stride=self.process_stride,
+            poll_max=POLL_RECORDS_MAX,
+            settings=self.settings,
+        )
+        return Promises(
+            idempotent=self.idempotence, acks=self.acks, consume=consumed, readers=readers
+        )
+
+    @property
+    def process_stride(self) -> int:
+        """Return by how much the numbers of a client and of the next one in its place differ."""
+        return self.producers + self.consumers + FINAL_READERS_MAX
+
+    def subscribes(self, consumer: int) -> bool:
+        """Return whether a consumer is in the group, by its index."""
+        every_other = self.consume == Consume.BOTH and consumer % 2 == 1
+        return self.consume == Consume.SUBSCRIBE or every_other
 
 
 KIND: Final = WorkloadKind(

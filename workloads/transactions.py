@@ -19,7 +19,6 @@ from history.clock import Clock
 from history.counts import Counts
 from history.manifest import Promises
 from history.run_directory import RunDirectory
-from workloads.client_plan import FINAL_READERS_MAX
 from workloads.client_processes import ClientProcesses, listed
 from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
 from workloads.clients.java_consumer import JavaConsumerConfig
@@ -32,6 +31,7 @@ from workloads.clients.transactional_config import (
 )
 from workloads.kind import Setup
 from workloads.librdkafka import FAST_FAILOVER, consumer_settings, final_reader_settings
+from workloads.reading import FINAL_READERS_MAX
 from workloads.transactional_settings import (
     java_consumer_settings,
     java_producer_settings,
@@ -292,10 +292,9 @@ class TransactionsPlan:
         settings = consumer_settings(
             bootstrap_servers=self.bootstrap_servers, isolation=_ISOLATION, settings={}
         )
-        first = self.spec.producers + self.spec.consumers + FINAL_READERS_MAX
         return IntakeConfig(
-            group=f"{self.spec.transactional_id(index)}-intake",
-            process=first + index,
+            group=self.spec.intake_group(index),
+            process=self.spec.intake_process(index),
             records_max=self.spec.takes,
             settings=settings,
         )
@@ -323,7 +322,7 @@ class TransactionsPlan:
         return ClientConfig(
             client=name,
             process=process,
-            process_stride=2 * self.spec.producers + self.spec.consumers + FINAL_READERS_MAX,
+            process_stride=self.spec.process_stride,
             raw=str(self.run.raw.resolve()),
             origin_ns=self.origin_ns,
             keys=self.keys,

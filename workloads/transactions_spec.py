@@ -1,6 +1,6 @@
 """The options of the transactions workload; defaults suit a small cluster on one machine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -8,9 +8,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from history.manifest import Promises
+from history.manifest import Promises, Readers
+from history.operation import FETCH_OFFSETS, SEND_OFFSETS
 from workloads.generators.intents import Intent
 from workloads.kind import WorkloadKind
+from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
 from workloads.transactional_settings import refused_transactional_setting
 from workloads.values import VALUE_BYTES_MIN
 
@@ -117,7 +119,34 @@ class TransactionsSpec:
     @property
     def promises(self) -> Promises:
         """Return the promises to its clients as configured: transactions are idempotent."""
-        return Promises(idempotent=True, acks="all", consume="assign")
+        alone = {f"consumer-{one}": [self.producers + one] for one in range(self.consumers)}
+        intakes: dict[str, list[int]] = {}
+        for one in range(self.producers if self.takes else 0):
+            intakes.setdefault(self.intake_group(one), []).append(self.intake_process(one))
+        readers = (
+            *self._readers(alone, poll_max=POLL_RECORDS_MAX),
+            *self._readers(intakes, poll_max=self.takes),
+        )
+        return Promises(idempotent=True, acks="all", consume="assign", readers=readers)
+
+    @property
+    def process_stride(self) -> int:
+        """Return by how much the numbers of a client and of the next one in its place differ."""
+        return 2 * self.producers + self.consumers + FINAL_READERS_MAX
+
+    def intake_process(self, producer: int) -> int:
+        """Return the first number of a producer's intake: they follow those of final readers."""
+        return self.producers + self.consumers + FINAL_READERS_MAX + producer
+
+    def intake_group(self, producer: int) -> str:
+        """Return the group of a producer's intake: producers of one id share it."""
+        return f"{self.transactional_id(producer)}-intake"
+
+    def _readers(
+        self, processes: Mapping[str, Sequence[int]], *, poll_max: int
+    ) -> tuple[Readers, ...]:
+        # The settings of the spec are the producers'.
+        return readers_of(processes, stride=self.process_stride, poll_max=poll_max, settings={})
 
     @property
     def needs_java(self) -> bool:
@@ -151,7 +180,7 @@ def _operations(spec: TransactionsSpec) -> dict[str, float | None]:
     shares = {Intent.ABORT: spec.abort_share if share is None else share}
     shares[Intent.COMMIT] = 1 - shares[Intent.ABORT]
     ends = {str(end): _due_s(spec, of_all) for end, of_all in sorted(shares.items()) if of_all > 0}
-    offsets = ("fetch-offsets", "send-offsets") if spec.takes else ()
+    offsets = (FETCH_OFFSETS, SEND_OFFSETS) if spec.takes else ()
     return ends | dict.fromkeys(offsets)
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from history.manifest import Promises
@@ -5,9 +7,24 @@ from workloads.produce_poll import Consume, ProducePollSpec
 
 
 def test_the_promises_are_those_of_the_configuration() -> None:
-    assert ProducePollSpec().promises == Promises(idempotent=True, acks="all", consume="both")
-    weak = ProducePollSpec(acks="1", idempotence=False, consume=Consume.ASSIGN)
-    assert weak.promises == Promises(idempotent=False, acks="1", consume="assign")
+    usual, weak = (
+        replace(spec.promises, readers=())
+        for spec in (
+            ProducePollSpec(),
+            ProducePollSpec(acks="1", idempotence=False, consume=Consume.ASSIGN),
+        )
+    )
+    assert usual == Promises(idempotent=True, acks="all", consume="both")
+    assert weak == Promises(idempotent=False, acks="1", consume="assign")
+
+
+def test_consumers_go_on_from_themselves_or_from_their_group() -> None:
+    spec = ProducePollSpec(consumers=4)
+    told = {one.name: (one.processes, one.stride) for one in spec.promises.readers}
+    assert told == {"consumer-0": ((2,), 8), "consumer-2": ((4,), 8), "the group": ((3, 5), 8)}
+    # One that goes to the end of a log passes records over.
+    latest = ProducePollSpec(settings={"auto.offset.reset": "latest"})
+    assert not latest.promises.readers
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ from workloads.clients.places import key_indices, places_of
 from workloads.clients.recording import RecordsPolls
 from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
+from workloads.reading import POLL_RECORDS_MAX
 
 __all__ = ["GENERATIONS_MAX", "Poller", "Rereads", "consume", "main", "poll_outcome"]
 
 _GROUP: Final = "fencepost"
-_POLL_RECORDS_MAX: Final = 5000
 _POLL_TIMEOUT_S: Final = 0.1
 """librdkafka gathers for this long or until it has the most records it may return. So there are ten
 polls a second of an idle consumer, which is what an empty one costs on disk and in CPU."""
@@ -136,7 +136,7 @@ class Poller:
     def _consume(self) -> tuple[list[Message], tuple[KafkaErrorLike, ...]]:
         # confluent-kafka raises a fatal error, and drops what the poll had gathered: info, then.
         try:
-            return self._consumer.consume(_POLL_RECORDS_MAX, _POLL_TIMEOUT_S), ()
+            return self._consumer.consume(POLL_RECORDS_MAX, _POLL_TIMEOUT_S), ()
         except KafkaException as exception:
             return [], (exception.args[0],)
 

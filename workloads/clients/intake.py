@@ -18,7 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from history.clock import Clock
 from history.errors import name_of
-from history.operation import Outcome
+from history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
 from workloads.clients.columns import KafkaErrorLike, Polled, polled_of
 from workloads.clients.consumer import poll_outcome
 from workloads.clients.places import key_indices, places_of
@@ -96,7 +96,7 @@ class Intake:
         self._sending = self._journal.begin(
             {
                 "process": self._process,
-                "f": "send-offsets",
+                "f": SEND_OFFSETS,
                 "group": self._config.group,
                 "call_ns": self._clock.now_ns(),
                 "outcome": str(Outcome.INFO),
@@ -128,7 +128,7 @@ class Intake:
         number = self._journal.begin(
             {
                 "process": self._process,
-                "f": "fetch-offsets",
+                "f": FETCH_OFFSETS,
                 "group": self._config.group,
                 "call_ns": self._clock.now_ns(),
                 "keys": list(self._keys),
