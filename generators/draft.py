@@ -296,11 +296,13 @@ LIES: Final[Mapping[str, Lie]] = {
     "inconsistent-offset": Lie(raises=("inconsistent-offset",), tell_readers=_show_another_value),
     "duplicate": Lie(raises=("duplicate",), tell_log=_append_twice),
     "nonmonotonic-poll": Lie(raises=("nonmonotonic-poll",), tell_readers=_poll_again),
-    "skipped-poll": Lie(raises=("skipped-poll",), tell_readers=_skip_batch),
+    "skipped-poll": Lie(raises=("skipped-poll", "passed-over"), tell_readers=_skip_batch),
     "internal-nonmonotonic-poll": Lie(
         raises=("internal-nonmonotonic-poll",), tell_readers=_return_twice
     ),
-    "internal-skipped-poll": Lie(raises=("internal-skipped-poll",), tell_readers=_leave_out),
+    "internal-skipped-poll": Lie(
+        raises=("internal-skipped-poll", "passed-over"), tell_readers=_leave_out
+    ),
     "nonmonotonic-send": Lie(raises=("nonmonotonic-send",), tell_log=_swap_sends),
     "unseen": Lie(raises=("unseen",), tell_readers=_acknowledge_beyond),
     "vanished": Lie(raises=("vanished", "lost-write"), tell_readers=_cut_tail),

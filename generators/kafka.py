@@ -8,6 +8,7 @@ the anomalies that it must raise, and no others.
 Nothing here is used by a check. Numpy throughout: some millions of records a second.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +30,7 @@ from generators.draft import (
     Draft,
     HistoryRecipe,
 )
-from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.manifest import Manifest, Promises, Readers, RunState, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS, F, Outcome
 from history.seal import note_digests
@@ -116,9 +117,24 @@ def manifest_of(recipe: HistoryRecipe, *, end_ns: int) -> Manifest:
         command="python -c 'from generators.kafka import …'",
         fencepost_version="",
         keys=recipe.key_names,
-        promises=Promises(idempotent=recipe.idempotent, acks="all", consume="assign"),
+        promises=Promises(
+            idempotent=recipe.idempotent,
+            acks="all",
+            consume="assign",
+            readers=tuple(_readers(recipe)),
+        ),
         end_ns=end_ns,
     )
+
+
+def _readers(recipe: HistoryRecipe) -> Iterator[Readers]:
+    """Yield the consumers, each of which reads all keys by itself."""
+    stride = recipe.producers + recipe.consumers + 1
+    for consumer in range(recipe.consumers):
+        process = recipe.producers + consumer
+        yield Readers(
+            name=f"consumer-{consumer}", processes=(process,), stride=stride, poll_max=recipe.batch
+        )
 
 
 def _sends(

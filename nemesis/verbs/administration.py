@@ -27,11 +27,14 @@ def admin_verb(
     do: Callable[[Cluster, B], None],
     ability: type,
     follow: Callable[[B, PlayCourse], None] = lambda _step, _course: None,
+    own_data: Callable[[B], dict[str, object]] = lambda _step: {},
+    modifiers: tuple[str, ...] = (),
     one_by_one: Callable[[B], Sequence[B]] = lambda step: (step,),
     tried: bool = False,
 ) -> Verb[B]:
-    """Make one: `own` reads the operand as fields of the step, `operand` writes it.
+    """Make one: `own` reads the operand and `modifiers` as fields of the step.
 
+    `operand` and `own_data` write them.
     `one_by_one`: the step as several, each of which may be refused.
     """
 
@@ -47,9 +50,13 @@ def admin_verb(
         example=example,
         step=step,
         parse=parse,
-        data=lambda asked: {"within": duration_text(asked.within_s), word: operand(asked)},
+        data=lambda asked: {
+            "within": duration_text(asked.within_s),
+            word: operand(asked),
+            **own_data(asked),
+        },
         perform=perform,
-        modifiers=("within",),
+        modifiers=("within", *modifiers),
         follow=follow,
         why_not=lambda _step, there: there.lacks(ability),
         why_not_tried=lambda _step: None if tried else "a trial does not do it",

@@ -1,6 +1,8 @@
-"""A key gets other replicas; the play goes on when the reassignment is done.
+"""A key gets other replicas; the play goes on when the reassignment is done, or granted.
 
 - reassign: {t-0: [1, 2, 4]}
+- reassign: {t-0: [1, 2, 4]}
+  awaited: false
 """
 
 from collections.abc import Mapping
@@ -23,11 +25,14 @@ class Reassign(Bounded):
     """Give a key other replicas, and wait until the reassignment is done."""
 
     replicas: Mapping[str, tuple[int, ...]]
+    awaited: bool = True
+    """Whether it is waited for; else the play goes on once it is granted."""
 
 
 def _own(written: Written) -> dict[str, Any]:
     data = by_key(written, "{t-0: [1, 2]}")
-    return {"replicas": {str(key): _brokers(one, written.stage) for key, one in data.items()}}
+    replicas = {str(key): _brokers(one, written.stage) for key, one in data.items()}
+    return {"replicas": replicas, "awaited": written.flag("awaited", unless_given=True)}
 
 
 def _brokers(value: object, stage: Stage) -> tuple[int, ...]:
@@ -39,7 +44,7 @@ def _brokers(value: object, stage: Stage) -> tuple[int, ...]:
 def _do(cluster: Cluster, step: Reassign) -> None:
     assert isinstance(cluster, Administers)
     for key, wanted in step.replicas.items():
-        cluster.reassign(key, wanted, within_s=step.within_s)
+        cluster.reassign(key, wanted, within_s=step.within_s, awaited=step.awaited)
 
 
 VERBS = (
@@ -49,6 +54,8 @@ VERBS = (
         Reassign,
         own=_own,
         operand=lambda step: {key: list(brokers) for key, brokers in step.replicas.items()},
+        own_data=lambda step: {} if step.awaited else {"awaited": False},
+        modifiers=("awaited",),
         do=_do,
         ability=Administers,
     ),

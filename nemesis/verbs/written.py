@@ -56,9 +56,9 @@ class Written:
         """Read a modifier as a duration."""
         return self.read(key, duration_s)
 
-    def flag(self, key: str) -> bool:
-        """Read a modifier that is off if it is not there."""
-        value = self.item.get(key, False)
+    def flag(self, key: str, *, unless_given: bool = False) -> bool:
+        """Read a modifier that is true or false."""
+        value = self.item.get(key, unless_given)
         if not isinstance(value, bool):
             raise SpecError((key,), f"expected true or false, found {value!r}")
         return value

@@ -311,6 +311,7 @@ WIRE_STEPS = (
     {"start_clients": "all"},
     {"move_leader": {"t-0": 2}},
     {"reassign": {"t-1": [1, 2]}},
+    {"reassign": {"t-1": [2, 3]}, "awaited": False},
     {"repeat": 2, "steps": [{"kill": "broker-1"}, {"start": "broker-1"}]},
     {"choose": [[{"wait": "1s"}], []]},
     {"kill": "broker-2"},
