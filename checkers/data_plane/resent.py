@@ -91,7 +91,7 @@ def with_culprits(
 def judged_by_logs(findings: pa.Table, copies: pa.Table) -> pa.Table:
     """Return FINDINGS, each duplicate allowed or not as the logs say whose it is.
 
-    What the logs do not tell of stays as it was found. `copies`: COPIES of the values found, of all
+    Values of which the logs do not tell stay as found. `copies`: COPIES of the values found, of all
     replicas.
     """
     found: _Copies = {}
@@ -108,7 +108,7 @@ def _judged(row: dict[str, Any], copies: _Copies) -> dict[str, Any]:
     before = row["anomalies"]
     anomalies = [_by_logs(row["key"], one, copies) for one in before]
     freed = sum(one["allowed"] for one in anomalies) - sum(one["allowed"] for one in before)
-    # What nothing but a log could tell is a case once a log has told it.
+    # A value of which only a log can tell is a case once a log has told of it.
     told = sum(
         old["allowed"] and new is not old for old, new in zip(before, anomalies, strict=True)
     )

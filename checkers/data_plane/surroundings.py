@@ -7,6 +7,7 @@ Each of these can be told piece by piece and put together, whatever the pieces a
   the offsets that a client looked over (`checkers.data_plane.missing` says what for). There are as
   many as there were sessions and crashed polls;
 - the processes that gave up on a send, and when each did so first;
+- how far readers that go on from each other had come, in all and when a poll of theirs crashed;
 - which operations that ended info have happened, where their own row cannot tell.
 """
 
@@ -17,12 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.rows import INFO, OPEN_NS, UNKNOWN_OFFSET, Rows
+from history.manifest import Readers
 
 __all__ = [
     "KeyContext",
+    "Reach",
     "Spans",
     "Stretches",
     "bound_of",
+    "furthest",
+    "polls_of",
+    "reaches_of",
     "reader_of",
     "spans_of",
     "stretches_read",
@@ -64,6 +70,16 @@ class Stretches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The highest offsets that readers which go on from each other had been returned."""
+
+    offset: int
+    """By ok polls; `UNKNOWN_OFFSET` if they returned none."""
+    at_crashes: NDArray[np.int64]
+    """By any polls that were called before each of their polls that crashed, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyContext:
     """The facts about the rows of a whole key that are needed to judge some of them."""
 
@@ -75,6 +91,8 @@ class KeyContext:
     """The offsets that ok reads looked over."""
     gave_up_ns: Mapping[int, int]
     """The first time that each process gave up on a send; those that never did are not there."""
+    reaches: tuple[Reach, ...]
+    """Of all readers, in the order of the setting."""
     happened: NDArray[np.int64]
     """Info operations that have happened, of those whose sends know their offset or are several."""
 
@@ -82,6 +100,58 @@ class KeyContext:
 def bound_of(reads: Rows) -> int:
     """Return the highest offset that an ok read returned; `UNKNOWN_OFFSET` if none returned any."""
     return int(reads.offset[reads.ok].max(initial=UNKNOWN_OFFSET))
+
+
+def reaches_of(
+    reads: Rows,
+    *,
+    final: NDArray[np.bool_],
+    readers: Sequence[Readers],
+    info_polls: Mapping[int, NDArray[np.int64]],
+) -> tuple[Reach, ...]:
+    """Return how far each of these readers came; `final`: which reads are of final reads."""
+    return tuple(
+        _reach(reads.take(polls_of(reads, final, one)), _crashes(one, info_polls))
+        for one in readers
+    )
+
+
+def polls_of(reads: Rows, final: NDArray[np.bool_], readers: Readers) -> NDArray[np.int64]:
+    """Return the reads that polls of these readers returned, where they know their offset."""
+    first = reads.process % readers.stride
+    mine = np.zeros(len(reads), dtype=np.bool_)
+    for process in readers.processes:
+        mine |= first == process
+    return np.flatnonzero(mine & ~final & (reads.offset != UNKNOWN_OFFSET))
+
+
+def furthest(parts: Sequence[tuple[Reach, ...]]) -> tuple[Reach, ...]:
+    """Return how far all readers came, from how far they came in each part of a key."""
+    return tuple(
+        Reach(
+            offset=max(one.offset for one in of_parts),
+            at_crashes=np.maximum.reduce([one.at_crashes for one in of_parts]),
+        )
+        for of_parts in zip(*parts, strict=True)
+    )
+
+
+def _reach(polls: Rows, crashes: NDArray[np.int64]) -> Reach:
+    """`polls`: in the order of their operations."""
+    so_far = np.append(UNKNOWN_OFFSET, np.maximum.accumulate(polls.offset))
+    return Reach(
+        offset=bound_of(polls), at_crashes=so_far[np.searchsorted(polls.operation, crashes)]
+    )
+
+
+def _crashes(readers: Readers, info_polls: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the polls of these readers that crashed, by operation, in order."""
+    mine = [
+        polls
+        for process, polls in info_polls.items()
+        if process % readers.stride in readers.processes
+    ]
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *mine]))
 
 
 def reader_of(bound: int, reads: Rows) -> int:

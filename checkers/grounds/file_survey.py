@@ -16,9 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.grounds.transactions_and_sends import (
+    SENDS,
+    self_contradiction,
+    unlike_offsets,
+    unlike_sends,
+)
 from checkers.runner.tables import SealedFile, opened, source_in
 from history.failure import HarnessError
-from history.schema import OPEN_TABLES, F
+from history.schema import OPEN_TABLES, TABLES, F
+from history.writer import bucket_of
 
 __all__ = ["READ_ELSEWHERE", "TOLD", "FileSurvey", "survey_of", "table_of"]
 
@@ -69,7 +76,9 @@ class FileSurvey:
     rows_by_f: Mapping[str, int] = field(default_factory=dict)
     """Of a file of records: the rows of each kind of operation."""
     strange: str = ""
-    """A record on a disk that no client sent; empty if there is none."""
+    """A record on a disk without a send by any client, in words; empty: all have one."""
+    contradiction: str = ""
+    """Where transactions and what belongs to them contradict each other; empty if nowhere."""
 
 
 def survey_of(file: SealedFile) -> FileSurvey:
@@ -88,11 +97,13 @@ def survey_of(file: SealedFile) -> FileSurvey:
     if survey.blank and table in _SUBJECTS and not _has_row(there, table, *_SUBJECTS[table]):
         survey = replace(survey, blank=())
     if table in _NUMBERS:
-        return replace(survey, disorder=_misnumbered(there, table))
+        survey = replace(survey, disorder=_misnumbered(there, table))
+        return replace(survey, contradiction=_unlike_transactions(there, table))
     if table == "metadata_log":
         return replace(survey, disorder=_jumbled(there))
     if table == "records":
-        return replace(survey, rows_by_f=_rows_by_f(there))
+        unlike = _unlike_transactions(there, table)
+        return replace(survey, rows_by_f=_rows_by_f(there), contradiction=unlike)
     if table == "replicas":
         return replace(survey, records=_records(there, table))
     if table == "replica_records":
@@ -223,6 +234,64 @@ def _strange(file: SealedFile) -> str:
                     "and no client sent it"
                 )
     return ""
+
+
+def _unlike_transactions(file: SealedFile, table: str) -> str:
+    """Return where a file contradicts the transactions of its run; empty if nowhere.
+
+    A table of transactions that cannot be read is told of by the one whose task it is.
+    """
+    if table not in ("transactions", "group_offsets", "records"):
+        return ""
+    above = file.path.rpartition("/records/" if table == "records" else "/")[0]
+    try:
+        path = SealedFile(path=f"{above}/transactions.parquet", digest="")
+        transactions = _read(path, "transactions")
+    except HarnessError:
+        return ""
+    if not len(transactions):
+        return ""
+    if table == "transactions":
+        wrong = self_contradiction(transactions)
+        return f"transaction {wrong}" if wrong else ""
+    if table == "group_offsets":
+        wrong = unlike_offsets(transactions, _read(file, table))
+        return f"group_offsets: {wrong}" if wrong else ""
+    if len(pc.list_flatten(transactions["keys"])) != len(pc.list_flatten(transactions["values"])):
+        return ""  # the table says so of itself
+    bucket = int(PurePosixPath(file.path).stem.rpartition("-")[2])
+    return unlike_sends(_of_bucket(transactions, bucket), _sends(file))
+
+
+def _read(file: SealedFile, table: str) -> pa.Table:
+    names = TABLES[table].names
+    batches = list(source_in(file, table)(names))
+    return pa.Table.from_batches(batches, schema=TABLES[table]).combine_chunks()
+
+
+def _sends(file: SealedFile) -> pa.Table:
+    batches = [
+        batch.filter(pc.equal(batch.column("f"), F.SEND.value)).select(list(SENDS))
+        for batch in source_in(file, "records")((*SENDS, "f"))
+    ]
+    schema = pa.schema([TABLES["records"].field(name) for name in SENDS])
+    return pa.Table.from_batches(batches, schema=schema).combine_chunks()
+
+
+def _of_bucket(transactions: pa.Table, bucket: int) -> pa.Table:
+    """Return the transactions, with those of their records whose keys are in a bucket."""
+    keys, values = (transactions[name].combine_chunks() for name in ("keys", "values"))
+    mine = [key for key in pc.unique(pc.list_flatten(keys)).to_pylist() if bucket_of(key) == bucket]
+    kept = pc.is_in(pc.list_flatten(keys), pa.array(mine, pa.string()))
+    owner = pc.list_parent_indices(keys).filter(kept).to_numpy()
+    ends = np.searchsorted(owner, np.arange(len(transactions) + 1)).astype(np.int32)
+    for name, column in (("keys", keys), ("values", values)):
+        flat = pc.list_flatten(column).filter(kept)
+        place = transactions.column_names.index(name)
+        field = transactions.schema.field(name)
+        lists = pa.ListArray.from_arrays(pa.array(ends), flat, type=field.type)
+        transactions = transactions.set_column(place, field, lists)
+    return transactions
 
 
 def _values_sent(file: SealedFile) -> Mapping[str, NDArray[np.int64]] | None:

@@ -3,13 +3,14 @@
 A log is prose; what was recorded of it are the few lines that nothing else writes
 (`history.cluster_schema.LOG_FINDINGS`).
 
-- *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault"), and
-  ended the process or left it useless; or ZooKeeper's found that its tree is not the one that a
-  transaction was made for ("Digests are not matching"). No schedule of kills, pauses and cut links
-  may bring that about, nor may a loss of power, which leaves what was synced. It is allowed where
-  the run itself had changed the disk of this node or of a controller (wiped it, put an old copy in
-  its place): the metadata logs may contradict each other then. Nor can a node go on whose disk the
-  run filled up, or let fail.
+- *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault", or one of
+  metadata loading, metadata publishing or the quorum controller), and ended the process, or left it
+  without a part of what it has to apply, so that it may never take part again; or ZooKeeper's found
+  that its tree is not the one that a transaction was made for ("Digests are not matching"). No
+  schedule of kills, pauses and cut links may bring that about, nor may a loss of power, which
+  leaves what was synced. It is allowed where the run itself had changed the disk of this node or of
+  a controller (wiped it, put an old copy in its place): the metadata logs may contradict each other
+  then. Nor can a node go on whose disk the run filled up, or let fail.
 - *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
   are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
   formatted: neither may bring that about. Every other change of its disk may, once it was made.
@@ -158,11 +159,12 @@ CHECKS: Final = (
             id="G5",
             name=FATAL,
             title="A node met what its own code holds impossible",
-            rule='No line of a node\'s log says "Encountered fatal fault" (Kafka) or "Digests are '
-            'not matching" (ZooKeeper).',
+            rule='No line of a node\'s log says "Encountered … fault" (Kafka: fatal, of metadata '
+            'loading or publishing, or of the quorum controller) or "Digests are not matching" '
+            "(ZooKeeper).",
             meaning="A node of Kafka is gone or useless until somebody looks, and may be so after "
-            "each restart. A server of ZooKeeper has another tree than the transactions that it "
-            "applied were made for.",
+            "each restart; the metric that counts these faults is to be 0 at all times. A server "
+            "of ZooKeeper has another tree than the transactions that it applied were made for.",
             case="a node whose log was looked through",
             source="Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper, "
             "`org.apache.zookeeper.server.DataTree.compareDigest`",

@@ -135,10 +135,9 @@ def _found(
                 (), f"{name} has {rows[name]} rows, and the run did not set out to record it"
             )
     for name in sorted({*manifest.recorded} - set(RUN_TABLES)):
-        yield _Wrong((), f"the manifest names a table {name}, and there is none")
+        yield _Wrong((), f"the manifest names a table {name}, which does not exist")
     for one in surveys:
-        if one.disorder:
-            yield _Wrong((one.table,), f"{one.table}: {one.disorder}")
+        yield from _inconsistent(one)
         # The zero of a history that another tool recorded may be anywhere.
         if one.span_ns is not None and (one.table in RUN_TABLES or manifest.cluster):
             first_ns, last_ns = one.span_ns
@@ -156,6 +155,14 @@ def _found(
     yield from (_Wrong((), one.strange) for one in surveys if one.strange)
     if summary is not None:
         yield from _of_clients(manifest, summary, surveys)
+
+
+def _inconsistent(one: FileSurvey) -> Iterator[_Wrong]:
+    if one.disorder:
+        yield _Wrong((one.table,), f"{one.table}: {one.disorder}")
+    if one.contradiction:
+        # Nothing tells which of the two tables is wrong.
+        yield _Wrong((one.table, "transactions"), one.contradiction)
 
 
 def _blank(rows: Mapping[str, int], surveys: Sequence[FileSurvey]) -> Iterator[_Wrong]:
@@ -209,7 +216,7 @@ def _of_clients(
     for key in sorted((sent | read) - set(manifest.keys)):
         yield _Wrong(clients, f"clients used {key}, which is no key of the run")
     for key in sorted(set(manifest.keys) - read) if read else ():
-        yield _Wrong(clients, f"{key} is a key of the run, and nobody read it to its end")
+        yield _Wrong(clients, f"{key} is a key of the run without a final read")
     if "replicas" in manifest.recorded and manifest.end_ns is not None:
         for key in sorted(sent - held.keys()):
             yield _Wrong(("replicas",), f"clients sent to {key}, and no replica of it is told of")
@@ -250,7 +257,8 @@ CHECKS: Final = (
         "replicas; replicas hold no record but markers that no client sent to that key, and as "
         "many as were counted. Of a run that came to its end, each table that it set out to record "
         "and that such a run always fills holds something, in the columns that checks compare, "
-        "too; a table that it did not set out to record is empty. Rows are numbered and ordered as "
+        "too; a table that it did not set out to record is empty. Transactions do not contradict "
+        "themselves, their sends, or the offsets sent with them. Rows are numbered and ordered as "
         "their schemas say, nothing ends before it began, nothing is older than the run, and no "
         "record was sent or read after its end.",
         meaning="A run of which a part is missing looks like one in which nothing went wrong "

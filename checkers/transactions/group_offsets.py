@@ -40,6 +40,7 @@ from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
+from history.operation import FETCH_OFFSETS, SEND_OFFSETS
 from history.schema import Outcome
 
 __all__ = ["CHECKS", "NAME", "wrong_group_offsets"]
@@ -47,7 +48,6 @@ __all__ = ["CHECKS", "NAME", "wrong_group_offsets"]
 NAME: Final = "wrong-group-offset"
 
 _NOTHING: Final = -1
-_SEND, _FETCH = "send-offsets", "fetch-offsets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,9 @@ def wrong_group_offsets(tables: Tables, _: MetadataView) -> Judged:
     answers: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
     for row in tables["group_offsets"].sort_by("index").to_pylist():
         for key, offset in zip(row["keys"], row["offsets"], strict=False):
-            if row["f"] == _SEND:
+            if row["f"] == SEND_OFFSETS:
                 sendings[row["group"], key].append(_sending(row, offset))
-            elif row["f"] == _FETCH and row["outcome"] == Outcome.OK.value:
+            elif row["f"] == FETCH_OFFSETS and row["outcome"] == Outcome.OK.value:
                 answers[row["group"], key].append(_answer(row, offset))
     for group, key in sorted(sendings.keys() | answers.keys()):
         told = f"{key} of {group}"

@@ -70,7 +70,7 @@ class LargeKey:
 def surveys_wanted(keys: Sequence[LargeKey], setting: Setting, grain: Grain) -> list[SurveyPiece]:
     """Return the tasks that survey these keys, key by key and piece by piece."""
     return [
-        SurveyPiece(piece=piece, info_polls=setting.info_polls, grain=grain)
+        SurveyPiece(piece=piece, setting=setting, grain=grain)
         for key in keys
         for piece in key.pieces
     ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from checkers.data_plane.large.survey import Blocks, Grain, PieceSurvey
 from checkers.data_plane.steps import Carried, by_process
-from checkers.data_plane.surroundings import KeyContext, Spans, spans_of
+from checkers.data_plane.surroundings import KeyContext, Spans, furthest, spans_of
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined
 
@@ -157,6 +157,7 @@ def _surroundings(
         reader=reader,
         spans=spans_of([piece.stretches for piece in surveys], assigned=assigned),
         gave_up_ns=gave_up_ns,
+        reaches=furthest([piece.reaches for piece in surveys]),
         happened=happened,
     )
 

@@ -22,13 +22,16 @@ from numpy.typing import NDArray
 
 from checkers.data_plane.steps import Carried, by_process, read_steps, send_steps
 from checkers.data_plane.surroundings import (
+    Reach,
     Stretches,
     bound_of,
+    reaches_of,
     reader_of,
     stretches_read,
     times_given_up,
 )
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
+from checkers.setting import Setting
 
 __all__ = ["Blocks", "Grain", "PieceSurvey", "read_homes", "send_homes", "survey"]
 
@@ -75,6 +78,7 @@ class PieceSurvey:
     reader: int
     stretches: Stretches
     gave_up_ns: Mapping[int, int]
+    reaches: tuple[Reach, ...]
     undecided: Rows
     """Info sends of which their own row and the reads of its value may not tell whether they have
     happened: they know their offsets, or their operation has several rows."""
@@ -84,10 +88,11 @@ def survey(
     records: pa.Table,
     *,
     first_row: int,
-    info_polls: Mapping[int, NDArray[np.int64]],
+    setting: Setting,
     grain: Grain,
 ) -> PieceSurvey:
     """Survey a piece: `rows.COLUMNS` of RECORDS, at least one row, from row `first_row` on."""
+    info_polls = setting.info_polls
     operation = records.column("operation").to_numpy()
     place = records.column("position").to_numpy()
     step = np.diff(operation)
@@ -110,6 +115,7 @@ def survey(
         reader=reader_of(bound, reads),
         stretches=stretches_read(reads, final=final, info_polls=info_polls),
         gave_up_ns=times_given_up(sends),
+        reaches=reaches_of(reads, final=final, readers=setting.readers, info_polls=info_polls),
         undecided=_undecided(sends, edges=(int(operation[0]), int(operation[-1]))),
     )
 

@@ -81,7 +81,7 @@ class SurveyPiece:
     """A first look at a piece."""
 
     piece: KeyPiece
-    info_polls: Mapping[int, NDArray[np.int64]]
+    setting: Setting
     grain: Grain
 
     def __call__(self) -> PieceSurvey:
@@ -89,7 +89,7 @@ class SurveyPiece:
         return survey(
             self.piece.rows(),
             first_row=self.piece.first_row,
-            info_polls=self.info_polls,
+            setting=self.setting,
             grain=self.grain,
         )
 

@@ -7,6 +7,7 @@ from judging import found_in
 from checkers.anomaly import Found
 from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from history.manifest import Readers
 
 SENT = """
     p1 send t-0 v1 -> ok @0
@@ -15,6 +16,9 @@ SENT = """
     """
 READ = f"{SENT}\n r1 final t-0 -> [v1@0 v2@1 v3@2]"
 """What the good histories add to or take from."""
+ALL = "[v1@0 v2@1 v3@2]"
+GROUP = Readers(name="the group", processes=(1,), stride=9, poll_max=1)
+"""c1, where it is the second process to appear."""
 
 CASES: dict[str, tuple[str, str, int, str]] = {
     # check: a bad history, a good one, the cases in both, and a history that has none
@@ -84,6 +88,13 @@ CASES: dict[str, tuple[str, str, int, str]] = {
         "p1 send t-0 v1 -> ok @0\n p2 send t-0 v2 -> ok @1\n p1 send t-0 v3 -> info",
     ),
     "unseen": (f"{SENT}\n r1 final t-0 -> [v1@0 v2@1]", READ, 3, f"{SENT}\n c1 poll -> t-0 [v1@0]"),
+    "passed-over": (
+        f"{SENT}\n c1 poll -> t-0 [v1@0]\n c1 poll -> t-0 s1 [v3@2]\n r1 final t-0 -> {ALL}",
+        f"{SENT}\n c1 poll -> t-0 [v1@0]\n c1 poll -> t-0 s1 [v2@1 v3@2]\n r1 final t-0 -> {ALL}",
+        2,
+        # No complete final read tells what was there.
+        f"{SENT}\n c1 poll -> t-0 [v1@0]\n c1 poll -> t-0 s1 [v3@2]",
+    ),
     "vanished": (
         "p1 send t-0 v1 -> info\n c1 poll -> t-0 [v1@0]\n r1 final t-0 -> []",
         "p1 send t-0 v1 -> info\n c1 poll -> t-0 [v1@0]\n r1 final t-0 -> [v1@0]",
@@ -95,7 +106,7 @@ CASES: dict[str, tuple[str, str, int, str]] = {
 
 
 def _found(check: str, text: str) -> Found:
-    (found,) = found_in(history(text), (check,))
+    (found,) = found_in(history(text), (check,), readers=(GROUP,))
     return found
 
 

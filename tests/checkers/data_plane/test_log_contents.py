@@ -84,7 +84,7 @@ def test_a_producer_that_gave_up_on_a_send_may_send_others_twice() -> None:
         """
     assert not never(gave_up)
     assert allowed(gave_up) == {"duplicate": [(1,)]}
-    # What had been acknowledged is not sent again.
+    # A client does not send again a record that had been acknowledged.
     assert never(gave_up.replace("in 0..30", "in 0..18")) == {"duplicate": [(1,)]}
     # Another process's time-out excuses nothing, and a crash is no decision to go on.
     assert never(gave_up.replace("p1 send t-0 v2", "p2 send t-0 v2")) == {"duplicate": [(1,)]}

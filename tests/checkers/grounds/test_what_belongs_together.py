@@ -102,7 +102,7 @@ def test_a_send_has_a_record_whatever_became_of_it(send: int) -> None:
 def test_the_keys_of_the_run_are_those_that_clients_used() -> None:
     assert "t-0, which is no key of the run" in wrong(manifest=replace(MANIFEST, keys=("t-1",)))[0]
     more = replace(MANIFEST, keys=("t-0", "t-1"))
-    assert "t-1 is a key of the run, and nobody read it" in wrong(manifest=more)[0]
+    assert "t-1 is a key of the run without a final read" in wrong(manifest=more)[0]
 
 
 def test_a_key_that_clients_sent_to_has_replicas() -> None:
@@ -127,6 +127,11 @@ def test_a_table_is_empty_only_if_it_was_not_to_be_recorded() -> None:
     assert "describes has 3 rows, and the run did not set out" in wrong(manifest=unasked)[0]
     other = replace(MANIFEST, recorded=(*MANIFEST.recorded, "nonsense"))
     assert "names a table nonsense" in wrong(manifest=other)[0]
+
+
+def test_transactions_that_contradict_their_sends_prove_nothing() -> None:
+    twins = (*WHOLE, FileSurvey(table="records", row_count=4, contradiction="transaction 0 is not"))
+    assert wrong(surveys=twins) == ("transaction 0 is not", {"records", "transactions"})
 
 
 def test_what_a_cluster_proves_that_never_came_up_counts() -> None:
@@ -237,7 +242,7 @@ def test_a_record_on_a_disk_was_sent_or_is_a_marker(
         in_bucket(tmp_path, "replica_records", pa.Table.from_pylist(rows, schema=schema))
     )
     assert (strange in found.strange, bool(found.strange)) == (True, bool(strange))
-    # What clients were told of other records still counts.
+    # Answers to clients about other records still count.
     reason, tables = wrong(surveys=of("replica_records", strange=found.strange))
     assert (reason, tables) == (found.strange, frozenset())
 
@@ -287,5 +292,5 @@ def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:
     assert not whole_run(replace(MANIFEST, recorded=(), keys=()), None, elsewhere).result.reason
     of_ours = replace(MANIFEST, recorded=(), keys=(), cluster="processes")
     assert whole_run(of_ours, None, elsewhere).result.reason
-    # Whoever watches the cluster goes on until it is stopped.
+    # The observer goes on until it is stopped.
     assert not wrong(surveys=of("describes", span_ns=(0, 101)))[0]

@@ -43,7 +43,15 @@ COMMITTED: dict[str, Any] = {
     "keys": ["t-0", "t-1"],
     "values": [1, 2],
 }
-ABORTED = COMMITTED | {"index": 1, "intent": "abort", "keys": ["t-0"], "values": [3]}
+ABORTED = COMMITTED | {
+    "index": 1,
+    "intent": "abort",
+    "begin_ns": 18,
+    "end_call_ns": 26,
+    "return_ns": 27,
+    "keys": ["t-0"],
+    "values": [3],
+}
 OPEN_RECORD = {
     "key": "t-0",
     "node": "broker-1",

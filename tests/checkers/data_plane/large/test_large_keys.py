@@ -23,7 +23,8 @@ from checkers.data_plane.key_log import key_log
 from checkers.data_plane.large.survey import Grain
 from checkers.proof import Proof
 from checkers.setting import Setting
-from generators.kafka import LIES, HistoryRecipe, synthetic_history
+from generators.kafka import LIES, HistoryRecipe, manifest_of, synthetic_history
+from history.manifest import Readers
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +41,12 @@ def _whole(records: pa.Table, setting: Setting) -> list[Row]:
         answers = answers_of(key_log(key, mine, setting), KEY_ASSUMPTIONS | KEY_CHECKS)
         rows += [row | {"key": key} for row in judged_rows(key, KEY_CHECKS, answers)]
     return [{name: row[name] for name in row if name != "seconds"} for row in rows]
+
+
+READERS = tuple(
+    Readers(name=str(processes), processes=processes, stride=4, poll_max=1)
+    for processes in ((0, 1), (2,), (3,))
+)
 
 
 def _cut(records: pa.Table, setting: Setting, **options: Any) -> list[Row]:
@@ -62,7 +69,7 @@ def test_segments_of_three_rows_answer_as_the_whole_key_does(
     piece_rows: int,
     block_offsets: int,
 ) -> None:
-    setting = setting_of(past, idempotent=idempotent, consume=consume)
+    setting = setting_of(past, idempotent=idempotent, consume=consume, readers=READERS)
     records = past.of_key(KEY)
     grain = Grain(block_offsets=block_offsets, segment_rows=3)
     found = _cut(records, setting, piece_rows=piece_rows, grain=grain)
@@ -75,7 +82,9 @@ def test_every_lie_is_found_in_segments_as_in_the_whole_key(lie: str) -> None:
     made = synthetic_history(recipe)
     past = History(operations=made.operations, records=made.records)
     grain = Grain(block_offsets=8, segment_rows=150)
-    setting = setting_of(past)
+    promises = manifest_of(recipe, end_ns=0).promises
+    assert promises is not None
+    setting = setting_of(past, readers=promises.readers)
     found = _cut(made.records, setting, piece_rows=97, grain=grain)
     assert found == _whole(made.records, setting)
     assert {row["check"] for row in found if row["never_count"]} == made.raises
