@@ -21,8 +21,9 @@ neither began to fetch nor led; and anything without acks=all.
 Source: KIP-101, KIP-903, KIP-966.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,22 +34,21 @@ from checkers.facts import Facts, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
-from checkers.replicas.commitments import (
-    AcknowledgedSends,
-    Commitment,
-    acknowledged_sends,
-    commitments,
-    in_force,
-)
+from checkers.replicas.commitments import commitments, in_force
 from checkers.replicas.log_ends import (
     HighestAcknowledged,
     LogEndBound,
     appended_ends,
     fetched_ends,
+    first_acknowledged,
 )
+from checkers.replicas.sends import AcknowledgedSends, KeySends, sends_by_key
+from checkers.sources import streamed
 from checkers.spans import FOREVER_NS, Span, outside
 
 __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
+
+_ALWAYS: Final = Span(from_ns=-FOREVER_NS, until_ns=FOREVER_NS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,67 +57,110 @@ class Course:
 
     history: PartitionHistory
     facts: Facts
-    sends: AcknowledgedSends
-    groups: Sequence[Commitment]
-    ends: Sequence[LogEndBound]
+    tables: Tables
+    sends: KeySends
+    fetched: Sequence[LogEndBound]
     known_until_ns: int
     """The metadata log tells of the time until then; log ends are of that time."""
+
+    def stretches(self) -> Iterator[AcknowledgedSends]:
+        """Yield the acknowledged sends, the stretch of highest offsets first."""
+        return self.sends.stretches(self.tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Overtaken:
+    """A send that was acknowledged at or below an offset acknowledged before it was called."""
+
+    version: PartitionVersion
+    late: AcknowledgedSends
+    """The send alone."""
+    before: AcknowledgedSends
+    """The one that had been acknowledged, alone."""
 
 
 def course_of(history: PartitionHistory, tables: Tables, seen: MetadataView) -> Course:
     """Return the course of a partition. Reads `records` and `wire`."""
     facts = seen.facts
-    sends = acknowledged_sends(history.key, tables["records"])
-    groups = list(commitments(sends, history.versions, facts))
-    ends = [
-        *appended_ends(sends, groups),
-        *fetched_ends(tables["wire"], history, seen.brokers, facts),
-    ]
     known_until_ns = seen.known_until_ns
+    fetched = fetched_ends(streamed(tables, "wire"), history, seen.brokers, facts)
     return Course(
         history=history,
         facts=facts,
-        sends=sends,
-        groups=groups,
-        ends=[one for one in ends if one.by_ns <= known_until_ns],
+        tables=tables,
+        sends=sends_by_key(tables)[history.key],
+        fetched=[one for one in fetched if one.by_ns <= known_until_ns],
         known_until_ns=known_until_ns,
     )
 
 
 def lacking_leaders(course: Course) -> Iterator[Proof | None]:
     """Yield for each leader epoch with a send after an acknowledged one: a proof, or None."""
-    sends, versions = course.sends, course.history.versions
-    if not len(sends) or not versions:
-        return
+    found: dict[int, _Overtaken | None] = {}
+    beyond: AcknowledgedSends | None = None
+    for sends in course.stretches() if course.history.versions else ():
+        for epoch, one in _overtaken(course, sends, beyond):
+            found[epoch] = _earlier(found.get(epoch), one)
+        beyond = first_acknowledged(sends, beyond)
+    for _, worst in sorted(found.items()):
+        yield None if worst is None else _contradiction(worst)
+
+
+def _overtaken(
+    course: Course, sends: AcknowledgedSends, beyond: AcknowledgedSends | None
+) -> Iterator[tuple[int, _Overtaken | None]]:
+    """Yield the leader epochs of a stretch with sends after an acknowledged one, and the first.
+
+    `beyond`: the first that was acknowledged of all higher offsets.
+    """
+    versions = course.history.versions
     before = HighestAcknowledged(sends).before(sends.call_ns)
     first, last = in_force(
         versions, course.facts, from_ns=sends.return_ns, until_ns=sends.return_ns
     )
     epochs = np.array([one.leader_epoch for one in versions])
     known = (first >= 0) & (sends.return_ns <= course.known_until_ns)
-    in_office = known & (before >= 0) & (epochs[first] == epochs[last])
-    below = in_office & (sends.offset <= sends.offset[before])
+    later = sends.call_ns > course.sends.first_returned_ns
+    in_office = known & later & (epochs[first] == epochs[last])
+    here = (before >= 0) & (sends.offset <= sends.offset[before])
+    below = in_office & (here if beyond is None else here | (sends.call_ns > beyond.return_ns[0]))
     for epoch in np.unique(epochs[first[in_office]]).tolist():
         places = np.flatnonzero(below & (epochs[first] == epoch))
-        if len(places):
-            place = int(places[np.argmin(sends.return_ns[places])])
-            yield _contradiction(versions[int(first[place])], sends, place, int(before[place]))
-        else:
-            yield None
+        if not len(places):
+            yield epoch, None
+            continue
+        place = int(places[np.argmin(sends.return_ns[places])])
+        known_by = sends.take(before[place : place + 1]) if here[place] else beyond
+        assert known_by is not None
+        yield (
+            epoch,
+            _Overtaken(
+                version=versions[int(first[place])],
+                late=sends.take(np.array([place])),
+                before=known_by,
+            ),
+        )
+
+
+def _earlier(one: _Overtaken | None, other: _Overtaken | None) -> _Overtaken | None:
+    """Return the one that was acknowledged first."""
+    if one is None or other is None:
+        return one or other
+    return one if one.late.return_ns[0] < other.late.return_ns[0] else other
 
 
 def lacking_members(course: Course) -> Iterator[Proof | None]:
     """Yield for each Fetch of a candidate after an acknowledgement: a proof, or None."""
-    ends = [one for one in course.ends if one.frame is not None and _is_candidate(one)]
-    for end, place in _compared(ends, course.sends):
-        if course.sends.offset[place] < end.offset:
+    asked = _Ends([one for one in course.fetched if _is_candidate(one)])
+    _look(course, [asked])
+    for end, send in asked.answered():
+        if send.offset[0] < end.offset:
             yield None
         else:
             last = end.versions[-1]
             yield _proof(
                 end,
-                course.sends,
-                place,
+                send,
                 Proof.of(
                     "broker {broker_id} was a candidate to lead {key} then (ISR {isr}, leader "
                     "{leader}, metadata offset {metadata_offset})",
@@ -137,36 +180,95 @@ def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
     Of several that lack the same record, the first is a proof.
     """
     by_broker: dict[int, list[LogEndBound]] = {}
-    for end in course.ends:
-        by_broker.setdefault(end.broker_id, []).append(end)
-    for broker_id, told in sorted(by_broker.items()):
-        held = _held(course, broker_id)
+    appended = appended_ends(course.stretches(), course.history.versions, course.facts)
+    for end in (*appended, *course.fetched):
+        if end.by_ns <= course.known_until_ns:
+            by_broker.setdefault(end.broker_id, []).append(end)
+    asked = {
+        broker_id: list(_by_era(ends, broker_id, course, faults))
+        for broker_id, ends in sorted(by_broker.items())
+    }
+    _look(course, [one for eras in asked.values() for one in eras])
+    for broker_id, eras in asked.items():
         accused: set[int] = set()
-        after_ns, by_ns = (
-            np.array([getattr(end, name) for end in told], dtype=np.int64)
-            for name in ("after_ns", "by_ns")
+        for end, send in (answer for era in eras for answer in era.answered()):
+            offset = int(send.offset[0])
+            if offset < end.offset or offset in accused:
+                yield None
+                continue
+            accused.add(offset)
+            yield _proof(
+                end,
+                send,
+                Proof.of(
+                    "broker {broker_id} had been in the ISR all through that send, and no "
+                    "fault had changed its disk since",
+                    broker_id=broker_id,
+                ),
+            )
+
+
+class _Ends:
+    """Log ends, and for each the highest send that had been acknowledged before it."""
+
+    def __init__(
+        self, ends: Sequence[LogEndBound], *, holder: int | None = None, era: Span = _ALWAYS
+    ) -> None:
+        """`holder`: of the sends, those that this broker held, and in this era alone."""
+        self.holder = holder
+        self._ends, self._era = ends, era
+        self._after_ns = np.array([one.after_ns for one in ends], dtype=np.int64)
+        self._open = np.ones(len(ends), dtype=np.bool_)
+        self._found: dict[int, AcknowledgedSends] = {}
+
+    def concerns(self, sends: AcknowledgedSends) -> bool:
+        """Return whether any send of a stretch can be an answer."""
+        return bool(
+            self._open.any()
+            and len(sends)
+            and sends.return_ns.min() < self._after_ns[self._open].max()
+            and sends.call_ns.max() >= self._era.from_ns
         )
-        for era in _eras(course, broker_id, faults):
-            within = (after_ns >= era.from_ns) & (by_ns <= era.until_ns)
-            ends = [told[place] for place in np.flatnonzero(within).tolist()]
-            # Of the sends, those that can have been acknowledged before such an end.
-            mine = held.take((held.call_ns >= era.from_ns) & (held.return_ns < era.until_ns))
-            for end, place in _compared(ends, mine):
-                offset = int(mine.offset[place])
-                if offset < end.offset or offset in accused:
-                    yield None
-                    continue
-                accused.add(offset)
-                yield _proof(
-                    end,
-                    mine,
-                    place,
-                    Proof.of(
-                        "broker {broker_id} had been in the ISR all through that send, and no "
-                        "fault had changed its disk since",
-                        broker_id=broker_id,
-                    ),
-                )
+
+    def look(self, sends: AcknowledgedSends, held: NDArray[np.bool_] | None) -> None:
+        """Answer what a stretch can answer. No stretch after it has higher offsets."""
+        during = (sends.call_ns >= self._era.from_ns) & (sends.return_ns < self._era.until_ns)
+        mine = sends.take(during if held is None else during & held)
+        numbers = np.flatnonzero(self._open)
+        places = HighestAcknowledged(mine).before(self._after_ns[numbers])
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            if place >= 0:
+                self._found[number] = mine.take(np.array([place]))
+                self._open[number] = False
+
+    def answered(self) -> Iterator[tuple[LogEndBound, AcknowledgedSends]]:
+        """Yield each end before which any was acknowledged, and that send alone."""
+        for number, end in enumerate(self._ends):
+            if number in self._found:
+                yield end, self._found[number]
+
+
+def _look(course: Course, asked: Sequence[_Ends]) -> None:
+    """Have these answered, out of all stretches."""
+    for sends in course.stretches():
+        mine = [one for one in asked if one.concerns(sends)]
+        held = _held(course, sends, {one.holder for one in mine if one.holder is not None})
+        for one in mine:
+            one.look(sends, None if one.holder is None else held[one.holder])
+
+
+def _by_era(
+    ends: Sequence[LogEndBound], broker_id: int, course: Course, faults: pa.Table
+) -> Iterator[_Ends]:
+    """Yield the ends of a broker's log by the time in which nothing else removed records of it."""
+    after_ns, by_ns = (
+        np.array([getattr(end, name) for end in ends], dtype=np.int64)
+        for name in ("after_ns", "by_ns")
+    )
+    for era in _eras(course, broker_id, faults):
+        within = np.flatnonzero((after_ns >= era.from_ns) & (by_ns <= era.until_ns))
+        if len(within):
+            yield _Ends([ends[one] for one in within.tolist()], holder=broker_id, era=era)
 
 
 def _is_candidate(end: LogEndBound) -> bool:
@@ -175,22 +277,15 @@ def _is_candidate(end: LogEndBound) -> bool:
     )
 
 
-def _compared(
-    ends: Sequence[LogEndBound], sends: AcknowledgedSends
-) -> Iterator[tuple[LogEndBound, int]]:
-    """Yield each log end with the place of the highest offset acknowledged before, if any was."""
-    moments_ns = np.array([one.after_ns for one in ends], dtype=np.int64)
-    places = HighestAcknowledged(sends).before(moments_ns)
-    for end, place in zip(ends, places.tolist(), strict=True):
-        if place >= 0:
-            yield end, place
-
-
-def _held(course: Course, broker_id: int) -> AcknowledgedSends:
-    """Return the sends whose records this broker had when they were acknowledged."""
-    mine = [group.sends.operation for group in course.groups if broker_id in group.holders]
-    operations: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *mine])
-    return course.sends.take(np.isin(course.sends.operation, operations))
+def _held(
+    course: Course, sends: AcknowledgedSends, brokers: Collection[int]
+) -> Mapping[int, NDArray[np.bool_]]:
+    """Return by broker a mask of the sends whose records it had when they were acknowledged."""
+    held = {broker_id: np.zeros(len(sends), dtype=np.bool_) for broker_id in brokers}
+    for group in commitments(sends, course.history.versions, course.facts) if brokers else ():
+        for broker_id in group.holders.intersection(brokers):
+            held[broker_id][group.places] = True
+    return held
 
 
 def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
@@ -215,9 +310,8 @@ def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
     return outside(breaks)
 
 
-def _contradiction(
-    version: PartitionVersion, sends: AcknowledgedSends, place: int, before: int
-) -> Proof:
+def _contradiction(found: _Overtaken) -> Proof:
+    late, before = found.late, found.before
     return Proof.of(
         "value {value} (operation {operation}) was acknowledged at offset {offset} by {return_}; "
         "value {late_value} (operation {late_operation}), "
@@ -225,35 +319,34 @@ def _contradiction(
         "{late_return}. No log holds both, and leader {leader} of leader epoch "
         "{leader_epoch}, in office then (metadata offset {metadata_offset}), should",
         operations={
-            "operation": int(sends.operation[before]),
-            "late_operation": int(sends.operation[place]),
+            "operation": int(before.operation[0]),
+            "late_operation": int(late.operation[0]),
         },
-        offsets={"late_offset": int(sends.offset[place]), "offset": int(sends.offset[before])},
-        metadata_offsets={"metadata_offset": version.metadata_offset},
-        values={"value": int(sends.value[before]), "late_value": int(sends.value[place])},
+        offsets={"late_offset": int(late.offset[0]), "offset": int(before.offset[0])},
+        metadata_offsets={"metadata_offset": found.version.metadata_offset},
+        values={"value": int(before.value[0]), "late_value": int(late.value[0])},
         times={
-            "return_": int(sends.return_ns[before]),
-            "call": int(sends.call_ns[place]),
-            "late_return": int(sends.return_ns[place]),
+            "return_": int(before.return_ns[0]),
+            "call": int(late.call_ns[0]),
+            "late_return": int(late.return_ns[0]),
         },
         sources=dict.fromkeys(("value", "offset", "return_"), "operation")
         | dict.fromkeys(("late_value", "late_offset", "call", "late_return"), "late_operation")
         | dict.fromkeys(("leader", "leader_epoch"), "metadata_offset"),
-        leader=version.leader,
-        leader_epoch=version.leader_epoch,
+        leader=found.version.leader,
+        leader_epoch=found.version.leader_epoch,
     )
 
 
-def _proof(end: LogEndBound, sends: AcknowledgedSends, place: int, why: Proof) -> Proof:
-    offset, operation = int(sends.offset[place]), int(sends.operation[place])
+def _proof(end: LogEndBound, send: AcknowledgedSends, why: Proof) -> Proof:
     return Proof.of(
         "{ended}, between {after} and {by}: so its log did not hold value {value}, "
         "which had been acknowledged at offset {known_offset} by {return_} (operation "
         "{operation}); {why}",
-        operations={"operation": operation},
-        offsets={"known_offset": offset},
-        values={"value": int(sends.value[place])},
-        times={"after": end.after_ns, "by": end.by_ns, "return_": int(sends.return_ns[place])},
+        operations={"operation": int(send.operation[0])},
+        offsets={"known_offset": int(send.offset[0])},
+        values={"value": int(send.value[0])},
+        times={"after": end.after_ns, "by": end.by_ns, "return_": int(send.return_ns[0])},
         sources={"value": "operation", "known_offset": "operation", "return_": "operation"},
         ended=end.clause(),
         why=why,

@@ -18,9 +18,8 @@ Source: Apache Kafka's documentation, `min.insync.replicas`; KIP-497.
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import Final
-
-import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.entry import CatalogueEntry
@@ -28,13 +27,9 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
-from checkers.replicas.commitments import (
-    AcknowledgedSends,
-    acknowledged,
-    acknowledged_sends,
-    commitments,
-)
+from checkers.replicas.commitments import commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
+from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
 from checkers.replicas.stretches import below_min_isr_proofs
 from checkers.slices import Split
 from checkers.table_check import TableCheck
@@ -51,8 +46,9 @@ def acknowledged_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
     """
     if seen.facts.acks in ("all", "-1"):
         applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
+        first_called_ns = {key: one.first_called_ns for key, one in sends_by_key(tables).items()}
         judged = partial(_found, tables=tables, seen=seen, applied=applied)
-        yield from by_key(NAME, tables["records"], seen, judged)
+        yield from by_key(NAME, first_called_ns, seen, judged)
 
 
 def _found(
@@ -61,7 +57,7 @@ def _found(
     wanted = min_isr(history.topic, tables["node_settings"], seen)
     proofs: list[Proof] = []
     cases = 0
-    for version, sends in _judged(history, tables["records"], wanted, seen, applied):
+    for version, sends in _judged(history, tables, wanted, seen, applied):
         cases += len(sends)
         if len(version.isr) < enough(version, wanted):
             proofs += below_min_isr_proofs(
@@ -76,7 +72,7 @@ def _found(
 
 def _judged(
     history: PartitionHistory,
-    records: pa.Table,
+    tables: Tables,
     wanted: int,
     seen: MetadataView,
     applied: AppliedOffsets,
@@ -86,8 +82,10 @@ def _judged(
     if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
         return
     log_end_ns = seen.known_until_ns
-    sends = acknowledged_sends(history.key, records)
-    for group in commitments(sends, history.versions, seen.facts):
+    stretches = sends_by_key(tables)[history.key].stretches(tables)
+    for group in chain.from_iterable(
+        commitments(sends, history.versions, seen.facts) for sends in stretches
+    ):
         version = group.versions[0]
         led = version.leader != NO_LEADER and enough(version, wanted) >= MORE_THAN_THE_LEADER
         known_ns = applied.known_ns(version) if led and len(group.versions) == 1 else None

@@ -13,42 +13,16 @@ acknowledged by its own view.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
-from checkers.rows import taken
+from checkers.replicas.sends import AcknowledgedSends
 
-__all__ = [
-    "AcknowledgedSends",
-    "Commitment",
-    "acknowledged",
-    "acknowledged_sends",
-    "commitments",
-    "in_force",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcknowledgedSends:
-    """Acknowledged sends of a key, as parallel arrays, by offset."""
-
-    offset: NDArray[np.int64]
-    value: NDArray[np.int64]
-    operation: NDArray[np.int64]
-    call_ns: NDArray[np.int64]
-    return_ns: NDArray[np.int64]
-
-    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> "AcknowledgedSends":
-        """Return these, by place or by mask."""
-        return taken(self, places)
-
-    def __len__(self) -> int:
-        return len(self.offset)
+__all__ = ["Commitment", "commitments", "in_force"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,36 +35,15 @@ class Commitment:
     """The place of the first of them in the history of the partition."""
     holders: frozenset[int]
     """Brokers that were in the ISR of each of them: they had these records."""
-    sends: AcknowledgedSends
+    of_key: AcknowledgedSends
+    """All of its key."""
+    places: NDArray[np.int32]
+    """Those of them that are meant, ascending."""
 
-
-def acknowledged(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the acknowledged sends of rows of RECORDS, and of each key the row first called."""
-    wanted = _is_acknowledged(rows).to_numpy(zero_copy_only=False).copy()
-    call_ns = rows.column("call_ns").to_numpy()
-    for key in pc.unique(rows.column("key")).to_pylist():
-        mine = np.flatnonzero(pc.equal(rows.column("key"), key).to_numpy(zero_copy_only=False))
-        wanted[mine[np.argmin(call_ns[mine])]] = True
-    return rows.filter(pa.array(wanted))
-
-
-def acknowledged_sends(key: str, records: pa.Table) -> AcknowledgedSends:
-    """Return the ok sends of a key whose offsets are known, out of RECORDS."""
-    mine = records.filter(pc.and_(pc.equal(records["key"], key), _is_acknowledged(records)))
-    mine = mine.sort_by("offset")
-    return AcknowledgedSends(
-        **{
-            name: mine[name].to_numpy()
-            for name in ("offset", "value", "operation", "call_ns", "return_ns")
-        }
-    )
-
-
-def _is_acknowledged(rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray:
-    return pc.and_(
-        pc.equal(rows.column("f"), "send"),
-        pc.and_(pc.equal(rows.column("outcome"), "ok"), pc.is_valid(rows.column("offset"))),
-    )
+    @property
+    def sends(self) -> AcknowledgedSends:
+        """The sends; made when they are asked for, since a night has millions."""
+        return self.of_key.take(self.places)
 
 
 def commitments(
@@ -102,19 +55,25 @@ def commitments(
     """
     if not len(sends) or not versions:
         return
+    width = len(versions) + 1
     first, last = in_force(versions, facts, from_ns=sends.call_ns, until_ns=sends.return_ns)
-    spans, span = np.unique(np.stack([first, last], axis=1), axis=0, return_inverse=True)
+    # One number for both: a bucket of a night has millions of sends.
+    span = (first + 1) * width + last + 1
+    del first, last
     # The sends of a span together, and in their order: a night has thousands of spans.
-    order = np.argsort(span.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(span.ravel(), minlength=len(spans)))
-    for (start, end), places in zip(spans.tolist(), np.split(order, ends[:-1]), strict=True):
+    order = np.argsort(span, kind="stable").astype(np.int32)
+    span = span[order]
+    bounds = [0, *(np.flatnonzero(np.diff(span)) + 1).tolist(), len(span)]
+    for begin, until in pairwise(bounds):
+        start, end = int(span[begin]) // width - 1, int(span[begin]) % width - 1
         mine = tuple(versions[start : end + 1]) if start >= 0 else ()
         if mine and len({one.leader_epoch for one in mine}) == 1:
             yield Commitment(
                 versions=mine,
                 place=start,
                 holders=frozenset.intersection(*(frozenset(one.isr) for one in mine)),
-                sends=sends.take(places),
+                of_key=sends,
+                places=order[begin:until],
             )
 
 

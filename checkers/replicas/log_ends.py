@@ -16,24 +16,35 @@ A record that had been acknowledged before the earliest such moment, at that off
 was not in that log then.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory
+from checkers.metadata.frames import TapeRow
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.proof import Proof
-from checkers.replicas.commitments import AcknowledgedSends, Commitment, in_force
+from checkers.replicas.commitments import Commitment, commitments, in_force
+from checkers.replicas.sends import AcknowledgedSends
+from checkers.sources import Source
 
-__all__ = ["HighestAcknowledged", "LogEndBound", "appended_ends", "fetched_ends"]
+__all__ = [
+    "FETCH",
+    "HighestAcknowledged",
+    "LogEndBound",
+    "appended_ends",
+    "fetched_ends",
+    "first_acknowledged",
+]
 
+FETCH: Final = "Fetch"
+"""The API whose requests `fetched_ends` reads."""
 _NONE: Final = -1
 
 
@@ -61,12 +72,15 @@ class HighestAcknowledged:
 
     def __init__(self, sends: AcknowledgedSends) -> None:
         order = np.argsort(sends.return_ns, kind="stable")
-        offsets = sends.offset[order]
-        highest = np.maximum.accumulate(offsets)
-        # The place of each new highest one, carried on until the next.
-        new = np.append(True, highest[1:] > highest[:-1])[: len(order)]
-        self._place = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
         self._return_ns = sends.return_ns[order]
+        highest = sends.offset[order]
+        np.maximum.accumulate(highest, out=highest)
+        new = np.append(True, highest[1:] > highest[:-1])[: len(order)]
+        del highest  # a night's sends have many megabytes
+        # The place of each new highest one, carried on until the next.
+        place = np.arange(len(order))
+        place[~new] = 0
+        self._place = order[np.maximum.accumulate(place, out=place)]
 
     def before(self, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the place of its send before each moment; -1 without one."""
@@ -77,23 +91,47 @@ class HighestAcknowledged:
         return found
 
 
-def appended_ends(sends: AcknowledgedSends, groups: Sequence[Commitment]) -> Iterator[LogEndBound]:
-    """Yield the log ends of each leader epoch with acknowledged sends; `sends`: all of the key."""
-    by_epoch: dict[int, list[Commitment]] = {}
-    for group in groups:
-        by_epoch.setdefault(group.versions[0].leader_epoch, []).append(group)
-    highest = HighestAcknowledged(sends)
-    for mine in by_epoch.values():
-        lowest = min(mine, key=lambda one: one.sends.offset.min())
-        place = int(np.argmin(lowest.sends.offset))
-        yield _appended(lowest, place)
-        below = list(_below(mine, sends, highest))
-        if below and below[0] != (lowest, place):
-            yield _appended(*below[0])
+def first_acknowledged(
+    sends: AcknowledgedSends, other: AcknowledgedSends | None
+) -> AcknowledgedSends | None:
+    """Return the send, alone, that was acknowledged first of these and of another one."""
+    if not len(sends):
+        return other
+    first = sends.take(np.array([np.argmin(sends.return_ns)]))
+    return first if other is None or first.return_ns[0] < other.return_ns[0] else other
+
+
+def appended_ends(
+    stretches: Iterable[AcknowledgedSends], versions: Sequence[PartitionVersion], facts: Facts
+) -> Iterator[LogEndBound]:
+    """Yield the log ends of each leader epoch with acknowledged sends.
+
+    `stretches`: all of the key, by offset, the highest ones first.
+    """
+    lowest: dict[int, LogEndBound] = {}
+    below: dict[int, tuple[tuple[int, int], LogEndBound]] = {}
+    """With the first version that may have been in force, and the call."""
+    beyond: AcknowledgedSends | None = None
+    for stretch in stretches:
+        highest = HighestAcknowledged(stretch)
+        for group in commitments(stretch, versions, facts):
+            epoch, sends = group.versions[0].leader_epoch, group.sends
+            place = int(np.argmin(sends.offset))
+            if epoch not in lowest or sends.offset[place] < lowest[epoch].offset:
+                lowest[epoch] = _appended(group, sends, place)
+            place = _first_below(sends, stretch, highest, beyond)
+            order = (group.place, int(sends.call_ns[place]))
+            if place != _NONE and (epoch not in below or order <= below[epoch][0]):
+                below[epoch] = order, _appended(group, sends, place)
+        beyond = first_acknowledged(stretch, beyond)
+    for epoch, end in sorted(lowest.items()):
+        yield end
+        if epoch in below and below[epoch][1].operation != end.operation:
+            yield below[epoch][1]
 
 
 def fetched_ends(
-    wire: pa.Table,
+    wire: Source,
     history: PartitionHistory,
     brokers: Mapping[int, BrokerHistory],
     facts: Facts,
@@ -120,20 +158,23 @@ def fetched_ends(
         )
 
 
-def _below(
-    groups: Sequence[Commitment], sends: AcknowledgedSends, highest: HighestAcknowledged
-) -> Iterator[tuple[Commitment, int]]:
-    """Yield the first send of each group at or below what was acknowledged before its call."""
-    for group in groups:
-        before = highest.before(group.sends.call_ns)
-        known = np.where(before >= 0, sends.offset[before], _NONE)
-        below = np.flatnonzero(group.sends.offset <= known)
-        if len(below):
-            yield group, int(below[np.argmin(group.sends.call_ns[below])])
+def _first_below(
+    sends: AcknowledgedSends,
+    stretch: AcknowledgedSends,
+    highest: HighestAcknowledged,
+    beyond: AcknowledgedSends | None,
+) -> int:
+    """Return the first send at or below what was acknowledged before its call; -1 without one."""
+    before = highest.before(sends.call_ns)
+    is_below = (before >= 0) & (sends.offset <= stretch.offset[before])
+    if beyond is not None:
+        is_below |= sends.call_ns > beyond.return_ns[0]
+    below = np.flatnonzero(is_below)
+    return int(below[np.argmin(sends.call_ns[below])]) if len(below) else _NONE
 
 
-def _appended(group: Commitment, place: int) -> LogEndBound:
-    version, sends = group.versions[0], group.sends
+def _appended(group: Commitment, sends: AcknowledgedSends, place: int) -> LogEndBound:
+    version = group.versions[0]
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
     return LogEndBound(
         broker_id=version.leader,
@@ -169,21 +210,20 @@ def _fetched(row: Mapping[str, Any]) -> Proof:
     )
 
 
-def _fetches(wire: pa.Table, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
+def _fetches(wire: Source, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of WIRE by which followers ask for this partition, of this very topic."""
-    asked = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
-    mine = pc.or_kleene(
-        pc.equal(wire["topic_id"], history.topic_id), pc.equal(wire["topic"], history.topic)
-    )
-    rows = wire.filter(
-        pc.and_(pc.and_(asked, mine), pc.equal(wire["partition"], history.partition))
-    )
-    for row in rows.select(list(_COLUMNS)).to_pylist():
-        is_follower = row["broker_id"] is not None and row["broker_id"] >= 0
-        if is_follower and row["topic_id"] in (None, history.topic_id):
-            yield row
+    for batch in wire(TapeRow._fields):
+        api, direction, topic, topic_id, partition = map(batch.column, _PLACE)
+        asked = pc.and_(pc.equal(api, FETCH), pc.equal(direction, "request"))
+        named = pc.or_kleene(pc.equal(topic_id, history.topic_id), pc.equal(topic, history.topic))
+        mine = pc.and_(pc.and_(asked, named), pc.equal(partition, history.partition))
+        for row in batch.filter(mine).select(list(_COLUMNS)).to_pylist():
+            is_follower = row["broker_id"] is not None and row["broker_id"] >= 0
+            if is_follower and row["topic_id"] in (None, history.topic_id):
+                yield row
 
 
+_PLACE: Final = ("api", "direction", "topic", "topic_id", "partition")
 _COLUMNS: Final = (
     *("frame", "source", "time_ns", "topic_id", "broker_id", "broker_epoch", "leader_epoch"),
     "fetch_offset",

@@ -45,7 +45,7 @@ from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_key, spelled
+from checkers.metadata.view import MetadataView, by_key, first_calls, spelled
 from checkers.proof import Proof
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
@@ -125,7 +125,7 @@ def _judged(
         wanted = min_isr(history.topic, tables["node_settings"], seen)
         return _found(check, history.key, list(groups(history, reads, seen)), wanted)
 
-    yield from by_key(check, tables["records"], seen, judged)
+    yield from by_key(check, first_calls(tables["records"]), seen, judged)
 
 
 def _known(key: str, records: pa.Table, seen: MetadataView) -> FirstReads:

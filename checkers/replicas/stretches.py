@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.proof import Proof
 from checkers.ranges import range_rule, stretches
-from checkers.replicas.commitments import AcknowledgedSends
 from checkers.replicas.first_reads import FirstReads
 from checkers.replicas.min_isr import SETTING
+from checkers.replicas.sends import AcknowledgedSends
 
 __all__ = ["below_min_isr_proofs", "stretch_proofs"]
 

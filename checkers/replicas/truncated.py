@@ -36,14 +36,10 @@ from checkers.metadata.partition_states import PartitionHistory, PartitionVersio
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, cut_records
-from checkers.replicas.commitments import (
-    AcknowledgedSends,
-    Commitment,
-    acknowledged,
-    acknowledged_sends,
-    commitments,
-)
+from checkers.replicas.commitments import Commitment, commitments
+from checkers.replicas.log_ends import FETCH
 from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
+from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
 from checkers.replicas.stretches import stretch_proofs
 from checkers.slices import Split
 from checkers.table_check import SlicedKernel, TableCheck
@@ -98,7 +94,8 @@ def _judged(
             allowed_count=len(proofs) if history.elected_uncleanly else 0,
         )
 
-    yield from by_key(NAME, tables["records"], seen, judged)
+    first_called_ns = {key: one.first_called_ns for key, one in sends_by_key(tables).items()}
+    yield from by_key(NAME, first_called_ns, seen, judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +109,10 @@ class _Copies:
 
 
 def _copies(history: PartitionHistory, tables: Tables, seen: MetadataView) -> Iterator[_Copies]:
-    sends = acknowledged_sends(history.key, tables["records"])
-    groups = list(commitments(sends, history.versions, seen.facts))
+    stretches = sends_by_key(tables)[history.key].stretches(tables)
+    groups = [
+        group for sends in stretches for group in commitments(sends, history.versions, seen.facts)
+    ]
     # The place of the last version of which a broker is no replica.
     left = {
         broker_id: place
@@ -210,7 +209,12 @@ CHECKS: Final = (
         records=acknowledged,
         parts=(
             SlicedKernel(kernel=cut_copies, split=Split.OFFSETS, records=acknowledged),
-            SlicedKernel(kernel=cut_along_the_way, split=Split.RECORDS, records=acknowledged),
+            SlicedKernel(
+                kernel=cut_along_the_way,
+                split=Split.RECORDS,
+                apis=(FETCH,),
+                records=acknowledged,
+            ),
         ),
     ),
 )

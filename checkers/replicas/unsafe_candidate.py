@@ -25,8 +25,9 @@ from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
-from checkers.replicas.commitments import acknowledged
-from checkers.replicas.replica_logs import UNCLEAN, keys_of
+from checkers.replicas.log_ends import FETCH
+from checkers.replicas.replica_logs import UNCLEAN
+from checkers.replicas.sends import acknowledged, sends_by_key
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
@@ -37,7 +38,7 @@ NAME: Final = "unsafe-leader-candidate"
 
 def unsafe_candidates(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
-    keys = keys_of(tables["records"])
+    keys = list(sends_by_key(tables))
     if not keys:
         return
     if seen.log.doubt:
@@ -154,6 +155,7 @@ CHECKS: Final = (
         kernel=unsafe_candidates,
         tables=("records", "metadata_log", "replicas", "wire"),
         split=Split.RECORDS,
+        apis=(FETCH,),
         records=acknowledged,
     ),
 )

@@ -25,7 +25,6 @@ from typing import Final
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.beats import beats_of
-from checkers.metadata.frames import of_apis
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -45,7 +44,7 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 def early_offers(tables: Tables, seen: MetadataView) -> Judged:
     """Yield the findings on the levels that brokers offered. Reads `metadata_log` and `wire`."""
     tape = streamed(tables, "wire")
-    asked = rpcs(of_apis(tape, "ApiVersions"), "ApiVersions")
+    asked = rpcs(tape, "ApiVersions")
     offers = [rpc for rpc in asked if rpc.answered("metadata_version")]
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)

@@ -13,19 +13,17 @@ a version that it does not have. Where the log begins with a snapshot, what was 
 in sum: a read in the leader epoch of that sum may have shown something older that looked the same.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
 from checkers.facts import Facts
+from checkers.metadata.partition_reads import UNTOLD, PartitionReads, ShownState, partition_reads
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
@@ -33,15 +31,8 @@ from checkers.visibility.newer import NONE, first_known_above
 
 __all__ = ["Compared", "IsrReads", "compared", "found_backward", "isr_reads"]
 
-_NO_ERROR: Final = "NONE"
-_COLUMNS: Final = (
-    *("read", "node", "call_ns", "return_ns", "topic_id", "partition"),
-    *("leader", "leader_epoch", "isr", "replicas", "metadata_offset"),
-)
 _OLDER: Final = -1
 """The place that stands for something before the first version."""
-
-_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,36 +140,30 @@ def found_backward(
 
 def isr_reads(describes: pa.Table, seen: MetadataView) -> Iterator[IsrReads]:
     """Yield the reads in DESCRIBES of every partition that ever changed, by creation."""
-    rows_of = _rows_of(describes, before_ns=seen.known_until_ns)
+    by_partition = partition_reads(describes)
     for place, history in seen.partitions.items():
-        if len(history.versions) > 1 and place in rows_of:
-            yield _matched(_Versions(history, seen.facts), rows_of[place])
+        reads = by_partition.get(place)
+        if len(history.versions) > 1 and reads is not None:
+            known = reads.take(reads.return_ns < seen.known_until_ns)
+            if len(known):
+                yield _matched(_Versions(history, seen.facts), known)
 
 
-def _rows_of(describes: pa.Table, *, before_ns: int) -> Mapping[tuple[str, int], list[_Row]]:
-    kept = describes.filter(
-        pc.and_(
-            pc.and_(pc.equal(describes["error"], _NO_ERROR), pc.is_valid(describes["isr"])),
-            pc.less(describes["return_ns"], before_ns),
+def _matched(versions: "_Versions", reads: PartitionReads) -> IsrReads:
+    first, last = (np.full(len(reads), NONE) for _ in range(2))
+    for shown, rows in reads.by_state():
+        first[rows], last[rows] = versions.shown(
+            shown, return_ns=reads.return_ns[rows], told=reads.metadata_offset[rows]
         )
-    )
-    found: dict[tuple[str, int], list[_Row]] = {}
-    for row in kept.select(list(_COLUMNS)).to_pylist():
-        found.setdefault((row["topic_id"], row["partition"]), []).append(row)
-    return found
-
-
-def _matched(versions: "_Versions", rows: Iterable[_Row]) -> IsrReads:
-    matched = [(row, spans) for row in rows if (spans := versions.shown(row)) is not None]
-    kept = [row for row, _ in matched]
+    kept = last != NONE
     return IsrReads(
         history=versions.history,
-        read=_numbers(row["read"] for row in kept),
-        node=np.array([row["node"] for row in kept], dtype=object),
-        call_ns=_numbers(row["call_ns"] for row in kept),
-        return_ns=_numbers(row["return_ns"] for row in kept),
-        first=_numbers(first for _, (first, _) in matched),
-        last=_numbers(last for _, (_, last) in matched),
+        read=reads.read[kept],
+        node=reads.node[kept],
+        call_ns=reads.call_ns[kept],
+        return_ns=reads.return_ns[kept],
+        first=first[kept],
+        last=last[kept],
     )
 
 
@@ -188,36 +173,38 @@ class _Versions:
     def __init__(self, history: PartitionHistory, facts: Facts) -> None:
         self.history = history
         self._versions = history.versions
-        earliest = (facts.earliest_ns(one.timestamp_ms) for one in history.versions)
-        self._there_ns = list(accumulate(earliest, max))
-        self._offsets = [version.metadata_offset for version in history.versions]
+        earliest = [facts.earliest_ns(one.timestamp_ms) for one in history.versions]
+        self._there_ns = np.maximum.accumulate(np.array(earliest, dtype=np.int64))
+        self._offsets = np.array([one.metadata_offset for one in history.versions])
         first = history.versions[0]
         self._sum_epoch = first.leader_epoch if first.cause is Cause.SNAPSHOT else _OLDER
-        self._places: dict[tuple[int, frozenset[int]], list[int]] = {}
+        self._places: dict[tuple[int | None, frozenset[int]], list[int]] = {}
         for place, version in enumerate(history.versions):
             state = (version.leader, frozenset(version.isr))
             self._places.setdefault(state, []).append(place)
 
-    def shown(self, row: _Row) -> tuple[int, int] | None:
-        """Return the places of the first and the last version that the read may have shown."""
-        able = self._places.get((row["leader"], frozenset(row["isr"])), ())
-        count = bisect_right(self._there_ns, row["return_ns"])
-        places = [place for place in able if place < count and self._fits(place, row)]
-        if not places:
-            return None
-        told = row["metadata_offset"]
-        if told is not None and (place := bisect_right(self._offsets, told) - 1) in places:
-            return place, place
-        may_be_older = self._versions[places[0]].leader_epoch <= self._sum_epoch
-        return _OLDER if may_be_older else places[0], places[-1]
+    def shown(
+        self, shown: ShownState, *, return_ns: NDArray[np.int64], told: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of the first and the last version that reads may have shown.
 
-    def _fits(self, place: int, row: _Row) -> bool:
+        `told`: the metadata offsets that they tell. NONE, both, of one that showed no version.
+        """
+        able = () if shown.isr is None else self._places.get((shown.leader, frozenset(shown.isr)))
+        places = np.array([one for one in able or () if self._fits(one, shown)], dtype=np.int64)
+        there = np.searchsorted(self._there_ns, return_ns, side="right")
+        count = np.searchsorted(places, there)
+        if not len(places):
+            return np.full(len(told), NONE), np.full(len(told), NONE)
+        older = self._versions[int(places[0])].leader_epoch <= self._sum_epoch
+        first = np.where(count > 0, _OLDER if older else places[0], NONE)
+        last = np.where(count > 0, places[count - 1], NONE)
+        in_force = np.searchsorted(self._offsets, told, side="right") - 1
+        sure = (told != UNTOLD) & np.isin(in_force, places) & (in_force <= last)
+        return np.where(sure, in_force, first), np.where(sure, in_force, last)
+
+    def _fits(self, place: int, shown: ShownState) -> bool:
         version = self._versions[place]
-        replicas = row["replicas"]
-        return row["leader_epoch"] in (None, version.leader_epoch) and (
-            replicas is None or frozenset(replicas) == frozenset(version.replicas)
+        return shown.leader_epoch in (None, version.leader_epoch) and (
+            shown.replicas is None or frozenset(shown.replicas) == frozenset(version.replicas)
         )
-
-
-def _numbers(values: Iterable[int]) -> NDArray[np.int64]:
-    return np.array(list(values), dtype=np.int64)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from metadata_logs import FACTS, asked, case_count, never, proofs, tables, wire
-from proving import assert_proof, source_of
+from proving import assert_proof, facts_of_proof, source_of
 from replica_disks import disks, faults, sends
 
 from checkers.facts import Facts
 from checkers.proof import Proof
-from checkers.replicas.commitments import AcknowledgedSends
 from checkers.replicas.log_ends import HighestAcknowledged
+from checkers.replicas.sends import AcknowledgedSends
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
 
@@ -222,6 +222,43 @@ def test_what_happened_after_the_log_ends_is_not_judged() -> None:
     assert not cut(LOST, short)[0]
     assert unsafe(LOST, longer)[0]
     assert cut(LOST, longer)[0]
+
+
+MOMENTS = st.integers(0, 30)
+TAKEN = st.lists(st.tuples(st.integers(0, 6), MOMENTS, st.integers(1, 12)), min_size=1, max_size=12)
+"""(offset, call, duration) of acknowledged sends, in units of 250 ms."""
+FETCHES = st.lists(st.tuples(MOMENTS, st.integers(0, 6)), max_size=4)
+"""(time, offset) of Fetches of broker 1."""
+WIPES = st.lists(MOMENTS, max_size=2)
+
+
+@given(taken=TAKEN, fetches=FETCHES, wipes=WIPES)
+def test_sends_in_stretches_are_judged_as_all_of_them_at_once(
+    taken: list[tuple[int, int, int]], fetches: list[tuple[int, int]], wipes: list[int]
+) -> None:
+    acknowledged = "\n".join(
+        f"{value}@{offset} at {250 * call}..{250 * (call + duration)}"
+        for value, (offset, call, duration) in enumerate(taken)
+    )
+    frames = "\n".join(
+        f"at {250 * moment} broker-1 to broker-2 fetches t-0 epoch 3 from {offset} -> nothing"
+        for moment, offset in sorted(fetches)
+    )
+    events = [("wipe", "broker-1", 250 * moment) for moment in wipes]
+
+    def judged() -> tuple[object, ...]:
+        lacking, cases = unsafe(acknowledged, LOG, frames)
+        told = [facts_of_proof(proof) for proof in lacking]
+        # Of a send that was overtaken, what had been acknowledged before may be another one.
+        of_sends = [one["late_operation"] for one in told if "late_operation" in one]
+        of_fetches = [one for one in told if "late_operation" not in one]
+        of_disks, cut_cases = cut(acknowledged, LOG, frames, *events)
+        return of_sends, of_fetches, cases, list(map(facts_of_proof, of_disks)), cut_cases
+
+    at_once = judged()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("checkers.replicas.sends.SENDS_AT_ONCE", 2)
+        assert judged() == at_once
 
 
 _SENDS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=8)
