@@ -259,7 +259,9 @@ def _summary_of(file: SealedFile, *, windows: Sequence[FaultWindow]) -> pa.Table
 
 def _setting(manifest: Manifest, summary: HistorySummary | None) -> Setting:
     promises = manifest.promises
-    setting = Setting(idempotent=promises.idempotent, consume=promises.consume)
+    setting = Setting(
+        idempotent=promises.idempotent, consume=promises.consume, readers=promises.readers
+    )
     if summary is None:
         return setting
     return replace(setting, final_reads=summary.final_reads, info_polls=summary.info_polls)

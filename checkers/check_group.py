@@ -58,6 +58,7 @@ class Question:
         work: Callable[[Task], Content],
         *,
         bytes_in_all: int = 0,
+        workers: int | None = None,
         neighbours: bool = False,
     ) -> list[TaskResult[Task, Content]]:
         """Run the work on each task (`run_tasks`)."""
@@ -67,6 +68,7 @@ class Question:
             work,
             budget_s=self.budget_s,
             bytes_in_all=bytes_in_all,
+            workers=workers,
             neighbours=neighbours,
         )
 

@@ -16,7 +16,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry
 from checkers.facts import facts_of
 from checkers.finding_rows import FINDINGS
-from checkers.kernel_calls import BUCKETED, KernelCall, KernelCaller, calls_of
+from checkers.kernel_calls import BUCKETED, KernelCall, KernelCaller, calls_of, shared_count
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import byte_count
 from checkers.runner.tasks import TaskResult
@@ -57,7 +57,11 @@ def table_group(checks: Sequence[TableCheck]) -> CheckGroup:
         )
         size = sum(of_buckets)
         cut = any(call.slice_of.count > 1 for call in calls)
-        answers = question.each(calls, KernelCaller(facts), bytes_in_all=size, neighbours=cut)
+        # The calls of a slice go to one worker, lest each of them reads the slice anew.
+        workers = shared_count(calls) if cut else None
+        answers = question.each(
+            calls, KernelCaller(facts), bytes_in_all=size, workers=workers, neighbours=cut
+        )
         return GroupAnswers.of(
             _told(check.entry, [one for one in answers if one.task.check is check])
             for check in asked

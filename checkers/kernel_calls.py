@@ -1,13 +1,13 @@
 """Calls of the kernels of tables: which slices a run is cut into, and what one call reads.
 
 A run whose tables are small is one slice. What one worker has read of a slice (tables, the replayed
-log, and what checks made of both) serves all calls of that slice, and is let go before the next
-one. A part of a check of a long run that is about the run as a whole has its tables to itself: the
-frames that it names, and no others.
+log, and what checks made of both) serves all calls of that slice, and of others of the same keys,
+and is let go before the next one. A part of a check of a long run that is about a broker, or about
+the run as a whole, has its tables to itself; of these the frames that it names, and no others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from checkers.table_check import SlicedKernel, TableCheck
 from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 
-__all__ = ["BUCKETED", "KernelCall", "KernelCaller", "calls_of"]
+__all__ = ["BUCKETED", "KernelCall", "KernelCaller", "calls_of", "shared_count"]
 
 BUCKETED: Final = ("records", "replica_records")
 """The tables that are spread over files by key."""
@@ -114,7 +114,15 @@ def _broker_count(facts: Facts) -> int:
 
 
 def _place(call: KernelCall) -> tuple[str, int, int]:
-    return call.slice_of.split, call.slice_of.number, call.slice_of.first_offset
+    return *_shared_by(call.slice_of), call.slice_of.first_offset
+
+
+def _shared_by(one: Slice) -> tuple[str, int]:
+    """Return what slices have in common that get the same rows of all tables but of records.
+
+    Whole buckets and stretches of offsets of the same keys do.
+    """
+    return "keys" if one.split in OF_KEYS else one.split, one.number
 
 
 def _buckets(question: Question) -> Mapping[int, Sequence[Slice]]:
@@ -139,18 +147,35 @@ def _stretches(bucket: int, end_offset: int, count: int) -> Iterator[Slice]:
         yield Slice(Split.OFFSETS, bucket, RECORD_BUCKET_COUNT, first_offset=first, end_offset=end)
 
 
+def shared_count(calls: Sequence[KernelCall]) -> int:
+    """Return how many groups there are of calls that share what they read."""
+    shared = {_shared_by(call.slice_of) for call in calls if _shares(call)}
+    return len(shared) + sum(not _shares(call) for call in calls)
+
+
+def _shares(call: KernelCall) -> bool:
+    """Return whether a call shares what it reads.
+
+    A slice of brokers has all frames of few connections: what several checks make of them does not
+    fit in a task.
+    """
+    return not call.alone and call.slice_of.split is not Split.BROKERS
+
+
 class KernelCaller:
     """The caller of the kernels."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
+        self._sources: dict[SealedFile, Source] = {}
+        """One for all shelves: each file is verified once, and its log of record found once."""
         self._shelf: _Shelf | None = None
 
     def __call__(self, call: KernelCall) -> pa.Table:
         """Return FINDINGS of the call."""
         if self._shelf is None or not self._shelf.serves(call):
             self._shelf = None  # what it holds is let go before anything else is read
-            self._shelf = _Shelf(call, self._facts)
+            self._shelf = _Shelf(call, self._facts, self._sources)
         self._shelf.verify(call)
         tables, view = _GivenTables(call, self._shelf), self._shelf.view(call)
         name = call.check.entry.name
@@ -180,16 +205,18 @@ class KernelCaller:
 class _Shelf:
     """The tables and the view read for the calls of one slice, or for one part alone."""
 
-    def __init__(self, call: KernelCall, facts: Facts) -> None:
-        self._call, self._facts = call, facts
-        self._sources: dict[SealedFile, Source] = {}
+    def __init__(self, call: KernelCall, facts: Facts, sources: dict[SealedFile, Source]) -> None:
+        self._call, self._facts, self._sources = call, facts, sources
         self._tables: dict[SealedFile, pa.Table] = {}
+        self._streams: dict[SealedFile, Source] = {}
         self._views: dict[SealedFile | None, MetadataView] = {}
         self._names: Mapping[str, str] | None = None
 
     def serves(self, call: KernelCall) -> bool:
         """Return whether the call shares what is here."""
-        return call.slice_of == self._call.slice_of and not call.alone and not self._call.alone
+        if not (_shares(call) and _shares(self._call)):
+            return False
+        return _shared_by(call.slice_of) == _shared_by(self._call.slice_of)
 
     def verify(self, call: KernelCall) -> None:
         """Raises HarnessError if a table of the call is not what was sealed.
@@ -222,28 +249,52 @@ class _Shelf:
         return self._tables[file]
 
     def stream(self, name: str, call: KernelCall) -> Source:
-        """Return a table of a call as a stream, read anew where the call has it for itself.
+        """Return a table of a call as a stream, read anew where no other call has a use for it.
 
-        It has, too, where one check of brokers alone reads it, and every slice has all of it.
+        Of the tape, parts about keys read the Fetches of their partitions.
         """
-        of_one = name == "describes" and call.slice_of.split is Split.BROKERS
-        if not call.alone and not of_one:
+        if not _shares(call) or name in BUCKETED or call.slice_of.split in OF_KEYS:
+            return self._anew(name, call)
+        if not call.slice_of.is_whole:
             return source_of(self.table(name, call))
-        source = self._source(call.files[name], name)
-        keep = self._keep(name, call, source)
-        return lambda columns: map(keep, source(columns))
+        # One for all checks of a whole run, so that they share what is remembered of it.
+        file = call.files[name]
+        if file not in self._streams:
+            self._streams[file] = source_of(self.table(name, call))
+        return self._streams[file]
+
+    def stretch(self, name: str, call: KernelCall, offsets: tuple[int, int]) -> Source:
+        """Return those records of a call whose offsets are from one to before another."""
+        one = call.slice_of
+        end = offsets[1] if one.end_offset is None else min(offsets[1], one.end_offset)
+        part = replace(
+            one,
+            split=Split.OFFSETS,
+            count=RECORD_BUCKET_COUNT,
+            first_offset=max(offsets[0], one.first_offset),
+            end_offset=end,
+        )
+        return self._anew(name, replace(call, slice_of=part))
 
     def _read(self, name: str, call: KernelCall) -> pa.Table:
+        columns = COLUMNS.get(name, TABLES[name].names)
+        return pa.Table.from_batches(self._anew(name, call, is_shared=_shares(call))(columns))
+
+    def _anew(self, name: str, call: KernelCall, *, is_shared: bool = False) -> Source:
+        """Return the rows of a table that a call needs, as they lie in its file."""
         if name in BUCKETED:
             one, unplaced = call.slice_of, call.part.unplaced
             within = OffsetRange(one.first_offset, one.end_offset, unplaced=unplaced)
             source = source_in(call.files[name], name, offsets=within)
         else:
             source = self._source(call.files[name], name)
-        keep = self._keep(name, call, source)
-        columns = COLUMNS.get(name, TABLES[name].names)
-        picked = call.part.records if name == "records" else everything
-        return pa.Table.from_batches(picked(keep(batch)) for batch in source(columns))
+        keep = everything if call.alone else self._keep(name, call, source)
+        picked = everything
+        if name == "records":
+            return lambda columns: (call.part.records(keep(batch)) for batch in source(columns))
+        if name == "wire" and not is_shared:
+            picked = _Picked(call.part)
+        return lambda columns: (keep(picked(batch)) for batch in source(columns))
 
     def _source(self, file: SealedFile, name: str) -> Source:
         if file not in self._sources:
@@ -251,8 +302,6 @@ class _Shelf:
         return self._sources[file]
 
     def _keep(self, name: str, call: KernelCall, source: Source) -> Keep:
-        if call.alone and name == "wire":
-            return _Picked(call.part)
         if self._names is None and name not in BUCKETED and not call.slice_of.is_whole:
             naming = [one for one in _NAMING if one in call.files]
             self._names = topic_names(self._source(call.files[one], one) for one in naming)
@@ -273,17 +322,33 @@ class _Picked:
 
 
 class _GivenTables(Mapping[str, pa.Table]):
-    """The tables of a call, each read when it is asked for."""
+    """The tables of a call, each read when it is asked for.
+
+    Of a slice each call has the shelf's rows as a table of its own, so that what it remembers of
+    them (`remembered`) goes when it is done: all checks together would hold several times as much.
+    """
 
     def __init__(self, call: KernelCall, shelf: _Shelf) -> None:
         self._call, self._shelf = call, shelf
+        self._own: dict[str, pa.Table] = {}
+        self._streams: dict[str, Source] = {}
 
     def __getitem__(self, name: str) -> pa.Table:
-        return self._shelf.table(name, self._call)
+        if name in self._own:
+            return self._own[name]
+        table = self._shelf.table(name, self._call)
+        if name in BUCKETED or self._call.slice_of.is_whole:
+            return table
+        own = self._own[name] = table.slice(0)
+        return own
 
-    def stream(self, name: str) -> Source:
+    def stream(self, name: str, *, offsets: tuple[int, int] | None = None) -> Source:
         """Return a table as a stream (`checkers.sources.streamed`)."""
-        return self._shelf.stream(name, self._call)
+        if offsets is not None:
+            return self._shelf.stretch(name, self._call, offsets)
+        if name not in self._streams:
+            self._streams[name] = self._shelf.stream(name, self._call)
+        return self._streams[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._call.files)

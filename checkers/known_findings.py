@@ -52,6 +52,12 @@ KNOWN_FINDINGS: Final[Mapping[str, KnownFinding]] = MappingProxyType(
                 "answer": "STALE_BROKER_EPOCH",
             },
         ),
+        # A request that names an epoch, and an old one, would be another finding.
+        "epochless-join": KnownFinding(
+            check="stale-epoch-join",
+            page="docs/findings/epochless-join.md",
+            facts={"api": "AlterPartition", "named_epoch": -1},
+        ),
         # One that a controller had, and took up later, would be another finding.
         "late-registration": KnownFinding(
             check="incarnation-went-back",

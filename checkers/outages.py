@@ -15,6 +15,7 @@ from checkers.anomaly import Anomaly
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
+from checkers.sources import Source
 
 __all__ = ["Outage", "outages_of", "with_refused_heartbeats"]
 
@@ -53,7 +54,7 @@ def outages_of(anomalies: Iterable[Anomaly]) -> Iterator[Outage]:
 
 
 def with_refused_heartbeats(
-    proof: Proof, wire: pa.Table, broker_id: int, *, epochs: Iterable[int]
+    proof: Proof, wire: pa.Table | Source, broker_id: int, *, epochs: Iterable[int]
 ) -> Proof:
     """Return the proof with the heartbeats of these broker epochs that were refused as stale.
 

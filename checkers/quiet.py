@@ -9,16 +9,16 @@ answer for a while is no quiet either: on a busy machine they wait for seconds, 
 nothing of what comes behind.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.frames import of_apis
-from checkers.metadata.rpcs import rpcs
+from checkers.metadata.rpcs import BY_PROXY
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
 from checkers.spans import Span
@@ -29,6 +29,10 @@ CONTROLLER_REQUESTS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
 """The requests by which a controller on ZooKeeper tells brokers."""
 _LONG_NS: Final = 500_000_000
 """At a load of 30 to 60, on two cores, the median answer took a tenth of that."""
+_IDS, _TIME, _IS_ANSWER = 3, 3, 4
+"""Of the columns of frames: the count of ids, which come first, and the places of the others."""
+_NO_FRAMES: Final = np.empty((0, 5), dtype=np.int64)
+_SEEN: Final = ("api", "connection", "correlation_id", "time_ns", "direction", "action")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +68,37 @@ def long_waits(wire: Source) -> Sequence[Span]:
 
     None of KRaft's is such a request: its brokers fetch what they are to know.
     """
-    asked = rpcs(of_apis(wire, *CONTROLLER_REQUESTS), *CONTROLLER_REQUESTS)
+    # As numbers: a night has half a million of them, with items in each.
+    frames = np.concatenate([*_controller_frames(wire), _NO_FRAMES])
+    frames = frames[np.lexsort(frames.T[::-1])]
+    now, after = frames[:-1], frames[1:]
+    same = np.all(now[:, :_IDS] == after[:, :_IDS], axis=1)
+    answered = same & (now[:, _IS_ANSWER] == 0) & (after[:, _IS_ANSWER] == 1)
+    long = answered & (after[:, _TIME] - now[:, _TIME] >= _LONG_NS)
     return [
-        Span(from_ns=rpc.asked_ns, until_ns=rpc.answered_ns)
-        for rpc in asked
-        if rpc.answered_ns is not None and rpc.answered_ns - rpc.asked_ns >= _LONG_NS
+        Span(from_ns=from_ns, until_ns=until_ns)
+        for from_ns, until_ns in zip(
+            now[long, _TIME].tolist(), after[long, _TIME].tolist(), strict=True
+        )
     ]
+
+
+def _controller_frames(wire: Source) -> Iterator[NDArray[np.int64]]:
+    """Yield the frames of such requests and of the answers to them, (n, 5); items as they come.
+
+    Answers that the proxy made up are left out. Sorted, a request has its answer behind it, if one
+    came before the next request of its ids.
+    """
+    wanted = pa.array(CONTROLLER_REQUESTS)
+    for batch in wire(_SEEN):
+        rows = batch.filter(pc.is_in(batch.column("api"), wanted))
+        is_answer = pc.not_equal(rows.column("direction"), "request")
+        made_up = pc.and_(is_answer, pc.equal(rows.column("action"), BY_PROXY))
+        kept = rows.append_column("is_answer", is_answer).filter(pc.invert(made_up))
+        columns = (
+            pc.index_in(kept.column("api"), wanted),
+            *(kept.column(name) for name in ("connection", "correlation_id", "time_ns")),
+            kept.column("is_answer"),
+        )
+        numbers = (pc.fill_null(one.cast(pa.int64()), -1).to_numpy() for one in columns)
+        yield np.column_stack(list(numbers))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from history.manifest import Readers
+
 __all__ = ["FinalRead", "Setting"]
 
 
@@ -31,3 +33,5 @@ class Setting:
     """The complete ones, of all keys."""
     info_polls: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
     """Operation indices, ascending, of polls whose records may have been lost, by process."""
+    readers: tuple[Readers, ...] = ()
+    """The clients that go on reading from each other."""

@@ -4,12 +4,15 @@ A kernel is given tables; the log of record and large tapes are read from where 
 column, and only the rows that a slice of the run needs are kept (`checkers.slices`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["Keep", "Source", "Streams", "everything", "source_of", "streamed"]
+__all__ = ["Keep", "Source", "Streams", "everything", "rows_of", "source_of", "streamed"]
+
+_ROWS_AT_ONCE: Final = 1 << 14
 
 Source = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
 """The batches of a table, of these columns; in its order, and as often as it is called."""
@@ -39,14 +42,35 @@ def source_of(table: pa.Table | Source) -> Source:
     return batches
 
 
+def rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table, few of which are dicts at one time."""
+    for first in range(0, table.num_rows, _ROWS_AT_ONCE):
+        yield from table.slice(first, _ROWS_AT_ONCE).to_pylist()
+
+
 @runtime_checkable
 class Streams(Protocol):
     """Tables that need not be read whole."""
 
-    def stream(self, name: str) -> Source:
-        """Return a table as a stream of the rows that it is given for."""
+    def stream(self, name: str, *, offsets: tuple[int, int] | None = None) -> Source:
+        """Return a table as a stream of the rows that it is given for.
+
+        `offsets`: of a table of records, those from one to before another.
+        """
 
 
-def streamed(tables: Mapping[str, pa.Table], name: str) -> Source:
-    """Return one of these tables as a stream, without reading it whole where that can be."""
-    return tables.stream(name) if isinstance(tables, Streams) else source_of(tables[name])
+def streamed(
+    tables: Mapping[str, pa.Table], name: str, *, offsets: tuple[int, int] | None = None
+) -> Source:
+    """Return one of these tables as a stream, without reading it whole where that can be.
+
+    `offsets`: of a table of records, those from one to before another.
+    """
+    if isinstance(tables, Streams):
+        return tables.stream(name, offsets=offsets)
+    table = tables[name]
+    if offsets is not None:
+        first, end = offsets
+        offset = table["offset"]
+        table = table.filter(pc.and_(pc.greater_equal(offset, first), pc.less(offset, end)))
+    return source_of(table)

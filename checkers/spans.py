@@ -4,6 +4,7 @@ A claim that something was so *all through* a span rounds it inwards: from the l
 which it can have begun, until the earliest at which it can have ended.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -44,8 +45,16 @@ def outside(spans: Iterable[Span], *, until_ns: int = FOREVER_NS) -> Iterator[Sp
         from_ns = max(from_ns, span.until_ns)
 
 
+def _until_ns(span: Span) -> int:
+    return span.until_ns
+
+
 def _common(one: Sequence[Span], other: Sequence[Span]) -> Iterator[Span]:
-    mine, theirs = 0, 0
+    if not one or not other:
+        return
+    # One absence is held against a night of faults: what lies before it is not looked at.
+    mine = bisect_right(one, other[0].from_ns, key=_until_ns)
+    theirs = bisect_right(other, one[0].from_ns, key=_until_ns)
     while mine < len(one) and theirs < len(other):
         from_ns = max(one[mine].from_ns, other[theirs].from_ns)
         until_ns = min(one[mine].until_ns, other[theirs].until_ns)

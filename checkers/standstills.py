@@ -7,13 +7,15 @@ its process, its disk, its clock or its links. A rule that concerns messages of 
 that it learns from, whose messages these may be.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
-from checkers.spans import FOREVER_NS, Span, common, outside
+from checkers.spans import FOREVER_NS, Span, outside
 from history.schema import FAULTS
 
 __all__ = ["Standstills"]
@@ -23,7 +25,7 @@ _OF_MESSAGES: Final = frozenset(
 )
 """Rules about messages that they name."""
 _DEADLY: Final = frozenset({"kill", "stop", "cut_power", "wipe", "rollback"})
-"""What no process outlives: the next one has heard of nothing yet."""
+"""Faults that end a process: the next one has heard of nothing yet."""
 _OF_LINKS: Final = _OF_MESSAGES | {"partition", "delay", "bandwidth"}
 
 
@@ -34,11 +36,15 @@ class _Fault:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standstills:
     """The faults of a run, for bounds of time."""
 
     faults: Sequence[_Fault]
+    _between: dict[tuple[str, frozenset[str]], Sequence[Span]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The times outside those that stop a node, kept: a night asks for them at each request."""
 
     @staticmethod
     def of(faults: pa.Table | None) -> "Standstills":
@@ -60,12 +66,12 @@ class Standstills:
             ]
         )
 
-    @property
+    @cached_property
     def of_processes(self) -> "Standstills":
         """Those that are not of links: what keeps a node from acting upon what it has heard."""
         return Standstills([one for one in self.faults if one.fault not in _OF_LINKS])
 
-    @property
+    @cached_property
     def outlived(self) -> "Standstills":
         """Those that a process lives through, and afterwards knows what it knew."""
         return Standstills([one for one in self.faults if one.fault not in _DEADLY])
@@ -76,9 +82,19 @@ class Standstills:
         """Return the longest time between these in which the node could hear and act."""
         if from_ns >= until_ns:
             return 0
-        still = (one.span for one in self.faults if _stops(one, node, hears_from))
-        between = [Span(from_ns=from_ns, until_ns=until_ns)]
-        return max((span.length_ns for span in common(between, list(outside(still)))), default=0)
+        free = self._free(node, frozenset(hears_from))
+        first = bisect_right(free, from_ns, key=lambda span: span.until_ns)
+        end = bisect_left(free, until_ns, key=lambda span: span.from_ns)
+        within = (
+            min(span.until_ns, until_ns) - max(span.from_ns, from_ns) for span in free[first:end]
+        )
+        return max(within, default=0)
+
+    def _free(self, node: str, hears_from: frozenset[str]) -> Sequence[Span]:
+        if (node, hears_from) not in self._between:
+            still = (one.span for one in self.faults if _stops(one, node, hears_from))
+            self._between[node, hears_from] = list(outside(still))
+        return self._between[node, hears_from]
 
 
 def _stops(one: _Fault, node: str, hears_from: Collection[str]) -> bool:

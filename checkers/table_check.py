@@ -29,7 +29,8 @@ class SlicedKernel:
     kernel: TableKernel
     split: Split = Split.WHOLE
     apis: tuple[str, ...] = ()
-    """Of a long run's `wire` the kernel is given the frames of these. Empty: of all."""
+    """Of a long run's `wire` a kernel is given the frames of these, unless it is about partitions:
+    those share what they read. Empty: of all."""
     pick: Keep = everything
     """Of those, the rows that the kernel is given, batch by batch of some columns of `wire`."""
     records: Keep = everything

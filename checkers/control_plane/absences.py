@@ -99,6 +99,10 @@ class Calm:
     facts: Facts
     known: dict[frozenset[int], Sequence[Span]] = field(default_factory=dict)
     """The answers of `acting`."""
+    pairs: dict[tuple[int, int], Sequence[Span]] = field(default_factory=dict)
+    """Those of `of_pair`."""
+    whole: dict[frozenset[str] | None, Sequence[Span]] = field(default_factory=dict)
+    """The times when no fault hindered these nodes; None: with any fault at all."""
 
     def acting(self, *broker_ids: int) -> Sequence[Span]:
         """Return the times when no fault kept these brokers, and who decides, from acting.
@@ -117,11 +121,18 @@ class Calm:
         known = frozenset(node for node in nodes if node is not None)
         all_known = office.deciding is not None and len(known) == len(nodes)
         concerned = known | (office.deciding or frozenset()) if all_known else None
-        broken = [one.span for one in self.broken if concerned is None or one.hinders(concerned)]
-        yield from common([office.span], list(outside(broken)))
+        if concerned not in self.whole:
+            broken = (one for one in self.broken if concerned is None or one.hinders(concerned))
+            self.whole[concerned] = list(outside(one.span for one in broken))
+        yield from common([office.span], self.whole[concerned])
 
     def of_pair(self, leader: int, follower: int) -> Sequence[Span]:
         """Return the times when nothing kept this follower from this leader."""
+        if (leader, follower) not in self.pairs:
+            self.pairs[leader, follower] = self._of_pair(leader, follower)
+        return self.pairs[leader, follower]
+
+    def _of_pair(self, leader: int, follower: int) -> Sequence[Span]:
         nodes = self.facts.nodes()
         flipped = [
             self.flipped[node]

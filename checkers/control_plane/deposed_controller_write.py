@@ -22,6 +22,7 @@ from checkers.metadata.partition_states import PartitionHistory, PartitionVersio
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.metadata.znode_sessions import Office, ZnodeSessions, znode_sessions
 from checkers.proof import Proof
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "deposed_controller_writes"]
@@ -31,12 +32,12 @@ NAME: Final = "deposed-controller-write"
 
 def deposed_controller_writes(tables: Tables, seen: MetadataView) -> Judged:
     """Find them, by partition. Reads `transaction_log` and `metadata_log`."""
-    sessions = znode_sessions(tables["transaction_log"], seen)
+    sessions = znode_sessions(streamed(tables, "transaction_log"), seen)
     registered = {(one.broker_id, session) for one, session in sessions.registrations}
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for before, version in history.steps():
-            session = sessions.of_zxid.get(version.metadata_offset)
+            session = sessions.session_of(version.metadata_offset)
             if session is None:
                 continue
             held = sessions.held_before(session, version.metadata_offset)

@@ -28,6 +28,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import METADATA, MetadataView, counted, spelled
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
@@ -66,7 +67,7 @@ def brokers_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     told: dict[str, list[Proof | None]] = {}
     for broker in seen.brokers.values():
         told[_broker_key(broker.broker_id)] = list(_registrations(broker))
-    for broker_id, answer in _heartbeats(tables["wire"]):
+    for broker_id, answer in _heartbeats(streamed(tables, "wire")):
         told.setdefault(_broker_key(broker_id), []).append(answer)
     for key, answers in told.items():
         yield key, counted(NAME, key, answers)
@@ -156,7 +157,7 @@ def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
         )
 
 
-def _heartbeats(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
+def _heartbeats(wire: Source) -> Iterator[tuple[int, Proof | None]]:
     last: dict[tuple[int, int], Rpc] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
         offset = rpc.of("fetch_offset")
@@ -246,7 +247,9 @@ CHECKS: Final = (
         parts=(
             SlicedKernel(kernel=logs_that_went_back),
             SlicedKernel(kernel=partitions_that_went_back, split=Split.PARTITIONS),
-            SlicedKernel(kernel=brokers_that_went_back, split=Split.BROKERS),
+            SlicedKernel(
+                kernel=brokers_that_went_back, split=Split.BROKERS, apis=("BrokerHeartbeat",)
+            ),
         ),
         tables=("metadata_log", "wire"),
     ),

@@ -45,6 +45,7 @@ from checkers.metadata.sessions import (
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
@@ -95,7 +96,7 @@ def _judged(check: str, tables: Tables, seen: MetadataView, answers: _Answers) -
     sessions = _Sessions(
         seen=seen,
         terms=seen.terms,
-        contacts=contacts_of(tables["wire"]),
+        contacts=contacts_of(streamed(tables, "wire")),
         timeouts_ns=timeouts_ns,
     )
     for broker in seen.brokers.values():
@@ -249,6 +250,7 @@ CHECKS: Final = (
         ),
         kernel=fenced_too_early,
         split=Split.BROKERS,
+        apis=("BrokerHeartbeat",),
     ),
     TableCheck(
         entry=CatalogueEntry(
@@ -266,5 +268,6 @@ CHECKS: Final = (
         ),
         kernel=fenced_too_late,
         split=Split.BROKERS,
+        apis=("BrokerHeartbeat",),
     ),
 )

@@ -7,10 +7,14 @@ So at some moment between when it was passed on and when its answer was there, t
 ISR that it asked for.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
+from checkers.facts import Facts
 from checkers.metadata.isr_changes import IsrRequests
-from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.partition_states import PartitionHistory, spans_in_force
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
@@ -23,22 +27,45 @@ def granted_changes(
     history: PartitionHistory, requests: IsrRequests, seen: MetadataView, *, until_ns: int
 ) -> Iterator[Proof | None]:
     """Yield, of each change that was granted before `until_ns`, the proof that it was not made."""
-    for rpc in requests:
-        if rpc.ok and rpc.reached_ns is not None and (rpc.answered_ns or OPEN_NS) < until_ns:
-            yield None if _was_in_force(history, rpc, seen) else _proof(history, rpc)
+    granted = [
+        rpc
+        for rpc in requests
+        if rpc.ok and rpc.reached_ns is not None and (rpc.answered_ns or OPEN_NS) < until_ns
+    ]
+    in_force = _times_in_force(history, seen.facts) if granted else {}
+    for rpc in granted:
+        times = in_force.get(frozenset(rpc.of("isr") or ()))
+        yield None if times is not None and times.overlap(rpc) else _proof(history, rpc)
 
 
-def _was_in_force(history: PartitionHistory, rpc: Rpc, seen: MetadataView) -> bool:
-    """Return whether the partition may have had that ISR while the request was under way."""
-    asked, facts = set(rpc.of("isr") or ()), seen.facts
-    assert rpc.reached_ns is not None
-    for place, version in enumerate(history.versions):
-        following = history.versions[place + 1 : place + 2]
-        ends_ns = facts.latest_ns(following[0].timestamp_ms) if following else OPEN_NS
-        begun = facts.earliest_ns(version.timestamp_ms) <= (rpc.answered_ns or OPEN_NS)
-        if set(version.isr) == asked and begun and ends_ns >= rpc.reached_ns:
-            return True
-    return False
+@dataclass(frozen=True, slots=True)
+class _TimesInForce:
+    """The spans of time in which a partition may have had an ISR."""
+
+    begin_ns: Sequence[int]
+    """Ascending."""
+    latest_end_ns: Sequence[int]
+    """The latest end among the spans up to each."""
+
+    def overlap(self, rpc: Rpc) -> bool:
+        """Return whether one of them overlaps the time in which a request was under way."""
+        assert rpc.reached_ns is not None
+        begun = bisect_right(self.begin_ns, rpc.answered_ns or OPEN_NS)
+        return begun > 0 and self.latest_end_ns[begun - 1] >= rpc.reached_ns
+
+
+def _times_in_force(
+    history: PartitionHistory, facts: Facts
+) -> Mapping[frozenset[int], _TimesInForce]:
+    """Return the times of each ISR, from the first moment of a version to the last of it."""
+    spans: dict[frozenset[int], list[tuple[int, int]]] = {}
+    for version, from_ns, until_ns in spans_in_force(history, facts):
+        spans.setdefault(frozenset(version.isr), []).append((from_ns, until_ns))
+    found = {}
+    for isr, several in spans.items():
+        begins, ends = zip(*sorted(several), strict=True)
+        found[isr] = _TimesInForce(begins, list(accumulate(ends, max)))
+    return found
 
 
 def _proof(history: PartitionHistory, rpc: Rpc) -> Proof:

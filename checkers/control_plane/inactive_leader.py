@@ -28,7 +28,7 @@ Source: the draft "Controller heartbeats, broker incarnation ids".
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
@@ -50,6 +50,7 @@ from checkers.metadata.sessions import Term, term_at
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "SLACK_NS", "Outages", "inactive_leaders", "outages_of"]
@@ -155,9 +156,10 @@ def inactive_leaders(tables: Tables, seen: MetadataView) -> Judged:
     """Find them, by partition. Reads four tables, `ensemble` among them."""
     settings = tables["node_settings"]
     timeouts = timeouts_ms(settings, CONTROLLER_SIDE)
+    heartbeats = heartbeats_of(streamed(tables, "wire"))
     record = _Record(
         seen=seen,
-        heartbeats={one: taken(told) for one, told in heartbeats_of(tables["wire"]).items()},
+        heartbeats={one: taken(told) for one, told in heartbeats.items()},
         terms=() if seen.log.doubt else seen.terms,
         legacy=frozenset(
             one.broker_id
@@ -230,16 +232,17 @@ def _stayed(
 ) -> Proof | None:
     facts = record.seen.facts
     end_ms = record.seen.log.end_timestamp_ms if ends is None else ends.timestamp_ms
-    if history.decided_until_ms is not None:
-        end_ms = min(end_ms, history.decided_until_ms)
     end_ns = facts.earliest_ns(end_ms)
+    if history.decided_until_ms is not None:
+        end_ns = min(end_ns, facts.earliest_ns(history.decided_until_ms))
     heard = record.heard(version.leader, term, end_ns)
     if not heard or term_at(record.terms, ends.metadata_offset if ends else OPEN_NS) is not term:
         return None
     lasting_ns = record.timeout_ns + record.session_ns + SLACK_NS
     since_ns = max(_taken_ns(one, end_ns) for one in heard)
-    bound_ns = record.outages.after(since_ns, lasting_ns)
-    if not record.answered_another(version.leader, term, bound_ns, end_ns - _ACTS_NS):
+    # It surely leads, and is overdue: a wrong clock may leave open when it was elected.
+    late_ns = max(record.outages.after(since_ns, lasting_ns), facts.latest_ns(version.timestamp_ms))
+    if not record.answered_another(version.leader, term, late_ns, end_ns - _ACTS_NS):
         return None
     return _proof(
         "broker {broker_id} led {key} since metadata offset {metadata_offset} and until after "
@@ -293,11 +296,15 @@ def outages_of(log: LogOfRecord, ensemble: pa.Table, facts: Facts) -> Outages:
     leads = pc.and_(ensemble["serving"], pc.not_equal(ensemble["mode"], _FOLLOWER))
     signs += [(at, at) for at in ensemble.filter(leads)["time_ns"].to_pylist()]
     signs.sort()
-    spans = [
-        (earliest_ns, next_latest_ns)
-        for (earliest_ns, latest_ns), (next_earliest_ns, next_latest_ns) in pairwise(signs)
-        if next_earliest_ns - latest_ns > _SIGHT_NS
-    ]
+    # The next sign is surely there by the least of the times by which any later one is.
+    latest_ns = (latest for _, latest in reversed(signs))
+    next_ns = [*accumulate(latest_ns, min)][::-1][1:]
+    spans: list[tuple[int, int]] = []
+    for (since_ns, _), until_ns in zip(signs, next_ns, strict=False):
+        if until_ns - since_ns > _SIGHT_NS:
+            # Where clocks may be wrong, one outage may seem to begin at several signs.
+            first_ns = spans.pop()[0] if spans and spans[-1][1] >= since_ns else since_ns
+            spans.append((first_ns, until_ns))
     return Outages(spans=spans)
 
 

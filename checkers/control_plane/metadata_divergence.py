@@ -37,6 +37,7 @@ from checkers.metadata.log_of_record import BatchTimes, LogOfRecord
 from checkers.metadata.rpcs import rpcs
 from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
+from checkers.sources import rows_of
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_divergences"]
@@ -64,9 +65,13 @@ def metadata_divergences(tables: Tables, seen: MetadataView) -> Judged:
 
 def _shared_count(metadata_log: pa.Table) -> int:
     """Return the number of metadata offsets at which two or more nodes have a record."""
-    logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
-    holders = logged.group_by("metadata_offset").aggregate([("node", "count_distinct")])
-    return len(holders.filter(pc.greater(pc.field("node_count_distinct"), 1)))
+    logged = metadata_log.select(["node", "metadata_offset", "snapshot"])
+    logged = logged.filter(pc.invert(logged["snapshot"]))
+    node = logged["node"].combine_chunks().dictionary_encode()
+    count = len(node.dictionary) or 1
+    holders = np.unique(logged["metadata_offset"].to_numpy() * count + node.indices.to_numpy())
+    _, holder_count = np.unique(holders // count, return_counts=True)
+    return int(np.count_nonzero(holder_count > 1))
 
 
 def _two_in_one_epoch(metadata_log: pa.Table, seen: MetadataView) -> Iterator[Proof]:
@@ -117,7 +122,7 @@ def _applied(tables: Tables, facts: Facts) -> Iterator[_Row]:
             pc.greater_equal(offsets["metadata_offset"], 0),
         )
     )
-    yield from kept.to_pylist()
+    yield from rows_of(kept)
 
 
 def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:

@@ -38,7 +38,7 @@ from functools import partial
 from typing import Any, Final
 
 from checkers.control_plane.granted_changes import granted_changes
-from checkers.control_plane.shown_versions import ShownVersions, reads_of_partitions
+from checkers.control_plane.shown_versions import ShownVersions
 from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
@@ -60,6 +60,7 @@ from checkers.metadata.isr_changes import (
     requests_by_partition,
     wish,
 )
+from checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, doubtful, spelled
@@ -71,8 +72,6 @@ __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
 
 NAME: Final = "nonlinearizable-isr"
 _REFUSED: Final = "INVALID_UPDATE_VERSION"
-
-_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +90,11 @@ def nonlinearizable_isrs(tables: Tables, seen: MetadataView) -> Judged:
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
     changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
-    reads, until_ns = reads_of_partitions(tables["describes"], seen), seen.known_until_ns
+    reads, until_ns = partition_reads(tables["describes"]), seen.known_until_ns
     for place, history in seen.partitions.items():
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
         granted = list(granted_changes(history, asked, seen, until_ns=until_ns))
-        proofs = [*_proofs(history, mine, reads.get(place, ()), seen), *filter(None, granted)]
+        proofs = [*_proofs(history, mine, reads.get(place, NO_READS), seen), *filter(None, granted)]
         cases = _judged_count(history, mine, until_ns=until_ns) + len(granted)
         yield history.key, spelled(NAME, history.key, proofs, cases=cases)
 
@@ -113,7 +112,7 @@ def _judged_count(history: PartitionHistory, requests: IsrRequests, *, until_ns:
 def _proofs(
     history: PartitionHistory,
     requests: IsrRequests,
-    reads: Sequence[_Row],
+    reads: PartitionReads,
     seen: MetadataView,
 ) -> Iterator[Proof]:
     repeated = repeated_wishes(requests, seen.facts)
@@ -121,11 +120,12 @@ def _proofs(
     yield from _not_in_the_log(history, requests, seen)
     if not (seen.facts.on_zookeeper or seen.facts.migrating):
         yield from _not_the_next(history, requests)
-    yield from _never_was(history, reads, seen)
+    shown, until_ns = ShownVersions(history), seen.known_until_ns
+    yield from _never_was(history, shown, reads, until_ns=until_ns)
     told = [
         *_appended(history, seen.facts),
-        *_asked(history, requests, repeated, until_ns=seen.known_until_ns),
-        *_described(history, reads),
+        *_asked(history, requests, repeated, until_ns=until_ns),
+        *_described(shown, reads),
     ]
     found = contradiction(
         [one.operation for one in told],
@@ -223,25 +223,45 @@ def _called(history: PartitionHistory, requests: IsrRequests) -> frozenset[int]:
     )
 
 
-def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_Told]:
-    shown = ShownVersions(history)
-    for row in reads:
-        place = shown.first(row)
-        if place is not None and shown.is_in_the_log(row):
-            yield _Told(
-                operation=RegisterOperation(
-                    kind=OperationKind.READ, version=place, call=ALWAYS, end=row["return_ns"]
-                ),
-                clause=partial(
-                    Proof.of,
-                    "{node} showed leader {leader} and ISR {isr} in a describe that returned at "
-                    "{returned} (read {read})",
-                    times={"returned": row["return_ns"]},
-                    node=row["node"],
-                    leader=row["leader"],
-                    isr=row["isr"],
-                    read=row["read"],
-                ),
+def _described(shown: ShownVersions, reads: PartitionReads) -> Iterator[_Told]:
+    """Of all reads of a version, the first to return bounds when it was there."""
+    for version, row in shown.first_reads(reads):
+        state, returned = reads.shown(row), int(reads.return_ns[row])
+        yield _Told(
+            operation=RegisterOperation(
+                kind=OperationKind.READ, version=version, call=ALWAYS, end=returned
+            ),
+            clause=partial(
+                Proof.of,
+                "{node} showed leader {leader} and ISR {isr} in a describe that returned at "
+                "{returned} (read {read})",
+                times={"returned": returned},
+                node=reads.node[row],
+                leader=state.leader,
+                isr=list(state.isr or ()),
+                read=int(reads.read[row]),
+            ),
+        )
+
+
+def _never_was(
+    history: PartitionHistory, shown: ShownVersions, reads: PartitionReads, *, until_ns: int
+) -> Iterator[Proof]:
+    """Find describes of what no version ever was."""
+    for row in shown.of_no_version(reads):
+        state, return_ns = reads.shown(row), int(reads.return_ns[row])
+        if return_ns < until_ns:
+            yield Proof.of(
+                "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "
+                "ISR {isr} in a describe that returned at {return_} (read {read}), and "
+                "no version in the metadata log was that",
+                values={"read": int(reads.read[row])},
+                times={"return_": return_ns},
+                node=reads.node[row],
+                key=history.key,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=list(state.isr or ()),
             )
 
 
@@ -301,7 +321,8 @@ def _not_in_the_log(
         if epoch is None or answered_ns is None or answered_ns >= until_ns or counts[epoch] > 1:
             continue
         version = history.versions[places[epoch]] if epoch in places else None
-        isr = rpc.answered("isr")
+        # With an error, its other fields say nothing.
+        isr = rpc.answered("isr") if rpc.ok else None
         if version is None and (epoch < history.versions[0].partition_epoch or history.deleted):
             continue
         if version is not None and (isr is None or set(isr) == set(version.isr)):
@@ -319,33 +340,10 @@ def _not_in_the_log(
             sources=dict.fromkeys(("answered", "acknowledged_isr", "epoch"), "answer_frame")
             | {"isr": "metadata_offset"},
             target=rpc.target,
-            acknowledged_isr=list(isr or ()),
+            acknowledged_isr=list(rpc.of("isr") or () if isr is None else isr),
             key=history.key,
             source=rpc.source,
             **there,
-        )
-
-
-def _never_was(
-    history: PartitionHistory, reads: Sequence[_Row], seen: MetadataView
-) -> Iterator[Proof]:
-    """Find describes of what no version ever was."""
-    until_ns, shown = seen.known_until_ns, ShownVersions(history)
-    for row in reads:
-        unsure = row["leader_epoch"] is None or not shown.is_in_the_log(row)
-        if unsure or row["return_ns"] >= until_ns or shown.first(row) is not None:
-            continue
-        yield Proof.of(
-            "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "
-            "ISR {isr} in a describe that returned at {return_} (read {read}), and "
-            "no version in the metadata log was that",
-            values={"read": row["read"]},
-            times={"return_": row["return_ns"]},
-            node=row["node"],
-            key=history.key,
-            leader=row["leader"],
-            leader_epoch=row["leader_epoch"],
-            isr=row["isr"],
         )
 
 

@@ -25,8 +25,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
-import pyarrow as pa
-
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
@@ -35,6 +33,7 @@ from checkers.metadata.sessions import TermsOfNodes
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_identities"]
@@ -46,13 +45,13 @@ def shared_identities(tables: Tables, seen: MetadataView) -> Judged:
     """Find heartbeats of incarnations that were replaced. Reads `wire` and `metadata_log`."""
     found: dict[str, list[Proof | None]] = {}
     terms = TermsOfNodes(() if seen.log.doubt else seen.terms)
-    for broker_id, answer in _judged(tables["wire"], terms):
+    for broker_id, answer in _judged(streamed(tables, "wire"), terms):
         found.setdefault(f"broker {broker_id}", []).append(answer)
     for key in sorted(found):
         yield key, counted(NAME, key, found[key])
 
 
-def _judged(wire: pa.Table, terms: TermsOfNodes) -> Iterator[tuple[int, Proof | None]]:
+def _judged(wire: Source, terms: TermsOfNodes) -> Iterator[tuple[int, Proof | None]]:
     answered = _answered(wire)
     for heartbeat in rpcs(wire, "BrokerHeartbeat", METADATA_HEARTBEAT):
         if heartbeat.response is None:
@@ -95,7 +94,7 @@ class _Answered:
                 yield higher, rpc
 
 
-def _answered(wire: pa.Table) -> Mapping[int, _Answered]:
+def _answered(wire: Source) -> Mapping[int, _Answered]:
     """Return by broker the registrations that were answered, with the epoch that they were given.
 
     And, where brokers register in ZooKeeper, the heartbeats, with the one that they named.
@@ -159,6 +158,7 @@ CHECKS: Final = (
         ),
         kernel=shared_identities,
         split=Split.BROKERS,
+        apis=("BrokerHeartbeat", METADATA_HEARTBEAT, "BrokerRegistration"),
         tables=("wire", "metadata_log"),
     ),
 )

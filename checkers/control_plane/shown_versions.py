@@ -1,30 +1,14 @@
-"""Describes of partitions matched with the versions that the metadata log has of them."""
+"""The versions of a partition, matched with the states that describes show of it."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 
+from checkers.metadata.partition_reads import PartitionReads, ShownState
 from checkers.metadata.partition_states import Cause, PartitionHistory
-from checkers.metadata.view import MetadataView
 
-__all__ = ["ShownVersions", "reads_of_partitions"]
-
-_NO_ERROR: Final = "NONE"
-
-_Row = Mapping[str, Any]
-
-
-def reads_of_partitions(
-    describes: pa.Table, seen: MetadataView
-) -> Mapping[tuple[str, int], list[_Row]]:
-    """Return describes that showed a partition without an error, by (topic id, partition)."""
-    found: dict[tuple[str, int], list[_Row]] = {}
-    for row in describes.to_pylist():
-        place = (row["topic_id"], row["partition"])
-        if row["error"] == _NO_ERROR and row["isr"] is not None and place in seen.partitions:
-            found.setdefault(place, []).append(row)
-    return found
+__all__ = ["ShownVersions"]
 
 
 class ShownVersions:
@@ -37,19 +21,45 @@ class ShownVersions:
     def __init__(self, history: PartitionHistory) -> None:
         first = history.versions[0]
         self._since = first.leader_epoch + 1 if first.cause is Cause.SNAPSHOT else None
-        self._places: dict[tuple[int, frozenset[int]], list[tuple[int, int]]] = {}
+        self._places: dict[tuple[int | None, frozenset[int]], list[tuple[int, int]]] = {}
         for place, version in enumerate(history.versions):
             state = (version.leader, frozenset(version.isr))
             self._places.setdefault(state, []).append((place, version.leader_epoch))
 
-    def is_in_the_log(self, row: _Row) -> bool:
+    def is_in_the_log(self, shown: ShownState) -> bool:
         """Return whether the log has every version that it may have been."""
-        epoch = row["leader_epoch"]
+        epoch = shown.leader_epoch
         return self._since is None or (epoch is not None and epoch >= self._since)
 
-    def first(self, row: _Row) -> int | None:
-        """Return the first version that it may have been."""
-        for place, leader_epoch in self._places.get((row["leader"], frozenset(row["isr"])), ()):
-            if row["leader_epoch"] in (None, leader_epoch):
+    def first(self, shown: ShownState) -> int | None:
+        """Return the place of the first version that it may have been; it tells an ISR."""
+        of_isr = self._places.get((shown.leader, frozenset(shown.isr or ())), ())
+        for place, leader_epoch in of_isr:
+            if shown.leader_epoch in (None, leader_epoch):
                 return place
         return None
+
+    def first_reads(self, reads: PartitionReads) -> Iterator[tuple[int, int]]:
+        """Yield versions that were shown, each with the read of a state of it that returned first.
+
+        Both by place.
+        """
+        for shown, rows in _of_isrs(reads):
+            version = self.first(shown)
+            if version is not None and self.is_in_the_log(shown):
+                yield version, int(rows[np.argmin(reads.return_ns[rows])])
+
+    def of_no_version(self, reads: PartitionReads) -> Sequence[int]:
+        """Return the places of reads that showed what no version in the log was, ascending."""
+        return sorted(
+            row
+            for shown, rows in _of_isrs(reads)
+            if shown.leader_epoch is not None
+            and self.is_in_the_log(shown)
+            and self.first(shown) is None
+            for row in rows.tolist()
+        )
+
+
+def _of_isrs(reads: PartitionReads) -> Iterator[tuple[ShownState, NDArray[np.int64]]]:
+    return ((shown, rows) for shown, rows in reads.by_state() if shown.isr is not None)

@@ -202,16 +202,15 @@ def _stale(
             return None
     if word is None:
         return None
-    earlier = [
-        one.broker_epoch
-        for one in history.registrations()
-        if one.registration_offset < first.registration_offset
-    ]
+    judged_epoch: int | None = epoch
+    if epoch == _UNCHECKED:
+        earlier = history.registration_before(first)
+        judged_epoch = None if earlier is None else earlier.broker_epoch
     return StaleJoin(
         version=version,
         broker_id=broker_id,
         request=request,
-        judged_epoch=epoch if epoch != _UNCHECKED else (earlier[-1] if earlier else None),
+        judged_epoch=judged_epoch,
         word=word,
         registration=registration,
         registered_ns=registered_ns,
@@ -256,7 +255,11 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
     judged = "an epoch that is no longer in the log"
     if join.judged_epoch is not None:
         judged = "broker epoch {judged_epoch}"
-    heard: dict[str, Any] = {"source": request.source} if join.word is Word.UNHEARD else {}
+    told: dict[str, Any] = {"source": request.source} if join.word is Word.UNHEARD else {}
+    named = ""
+    if request.of("isr_epochs") and join.word is not Word.NAMED:
+        # It could have named the epoch.
+        told["named_epoch"], named = _named_epoch(request, join.broker_id), " under {named_epoch}"
     how = {
         Word.NAMED: f"under {judged}",
         Word.SENT_BEFORE: f"when it had {judged}",
@@ -264,8 +267,8 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
     }[join.word]
     return Proof.of(
         "broker {broker_id} joined the ISR of {key} at metadata offset "
-        "{metadata_offset} by an {api} sent at {asked} (frame {frame}) "
-        f"{how}; at offset {{registration_offset}} ({{registered}}) it had registered "
+        "{metadata_offset} by an {api} sent at {asked} (frame {frame})"
+        f"{named} {how}; at offset {{registration_offset}} ({{registered}}) it had registered "
         "with {broker_epoch}",
         metadata_offsets={
             "registration_offset": registration.registration_offset,
@@ -279,7 +282,7 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         broker_id=join.broker_id,
         key=history.key,
         api=request.api,
-        **heard,
+        **told,
     )
 
 

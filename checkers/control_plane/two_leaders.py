@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
+from checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
@@ -36,7 +38,6 @@ __all__ = ["CHECKS", "NAME", "two_leaders"]
 NAME: Final = "two-leaders"
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _LEADERS_WORD: Final = "BeginQuorumEpoch"
-_NO_ERROR: Final = "NONE"
 _WORD: Final = ("source", "target", "direction", "leader_id", "leader_epoch")
 
 
@@ -70,12 +71,12 @@ def two_controllers(tables: Tables, seen: MetadataView) -> Judged:
 def two_leaders_of_partitions(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log`, `wire` and `describes`."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
-    shown = _shown(tables, seen)
+    shown = partition_reads(tables["describes"])
     for place, history in seen.partitions.items():
         claims = [
             *_logged(history),
             *_asked(requests.get(place, NO_REQUESTS)),
-            *shown.get(place, ()),
+            *_shown(shown.get(place, NO_READS)),
         ]
         compared = _compared(claims, history.key, "leader epoch")
         yield history.key, counted(NAME, history.key, [*compared, *_places(history)])
@@ -149,26 +150,30 @@ def _asked(requests: Iterable[Rpc]) -> Iterator[_Claim]:
             )
 
 
-def _shown(tables: Tables, seen: MetadataView) -> Mapping[tuple[str, int], list[_Claim]]:
-    found: dict[tuple[str, int], list[_Claim]] = {}
-    for row in tables["describes"].to_pylist():
-        place = (row["topic_id"], row["partition"])
-        led = row["leader"] is not None and row["leader"] >= 0 and row["leader_epoch"] is not None
-        if led and row["error"] == _NO_ERROR and place in seen.partitions:
-            claim = _Claim(
-                epoch=row["leader_epoch"],
-                leader=row["leader"],
-                source=f"what {row['node']} shows",
-                clause=partial(
-                    Proof.of,
-                    "{node} showed it at {returned}, read {read}",
-                    times={"returned": row["return_ns"]},
-                    node=row["node"],
-                    read=row["read"],
-                ),
-            )
-            found.setdefault(place, []).append(claim)
-    return found
+def _shown(reads: PartitionReads) -> Iterator[_Claim]:
+    """Yield what each node showed, by its first read of it."""
+    first = sorted(
+        int(row)
+        for shown, rows in reads.by_state()
+        if shown.leader is not None and shown.leader >= 0 and shown.leader_epoch is not None
+        for row in rows[np.unique(reads.node[rows], return_index=True)[1]]
+    )
+    for row in first:
+        shown = reads.shown(row)
+        assert shown.leader is not None
+        assert shown.leader_epoch is not None
+        yield _Claim(
+            epoch=shown.leader_epoch,
+            leader=shown.leader,
+            source=f"what {reads.node[row]} shows",
+            clause=partial(
+                Proof.of,
+                "{node} showed it at {returned}, read {read}",
+                times={"returned": int(reads.return_ns[row])},
+                node=reads.node[row],
+                read=int(reads.read[row]),
+            ),
+        )
 
 
 def _places(history: PartitionHistory) -> Iterator[Proof | None]:

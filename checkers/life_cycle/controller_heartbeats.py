@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
+from checkers.metadata.frames import TapeRow
 from checkers.metadata.isr_changes import ISR_CHANGE
 from checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
@@ -44,6 +45,7 @@ from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -73,7 +75,7 @@ def refused_incarnations(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(REFUSED, seen.log.doubt)
         return
-    for broker_id, heartbeats in sorted(heartbeats_of(tables["wire"]).items()):
+    for broker_id, heartbeats in sorted(heartbeats_of(streamed(tables, "wire")).items()):
         key = f"broker {broker_id}"
         yield key, counted(REFUSED, key, _refused(broker_id, heartbeats, seen))
 
@@ -149,14 +151,33 @@ def _in_wrong_order(node: str, broker_side_ms: int, by: str, controller_side_ms:
 
 def accepted_heartbeats(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find heartbeats that had to be refused, by broker. Reads `wire`."""
-    for broker_id, heartbeats in sorted(heartbeats_of(tables["wire"]).items()):
+    wire = streamed(tables, "wire")
+    states = _target_states(wire)
+    for broker_id, heartbeats in sorted(heartbeats_of(wire).items()):
         key = f"broker {broker_id}"
-        yield key, counted(ACCEPTED, key, _accepted(broker_id, heartbeats))
+        yield key, counted(ACCEPTED, key, _accepted(broker_id, heartbeats, states))
 
 
-def _accepted(broker_id: int, heartbeats: Sequence[Rpc]) -> Iterator[Proof | None]:
+def _target_states(wire: Source) -> Mapping[int, str | None]:
+    """Return the target state that each heartbeat names, by the frame of its request."""
+    found: dict[int, str | None] = {}
+    for batch in wire(("frame", "connection", "item", "api", "direction", "detail")):
+        asked = batch.filter(
+            pc.and_(
+                pc.equal(batch.column("api"), METADATA_HEARTBEAT),
+                pc.equal(batch.column("direction"), "request"),
+            )
+        )
+        told = (asked.column(name).to_pylist() for name in ("frame", "detail"))
+        found |= dict(zip(*told, strict=True))
+    return found
+
+
+def _accepted(
+    broker_id: int, heartbeats: Sequence[Rpc], states: Mapping[int, str | None]
+) -> Iterator[Proof | None]:
     for rpc in heartbeats:
-        state = rpc.of("detail")
+        state = states[rpc.frame]
         if rpc.response is None or (broker_id >= 0 and state in _TARGETS):
             continue
         yield (
@@ -176,10 +197,11 @@ def _accepted(broker_id: int, heartbeats: Sequence[Rpc]) -> Iterator[Proof | Non
 
 def ungated_requests(tables: Tables, _: MetadataView) -> Judged:
     """Find requests of a protocol that is not in force. Reads `wire` and `node_settings`."""
-    if not len(tables["wire"]):
+    wire = streamed(tables, "wire")
+    if not any(batch.num_rows for batch in wire(TapeRow._fields)):
         return
     for node, until_ns in sorted(_below(tables["node_settings"]).items()):
-        sent = rpcs(tables["wire"], METADATA_HEARTBEAT, ISR_CHANGE)
+        sent = rpcs(wire, METADATA_HEARTBEAT, ISR_CHANGE)
         mine = (one for one in sent if one.source == node and one.asked_ns < until_ns)
         found = next(mine, None)
         yield node, counted(UNGATED, node, [None if found is None else _ungated(found)])
@@ -232,6 +254,7 @@ CHECKS: Final = (
         ),
         kernel=refused_incarnations,
         split=Split.BROKERS,
+        apis=(METADATA_HEARTBEAT,),
         tables=("wire", "metadata_log"),
     ),
     TableCheck(
@@ -263,6 +286,7 @@ CHECKS: Final = (
         ),
         kernel=accepted_heartbeats,
         split=Split.BROKERS,
+        apis=(METADATA_HEARTBEAT,),
         tables=("wire",),
     ),
     TableCheck(

@@ -29,6 +29,7 @@ from checkers.metadata.sessions import (
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "duplicate_ids"]
@@ -43,7 +44,7 @@ def duplicate_ids(tables: Tables, seen: MetadataView) -> Judged:
     if doubt:
         yield from doubtful(NAME, doubt)
         return
-    terms, contacts = seen.terms, contacts_of(tables["wire"])
+    terms, contacts = seen.terms, contacts_of(streamed(tables, "wire"))
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
         yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, seen.facts))
@@ -133,5 +134,6 @@ CHECKS: Final = (
         ),
         kernel=duplicate_ids,
         split=Split.BROKERS,
+        apis=("BrokerHeartbeat",),
     ),
 )

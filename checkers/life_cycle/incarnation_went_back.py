@@ -26,8 +26,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import pyarrow as pa
-
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -36,6 +34,7 @@ from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.outages import with_refused_heartbeats
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
@@ -53,7 +52,7 @@ class _Tape:
     """The requests by which brokers registered, by (broker id, broker epoch)."""
     reached: Mapping[str, Sequence[Rpc]]
     """The requests that reached a controller, by incarnation id, as they were sent."""
-    wire: pa.Table
+    wire: Source
 
 
 def incarnations_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
@@ -61,13 +60,13 @@ def incarnations_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    tape = _tape(tables["wire"])
+    tape = _tape(streamed(tables, "wire"))
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
         yield key, counted(NAME, key, _Judgement(broker=broker, tape=tape).cases())
 
 
-def _tape(wire: pa.Table) -> _Tape:
+def _tape(wire: Source) -> _Tape:
     reached: dict[str, list[Rpc]] = {}
     for rpc in rpcs(wire, "BrokerRegistration"):
         if rpc.reached_ns is not None and rpc.of("incarnation_id") is not None:
@@ -227,6 +226,7 @@ CHECKS: Final = (
         ),
         kernel=incarnations_that_went_back,
         split=Split.BROKERS,
+        apis=("BrokerRegistration", "BrokerHeartbeat"),
         tables=("metadata_log", "wire"),
     ),
 )

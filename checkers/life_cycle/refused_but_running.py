@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
@@ -29,6 +27,7 @@ from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "refused_but_running"]
@@ -47,13 +46,14 @@ class _Kind(NamedTuple):
 
 def refused_but_running(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Yield the findings on what refused incarnations did, by node. Reads `wire`."""
-    registrations = _by_source(tables["wire"], "BrokerRegistration")
-    works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
+    wire = streamed(tables, "wire")
+    registrations = _by_source(wire, "BrokerRegistration")
+    works = _by_source(wire, "BrokerHeartbeat", "AlterPartition")
     for node in sorted(registrations):
         yield node, counted(NAME, node, _judged(registrations[node], works.get(node, [])))
 
 
-def _by_source(wire: pa.Table, *apis: str) -> dict[str, list[Rpc]]:
+def _by_source(wire: Source, *apis: str) -> dict[str, list[Rpc]]:
     found: dict[str, list[Rpc]] = {}
     for rpc in rpcs(wire, *apis):
         if rpc.of("item") == 0:
@@ -138,5 +138,6 @@ CHECKS: Final = (
         ),
         kernel=refused_but_running,
         split=Split.BROKERS,
+        apis=("BrokerRegistration", "BrokerHeartbeat", "AlterPartition"),
     ),
 )

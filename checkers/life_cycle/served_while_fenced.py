@@ -110,7 +110,7 @@ def served_while_fenced(tables: Tables, seen: MetadataView) -> Judged:
     Reads `describes`, `wire`, `node_settings` and, on ZooKeeper, `metadata_log`.
     """
     timeouts_ns = _leases_ns(tables["node_settings"])
-    contacts = _contacts(tables["wire"])
+    contacts = _contacts(streamed(tables, "wire"))
     if not timeouts_ns:
         yield from doubtful(NAME, "no settings are known")
         return
@@ -151,7 +151,7 @@ def _each(reads: NDArray[np.int64]) -> Iterator[_Read]:
         yield from map(_Read._make, reads[first : first + _READS_AT_ONCE].tolist())
 
 
-def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
+def _contacts(wire: Source) -> Mapping[str, list[Rpc]]:
     """Return each broker's answers without an error, in the order in which they were passed on."""
     found: dict[str, list[Rpc]] = {}
     for rpc in rpcs(wire, *_HEARTBEATS, "BrokerRegistration"):
@@ -175,7 +175,9 @@ def _offices(seen: MetadataView) -> Mapping[str, Sequence[_Office]]:
 
 
 def _legacy(seen: MetadataView) -> Collection[str]:
-    """Return the brokers that have registered as legacy."""
+    """Return the brokers that have registered as legacy, which is in ZooKeeper."""
+    if not (seen.facts.on_zookeeper or seen.facts.migrating):
+        return ()
     nodes = seen.facts.nodes()
     return {
         nodes.get(one.broker_id, "")
@@ -305,6 +307,7 @@ CHECKS: Final = (
         ),
         kernel=served_while_fenced,
         split=Split.BROKERS,
+        apis=(*_HEARTBEATS, "BrokerRegistration"),
         tables=("describes", "wire", "node_settings", "metadata_log"),
     ),
 )

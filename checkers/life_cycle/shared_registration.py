@@ -21,6 +21,7 @@ from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.metadata.znode_sessions import ZnodeSessions, znode_sessions
 from checkers.proof import Proof
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_registrations"]
@@ -35,7 +36,7 @@ def shared_registrations(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    sessions = znode_sessions(tables["transaction_log"], seen)
+    sessions = znode_sessions(streamed(tables, "transaction_log"), seen)
     by_broker: dict[int, list[_Held]] = {}
     for record, session in sessions.registrations:
         assert record.broker_id is not None, record

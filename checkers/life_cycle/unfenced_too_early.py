@@ -28,18 +28,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
-import pyarrow as pa
-
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.metadata_heartbeats import heartbeats_of
+from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT, heartbeats_of
 from checkers.metadata.rpcs import Rpc, rpcs, taken
 from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unfenced_too_early"]
@@ -55,15 +54,16 @@ def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    heartbeats = _heartbeats(tables["wire"])
-    activated = _activations(tables["wire"], seen) if seen.facts.on_zookeeper else {}
+    wire = streamed(tables, "wire")
+    heartbeats = _heartbeats(wire)
+    activated = _activations(wire, seen) if seen.facts.on_zookeeper else {}
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
         untold = activated.get(broker.broker_id, ())
         yield key, counted(NAME, key, chain(_judged(broker, heartbeats, seen), untold))
 
 
-def _heartbeats(wire: pa.Table) -> _Heartbeats:
+def _heartbeats(wire: Source) -> _Heartbeats:
     found: dict[tuple[int, int], list[Rpc]] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
         if rpc.of("fetch_offset") is not None:
@@ -72,7 +72,7 @@ def _heartbeats(wire: pa.Table) -> _Heartbeats:
     return {place: taken(several) for place, several in found.items()}
 
 
-def _activations(wire: pa.Table, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:
+def _activations(wire: Source, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:
     """Judge, by broker id, the first answers that call new incarnations active, on ZooKeeper."""
     terms = seen.terms
     told: dict[tuple[str, str, int], list[Rpc]] = {}
@@ -200,5 +200,6 @@ CHECKS: Final = (
         ),
         kernel=unfenced_too_early,
         split=Split.BROKERS,
+        apis=("BrokerHeartbeat", METADATA_HEARTBEAT, "UpdateMetadata"),
     ),
 )

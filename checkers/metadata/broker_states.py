@@ -4,8 +4,8 @@ A RegisterBrokerRecord replaces what was known of a broker; its broker epoch is 
 written at. BrokerRegistrationChangeRecords change what they name.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from checkers.metadata.records import MetadataRecord
@@ -41,15 +41,30 @@ class BrokerHistory:
 
     broker_id: int
     versions: list[BrokerVersion] = field(default_factory=list)
+    _registrations: list[BrokerVersion] = field(default_factory=list, init=False)
+    """Those of the versions that a registration began."""
+
+    def add(self, version: BrokerVersion) -> None:
+        """Note the next version."""
+        self.versions.append(version)
+        if version.metadata_offset == version.registration_offset:
+            self._registrations.append(version)
 
     def before(self, metadata_offset: int) -> BrokerVersion | None:
         """Return the state just before this offset; None if nothing is known."""
         place = bisect_left(self.versions, metadata_offset, key=lambda one: one.metadata_offset)
         return self.versions[place - 1] if place else None
 
-    def registrations(self) -> tuple[BrokerVersion, ...]:
-        """Return the versions that a registration began."""
-        return tuple(one for one in self.versions if one.metadata_offset == one.registration_offset)
+    def registrations(self) -> Sequence[BrokerVersion]:
+        """Return the versions that a registration began, in order."""
+        return self._registrations
+
+    def registration_before(self, version: BrokerVersion) -> BrokerVersion | None:
+        """Return the last registration before that of a version; None if none is known."""
+        place = bisect_left(
+            self._registrations, version.registration_offset, key=_registration_offset
+        )
+        return self._registrations[place - 1] if place else None
 
     def fenced_by_registration(self, place: int) -> BrokerVersion | None:
         """Return the registration whose own decision fenced the one before it, or None.
@@ -67,14 +82,19 @@ class BrokerHistory:
     def first_of_incarnation(self, version: BrokerVersion) -> BrokerVersion:
         """Return the first registration of `version`'s incarnation, which may register again."""
         first = version
-        for one in reversed(self.registrations()):
-            if one.registration_offset > version.registration_offset:
-                continue
+        place = bisect_right(
+            self._registrations, version.registration_offset, key=_registration_offset
+        )
+        for one in (self._registrations[at] for at in range(place - 1, -1, -1)):
             same = one.incarnation_id is not None and one.incarnation_id == version.incarnation_id
             if not same and one.registration_offset != version.registration_offset:
                 break
             first = one
         return first
+
+
+def _registration_offset(version: BrokerVersion) -> int:
+    return version.registration_offset
 
 
 def broker_histories(records: Iterable[MetadataRecord]) -> Mapping[int, BrokerHistory]:
@@ -89,7 +109,7 @@ def broker_histories(records: Iterable[MetadataRecord]) -> Mapping[int, BrokerHi
             history = histories.setdefault(
                 record.broker_id, BrokerHistory(broker_id=record.broker_id)
             )
-            history.versions.append(version)
+            history.add(version)
     return histories
 
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.metadata.remembered import remembered
+from checkers.sources import rows_of
 from history.roles import BROKER, role_of
 
 __all__ = ["FollowerFetches", "PassedFetch", "ToldEpochs", "follower_fetches"]
@@ -161,17 +162,18 @@ def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Pl
 
 def _is_older(wire: pa.Table) -> bool:
     """Return whether the run predates the recording of followers' Fetches: none has a session."""
-    sessions = wire.filter(
-        pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
-    )["session_epoch"]
+    sessions = wire["session_epoch"].filter(_is_request(wire))
     return len(sessions) > 0 and sessions.null_count == len(sessions)
+
+
+def _is_request(wire: pa.Table) -> pa.ChunkedArray:
+    return pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
 
 
 def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows of Fetches between brokers, in the order of their arrival."""
-    requests = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
-    mine = wire.filter(requests).select(list(_COLUMNS))
-    for row in mine.sort_by([("frame", "ascending")]).to_pylist():
+    mine = wire.select(list(_COLUMNS)).filter(_is_request(wire))
+    for row in rows_of(mine.sort_by([("frame", "ascending")])):
         of_brokers = all(role_of(row[end]) == BROKER for end in ("source", "target"))
         # A broker that is a controller, too, is asked for the metadata log as well.
         if of_brokers and row["topic"] != _METADATA_LOG:

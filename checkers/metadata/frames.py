@@ -9,12 +9,10 @@ from itertools import starmap
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from checkers.metadata.shared_values import shared_values
-from checkers.sources import Source
 
-__all__ = ["TapeRow", "frames_of", "of_apis"]
+__all__ = ["TapeRow", "frames_of"]
 
 
 class TapeRow(NamedTuple):
@@ -31,7 +29,6 @@ class TapeRow(NamedTuple):
     action: str
     api: str
     api_version: int
-    correlation_id: int
     error: str | None
     topic: str | None
     topic_id: str | None
@@ -50,25 +47,15 @@ class TapeRow(NamedTuple):
     shutting_down: bool | None
     lowest_acknowledged_offset: int | None
     metadata_version: int | None
-    detail: str | None
 
 
-_UNIQUE: Final = frozenset({"frame", "time_ns", "forwarded_ns", "correlation_id"})
+_UNIQUE: Final = frozenset({"frame", "time_ns", "forwarded_ns"})
 """Columns whose values are not shared: nearly every row has its own."""
 
 
-def of_apis(wire: Source, *apis: str) -> pa.Table:
-    """Return the frames of these APIs, with the columns of `TapeRow`."""
-    wanted = pa.array(apis)
-    return pa.Table.from_batches(
-        batch.filter(pc.is_in(batch.column("api"), wanted)) for batch in wire(TapeRow._fields)
+def frames_of(batch: pa.RecordBatch) -> Iterator[TapeRow]:
+    """Yield the rows of a batch of a tape, in its order; it has the columns of `TapeRow`."""
+    columns = (
+        shared_values(batch.column(name), unique=name in _UNIQUE) for name in TapeRow._fields
     )
-
-
-def frames_of(wire: pa.Table) -> Iterator[TapeRow]:
-    """Yield the rows of a tape, in its order."""
-    for batch in wire.select(list(TapeRow._fields)).to_batches():
-        columns = (
-            shared_values(batch.column(name), unique=name in _UNIQUE) for name in TapeRow._fields
-        )
-        yield from starmap(TapeRow, zip(*columns, strict=True))
+    yield from starmap(TapeRow, zip(*columns, strict=True))

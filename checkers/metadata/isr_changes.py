@@ -12,9 +12,13 @@ time between when it was passed on and when its answer was there. An incarnation
 offset of its registration: a request that names one has made no version before that.
 """
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import itemgetter
 from typing import Final
 
 import pyarrow as pa
@@ -74,7 +78,7 @@ class VersionProposals:
     """The requests without a known answer, or with an error that proves nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IsrRequests:
     """The AlterPartition items about one partition, in the order of arrival."""
 
@@ -84,6 +88,47 @@ class IsrRequests:
 
     def __iter__(self) -> Iterator[Rpc]:
         return iter(self.all)
+
+    def under_way(self, isr: frozenset[int], *, from_ns: int, until_ns: int) -> Sequence[Rpc]:
+        """Return those for an ISR that may have been decided between these times, by arrival.
+
+        They had reached the controller by then, and were not answered before.
+        """
+        return self._by_isr[isr].under_way(from_ns, until_ns) if isr in self._by_isr else ()
+
+    @cached_property
+    def _by_isr(self) -> Mapping[frozenset[int], "_InTime"]:
+        found: dict[frozenset[int], list[tuple[int, Rpc]]] = {}
+        for place, rpc in enumerate(self.all):
+            if rpc.reached_ns is not None:
+                found.setdefault(frozenset(rpc.of("isr") or ()), []).append((place, rpc))
+        return {isr: _InTime(several) for isr, several in found.items()}
+
+
+class _InTime:
+    """Requests that reached their target, each with its place, by when they did."""
+
+    def __init__(self, reached: Iterable[tuple[int, Rpc]]) -> None:
+        in_turn = sorted(reached, key=lambda one: one[1].reached_ns or 0)
+        self._answered = [one for one in in_turn if one[1].answered_ns is not None]
+        self._open = [one for one in in_turn if one[1].answered_ns is None]
+        answered_ns = (rpc.answered_ns or 0 for _, rpc in self._answered)
+        self._last_answered_ns = list(accumulate(answered_ns, max))
+        """Of each of the answered and those before it, when the last one was."""
+
+    def under_way(self, from_ns: int, until_ns: int) -> list[Rpc]:
+        """Return those that had been reached by the end, and not answered before the beginning."""
+        found = self._open[: _reached_by(self._open, until_ns)]
+        place = _reached_by(self._answered, until_ns) - 1
+        while place >= 0 and self._last_answered_ns[place] >= from_ns:
+            if (self._answered[place][1].answered_ns or 0) >= from_ns:
+                found.append(self._answered[place])
+            place -= 1
+        return [rpc for _, rpc in sorted(found, key=itemgetter(0))]
+
+
+def _reached_by(in_turn: Sequence[tuple[int, Rpc]], time_ns: int) -> int:
+    return bisect_right(in_turn, time_ns, key=lambda one: one[1].reached_ns or 0)
 
 
 NO_REQUESTS: Final = IsrRequests((), {})
@@ -156,12 +201,10 @@ def isr_changes(
     latest_ns = facts.latest_ns(version.timestamp_ms)
     fitting = [
         rpc
-        for rpc in requests
-        if rpc.reached_ns is not None
-        and rpc.reached_ns <= latest_ns
-        and (rpc.answered_ns is None or rpc.answered_ns >= earliest_ns)
-        and set(rpc.of("isr") or ()) == set(version.isr)
-        and max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
+        for rpc in requests.under_way(
+            frozenset(version.isr), from_ns=earliest_ns, until_ns=latest_ns
+        )
+        if max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
         < version.metadata_offset
     ]
     return VersionProposals(

@@ -28,11 +28,10 @@ Records inside a transaction of the metadata log (KIP-868) that was aborted, or 
 for nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +39,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.facts import Facts
+from checkers.metadata.log_copies import copies_of, decided_end, extended, keys_of
 from checkers.metadata.records import MetadataRecord, records_in
+from checkers.metadata.remembered import remembered
 from checkers.sources import Keep, Source, everything, source_of
 
 __all__ = ["ROWS", "BatchTimes", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
@@ -51,7 +52,7 @@ ROWS: Final = (
     *("node", "snapshot", "metadata_offset", "controller_epoch", "timestamp_ms", "type", "control"),
     *("digest", "leader"),
 )
-"""The columns of all logs that decide, and those of the log of record that are held in memory."""
+"""The columns of the log of record that are held in memory."""
 _KEPT_MAX: Final = 60_000
 """Records that are kept in memory once they were read; of more, each iteration reads them anew."""
 
@@ -78,16 +79,8 @@ class LoggedRecords:
 
     def _read(self) -> Iterator[MetadataRecord]:
         for segment in self._segments:
-            yield from records_in(self._batches(segment))
-
-    def _batches(self, segment: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        begin = 0
-        for batch in self._source(MetadataRecord._fields) if len(segment) else ():
-            end = begin + batch.num_rows
-            first, last = np.searchsorted(segment, (begin, end))
-            if first < last:
-                yield self._keep(batch.take(pa.array(segment[first:last] - begin)))
-            begin = end
+            rows = _batches_at(self._source, MetadataRecord._fields, segment)
+            yield from records_in(map(self._keep, rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,35 +156,70 @@ def log_of_record(
 
     `keep`: those of its records that are wanted.
     """
+    agreed = _agreed(metadata_log, facts)
+    return LogOfRecord(
+        records=LoggedRecords(source_of(metadata_log), agreed.segments, keep),
+        rows=agreed.rows,
+        end_offset=agreed.end_offset,
+        end_timestamp_ms=_end_timestamp_ms(agreed.rows, facts),
+        doubt=agreed.doubt,
+        on_zookeeper=facts.on_zookeeper,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Agreed:
+    """The part of a log of record that is the same for every slice."""
+
+    segments: Sequence[NDArray[np.int64]] = ()
+    rows: pa.Table
+    end_offset: int = 0
+    doubt: str = ""
+
+
+@remembered
+def _agreed(metadata_log: pa.Table | Source, facts: Facts) -> _Agreed:
     source = source_of(metadata_log)
-    all_rows = pa.Table.from_batches(source(ROWS))
-    copies = _copies(all_rows)
+    keys = keys_of(source)
+    copies = copies_of(keys)
     voters = {node: copies[node] for node in facts.controllers if node in copies}
     majority = majority_of(facts)
     if len(voters) < majority:
-        return LogOfRecord(
-            records=LoggedRecords(source, (), keep),
-            rows=all_rows.slice(0, 0),
+        return _Agreed(
+            rows=_rows_at(source, [np.array([], dtype=np.int64)]),
             doubt=f"{len(voters)} of {len(facts.controllers)} controllers left a metadata "
             f"log, and {majority} are needed",
         )
     chosen = max(sorted(voters), key=lambda node: voters[node].last)
-    end = _decided_end(voters[chosen], tuple(voters.values()), majority=majority)
-    offset = all_rows["metadata_offset"].to_numpy()
+    end = decided_end(voters[chosen], tuple(voters.values()), majority=majority)
+    offset = keys["metadata_offset"].to_numpy()
     parts = [
         numbers[offset[numbers] < end]
-        for numbers in _extended(voters[chosen], tuple(copies.values()))
+        for numbers in extended(voters[chosen], tuple(copies.values()))
     ]
-    rows = all_rows.take(pa.array(np.concatenate(parts)))
+    rows = _rows_at(source, parts)
     counts = np.split(_without_aborted(rows), np.cumsum([len(part) for part in parts])[:-1])
     segments = [part[mask] for part, mask in zip(parts, counts, strict=True)]
-    return LogOfRecord(
-        records=LoggedRecords(source, segments, keep),
-        rows=rows,
-        end_offset=end,
-        end_timestamp_ms=_end_timestamp_ms(rows, facts),
-        on_zookeeper=facts.on_zookeeper,
-    )
+    return _Agreed(segments=segments, rows=rows, end_offset=end)
+
+
+def _rows_at(source: Source, segments: Sequence[NDArray[np.int64]]) -> pa.Table:
+    """Return the rows of these numbers, segment by segment, each of them ascending."""
+    found = [batch for segment in segments for batch in _batches_at(source, ROWS, segment)]
+    return pa.Table.from_batches(found or [next(iter(source(ROWS))).slice(0, 0)])
+
+
+def _batches_at(
+    source: Source, columns: Sequence[str], numbers: NDArray[np.int64]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of these numbers, which are ascending."""
+    begin = 0
+    for batch in source(columns) if len(numbers) else ():
+        end = begin + batch.num_rows
+        first, last = np.searchsorted(numbers, (begin, end))
+        if first < last:
+            yield batch.take(pa.array(numbers[first:last] - begin))
+        begin = end
 
 
 def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
@@ -199,144 +227,6 @@ def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
     if not facts.skews:
         return pc.max(rows["timestamp_ms"]).as_py() or 0
     return max(map(facts.first_ms, pc.unique(rows["timestamp_ms"]).to_pylist()), default=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    """Some rows of METADATA_LOG by number, in order, as arrays."""
-
-    number: NDArray[np.int64]
-    offset: NDArray[Any]
-    epoch: NDArray[Any]
-    digest: NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-    def take(self, rows: NDArray[Any] | slice) -> "_Rows":
-        """Return some of them, by place or by mask."""
-        return _Rows(
-            number=self.number[rows],
-            offset=self.offset[rows],
-            epoch=self.epoch[rows],
-            digest=self.digest[rows],
-        )
-
-    def meets(self, other: "_Rows") -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which rows of the other have one of their offset and epoch here, and the same."""
-        if not len(self):
-            nowhere = np.zeros(len(other), dtype=np.bool_)
-            return nowhere, nowhere
-        place = np.minimum(np.searchsorted(self.offset, other.offset), len(self) - 1)
-        there: NDArray[np.bool_] = (self.offset[place] == other.offset) & (
-            self.epoch[place] == other.epoch
-        )
-        return there, there & (self.digest[place] == other.digest)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Span:
-    """A part of a node's log without a gap, and the snapshot that it begins with."""
-
-    snapshot: _Rows
-    """Its rows; none, if it begins with the log itself."""
-    rows: _Rows
-
-    @property
-    def first_offset(self) -> int:
-        """The first offset behind the snapshot; of an empty log, the end of the snapshot."""
-        if len(self.snapshot):
-            return int(self.snapshot.offset[0]) + 1
-        return int(self.rows.offset[0]) if len(self.rows) else 0
-
-    def leads_to(self, later: "_Span") -> bool:
-        """Return whether what is before the later one is before one of the records here, too."""
-        here = self.rows.take(self.rows.offset >= later.first_offset - 1)
-        there, same = here.meets(later.rows)
-        if np.any(there):
-            return bool(np.any(same))
-        return bool(np.any(here.meets(later.snapshot)[0]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Copy:
-    """One node's log, without its snapshots, and its spans."""
-
-    rows: _Rows
-    snapshot_end: int
-    """The end offset of its last snapshot, which sums up all before it; 0: it has none."""
-    spans: tuple[_Span, ...]
-    """Of the log, by offset."""
-
-    @property
-    def last(self) -> tuple[int, int]:
-        """Return the pair that elections compare: the epoch and the offset of the last record."""
-        return (int(self.rows.epoch[-1]), int(self.rows.offset[-1])) if len(self.rows) else (-1, -1)
-
-    def has(self, other: "_Copy") -> NDArray[np.bool_]:
-        """Return a mask of the other copy's records that this copy has, too."""
-        if not len(self.rows):
-            return np.zeros(len(other.rows), dtype=np.bool_)
-        return self.rows.meets(other.rows)[1] | (other.rows.offset < self.snapshot_end)
-
-
-def _copies(rows: pa.Table) -> Mapping[str, _Copy]:
-    node = rows["node"].combine_chunks().dictionary_encode()
-    names, codes = node.dictionary.to_pylist(), node.indices.to_numpy()
-    snapshot = rows["snapshot"].to_numpy()
-    everything_of_all = _Rows(
-        number=np.arange(len(rows)),
-        offset=rows["metadata_offset"].to_numpy(),
-        epoch=rows["controller_epoch"].to_numpy(),
-        digest=rows["digest"].to_numpy(),
-    )
-    found = {}
-    for name in sorted(names):
-        mine = np.flatnonzero(codes == names.index(name))
-        found[name] = _copy(everything_of_all.take(mine), snapshot[mine])
-    return found
-
-
-def _copy(rows: _Rows, snapshot: NDArray[np.bool_]) -> _Copy:
-    spans = tuple(_spans(rows, snapshot))
-    last = spans[-1].snapshot
-    return _Copy(
-        rows=rows.take(~snapshot),
-        snapshot_end=int(last.offset[0]) + 1 if len(last) else 0,
-        spans=spans,
-    )
-
-
-def _spans(rows: _Rows, snapshot: NDArray[np.bool_]) -> Iterator[_Span]:
-    anew = snapshot[1:] & (~snapshot[:-1] | (rows.offset[1:] != rows.offset[:-1]))
-    bounds = [0, *(np.flatnonzero(anew) + 1).tolist(), len(rows)]
-    for start, end in pairwise(bounds):
-        log = start + int(np.count_nonzero(snapshot[start:end]))
-        yield _Span(snapshot=rows.take(slice(start, log)), rows=rows.take(slice(log, end)))
-
-
-def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
-    """Return the first offset of a record that fewer voters than a majority hold."""
-    holders = np.sum([copy.has(chosen) for copy in voters], axis=0)
-    held = np.append(holders >= majority, False)
-    count = int(np.argmin(held))
-    return int(chosen.rows.offset[count - 1]) + 1 if count else chosen.spans[-1].first_offset
-
-
-def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> Sequence[NDArray[np.int64]]:
-    """Return the rows of its last span, with those in front that other spans have, part by part."""
-    known = [span for copy in (chosen, *copies) for span in copy.spans]
-    first = chosen.spans[-1]
-    found = [first.rows.number]
-    while older := [one for one in known if one.first_offset < first.first_offset]:
-        # The longest one is the first to be asked: mostly it has all of it.
-        older.sort(key=lambda span: span.first_offset)
-        leading = next((one for one in older if one.leads_to(first)), None)
-        if leading is None:
-            break
-        found.append(leading.rows.number[leading.rows.offset < first.first_offset])
-        first = leading
-    return [first.snapshot.number, *reversed(found)]
 
 
 def _without_aborted(rows: pa.Table) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from checkers.metadata.rpcs import UNREACHED, Rpc, rpcs
 from checkers.metadata.setting_values import whole_number
+from checkers.sources import Source
 
 __all__ = [
     "BROKER_SIDE",
@@ -31,7 +32,7 @@ LEGACY: Final = "4"
 _INCARNATION: Final = ("target", "broker_id", "broker_epoch")
 
 
-def heartbeats_of(wire: pa.Table) -> Mapping[int, Sequence[Rpc]]:
+def heartbeats_of(wire: pa.Table | Source) -> Mapping[int, Sequence[Rpc]]:
     """Return the heartbeats on the tape by broker id, in the order of their arrival."""
     found: dict[int, list[Rpc]] = {}
     for rpc in rpcs(wire, METADATA_HEARTBEAT):

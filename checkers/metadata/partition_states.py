@@ -14,9 +14,12 @@ that had one.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Final
 
+from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord
+from checkers.rows import OPEN_NS
 
 __all__ = [
     "NO_LEADER",
@@ -25,6 +28,7 @@ __all__ = [
     "PartitionVersion",
     "key_of",
     "partition_histories",
+    "spans_in_force",
 ]
 
 NO_LEADER: Final = -1
@@ -113,6 +117,19 @@ class PartitionHistory:
         return {version.partition_epoch: place for place, version in enumerate(self.versions)}
 
 
+def spans_in_force(
+    history: PartitionHistory, facts: Facts
+) -> Iterator[tuple[PartitionVersion, int, int]]:
+    """Yield each version with the span of time, in ns, in which it may have been in force.
+
+    From the earliest moment at which its record can have been appended to the latest at which the
+    next one's can; `OPEN_NS`: none follows.
+    """
+    for version, following in zip_longest(history.versions, history.versions[1:]):
+        until_ns = OPEN_NS if following is None else facts.latest_ns(following.timestamp_ms)
+        yield version, facts.earliest_ns(version.timestamp_ms), until_ns
+
+
 def key_of(topic: str | None, partition: int | None) -> str:
     """Return the key of a topic-partition."""
     return f"{topic}-{partition}"
@@ -123,20 +140,21 @@ def partition_histories(
 ) -> Mapping[tuple[str, int], PartitionHistory]:
     """Return the history of each (topic id, partition), out of a log in its order."""
     names: dict[str, str] = {}
+    living: dict[str | None, set[str]] = {}
+    """The topic ids of each name that are not removed yet."""
     histories: dict[tuple[str, int], PartitionHistory] = {}
     removed_ms: dict[str, int] = {}
     doomed_ms: dict[str, int] = {}
     for record in records:
         if record.type == "TopicRecord" and record.topic_id:
-            names[record.topic_id] = record.topic or record.topic_id
+            name = names[record.topic_id] = record.topic or record.topic_id
+            living.setdefault(name, set()).add(record.topic_id)
         elif record.type == "RemoveTopicRecord" and record.topic_id:
             removed_ms[record.topic_id] = record.timestamp_ms
+            living.get(names.get(record.topic_id), set()).discard(record.topic_id)
         elif record.type == "TopicDeletionRecord":
-            doomed_ms.update(
-                (topic_id, record.timestamp_ms)
-                for topic_id, name in names.items()
-                if name == record.topic and topic_id not in removed_ms
-            )
+            mine = living.get(record.topic, ())
+            doomed_ms.update((topic_id, record.timestamp_ms) for topic_id in mine)
         elif record.type == "ClearElrRecord":
             _clear(record, histories, removed=removed_ms)
         elif record.type in ("PartitionRecord", "PartitionChangeRecord"):

@@ -1,7 +1,7 @@
 """What several checks read from one table is read once, and remembered as long as the table lives.
 
-Reading a tape as requests takes longer than most checks do, and some thirty checks do it. A table
-is remembered by its identity: tables are never changed.
+Reading a tape as requests takes longer than most checks do, and some thirty checks do it. A table,
+or the source of one, is remembered by its identity: tables are never changed.
 """
 
 from collections.abc import Callable
@@ -9,19 +9,18 @@ from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from weakref import finalize
 
-import pyarrow as pa
-
 __all__ = ["remembered"]
 
 P = ParamSpec("P")
+Table = TypeVar("Table")
 Made = TypeVar("Made")
 
 _BY_VALUE: Final = (str, int, tuple)
 
 
 def remembered(
-    read: Callable[Concatenate[pa.Table, P], Made],
-) -> Callable[Concatenate[pa.Table, P], Made]:
+    read: Callable[Concatenate[Table, P], Made],
+) -> Callable[Concatenate[Table, P], Made]:
     """Wrap a function of a table and of whatever else it takes.
 
     Further arguments count as the same by value if they are words, numbers or tuples, else by
@@ -30,7 +29,7 @@ def remembered(
     made: dict[tuple[Any, ...], tuple[Made, Any]] = {}
 
     @wraps(read)
-    def of(table: pa.Table, /, *args: P.args, **kwargs: P.kwargs) -> Made:
+    def of(table: Table, /, *args: P.args, **kwargs: P.kwargs) -> Made:
         place = (id(table), *map(_same, args), *((name, _same(kwargs[name])) for name in kwargs))
         if place not in made:
             # The other arguments are kept, so that no later one gets the identity of any of them.

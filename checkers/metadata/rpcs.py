@@ -10,14 +10,18 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.metadata.frames import TapeRow, frames_of
 from checkers.metadata.remembered import remembered
 from checkers.rows import OPEN_NS
+from checkers.sources import Source, source_of
 
 __all__ = [
     "BY_PROXY",
@@ -34,7 +38,12 @@ UNREACHED: Final = ("answered", "dropped", "undeliverable")
 BY_PROXY: Final = "answered"
 """The fate of a frame that the proxy made up itself."""
 
-_Ids = tuple[str, int, int]
+_CORRELATION: Final = "correlation_id"
+_IDS: Final = ("api", "connection", _CORRELATION)
+"""The columns that a request and its response have in common."""
+_ARRIVAL: Final = ("time_ns", "frame", "item")
+_PLACE: Final = (*_IDS, *_ARRIVAL)
+_AT_ONCE: Final = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +129,30 @@ class Rpc:
 
 
 @remembered
-def rpcs(wire: pa.Table, *apis: str) -> Sequence[Rpc]:
+def rpcs(wire: pa.Table | Source, *apis: str) -> Sequence[Rpc]:
     """Return the requests of these APIs, item by item, in the order of their arrival at the proxy.
 
     One that is held there is overtaken by others: `taken` has the order of their targets.
     """
-    ordered = _in_order(wire, apis)
-    asked_ns: dict[_Ids, list[int]] = {}
-    answers: dict[tuple[_Ids, int | None], list[TapeRow]] = {}
-    for row in ordered:
-        ids = _ids(row)
-        if row.direction == "request":
-            times_ns = asked_ns.setdefault(ids, [])
-            if not times_ns or times_ns[-1] != row.time_ns:
-                times_ns.append(row.time_ns)
-        elif row.action != BY_PROXY:
-            answers.setdefault((ids, row.partition), []).append(row)
+    wanted, rows, places = pa.array(apis, pa.string()), list[TapeRow](), list[pa.RecordBatch]()
+    # Batch by batch: as lists of their columns, all rows at once take more than as rows.
+    for batch in source_of(wire)((*TapeRow._fields, _CORRELATION)):
+        for first in range(0, batch.num_rows, _AT_ONCE):
+            several = batch.slice(first, _AT_ONCE)
+            mine = several.filter(pc.is_in(several.column("api"), wanted))
+            rows += frames_of(mine)
+            places.append(mine.select(list(_PLACE)))
+    if not rows:
+        return ()
+    order = pa.Table.from_batches(places)
+    answer_of: list[int | None] = [None] * len(rows)
+    for exchange in _exchanges(order):
+        _pair(rows, exchange, answer_of)
     return tuple(
-        Rpc(row, _answer(row, asked_ns[_ids(row)], answers))
-        for row in ordered
-        if row.direction == "request"
+        Rpc(rows[place], None if answer is None else rows[answer])
+        for place in _order_of(order, *_ARRIVAL).tolist()
+        if rows[place].direction == "request"
+        for answer in (answer_of[place],)
     )
 
 
@@ -164,7 +177,7 @@ def in_turn(several: Iterable[Rpc]) -> Iterator[tuple[Rpc, list[Rpc]]]:
         yield rpc, before
 
 
-def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:
+def accepted_registrations(wire: pa.Table | Source) -> Mapping[tuple[int, int], Rpc]:
     """Return the request by which a broker registered, by (broker id, broker epoch).
 
     Of several that were answered with one epoch it is the one that was answered first: a request
@@ -181,21 +194,50 @@ def accepted_registrations(wire: pa.Table) -> Mapping[tuple[int, int], Rpc]:
     return found
 
 
-def _ids(row: TapeRow) -> _Ids:
-    """Return the fields that a request and its response have in common."""
-    return row.api, row.connection, row.correlation_id
+def _order_of(frames: pa.Table, *columns: str) -> NDArray[np.int64]:
+    """Return the places of all rows, by these columns."""
+    return np.lexsort([_codes(frames[name]) for name in reversed(columns)])
 
 
-def _in_order(wire: pa.Table, apis: Sequence[str]) -> list[TapeRow]:
-    mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
-    return sorted(frames_of(mine), key=lambda row: (row.time_ns, row.frame, row.item))
+def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return numbers in the order of a column of numbers; of words, the same for equal ones."""
+    if pa.types.is_string(column.type):
+        column = column.combine_chunks().dictionary_encode().indices
+    codes: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), -1).to_numpy()
+    return codes
+
+
+def _exchanges(frames: pa.Table) -> Iterator[list[int]]:
+    """Yield the places of rows that have an API and ids in common, in the order of arrival."""
+    order = _order_of(frames, *_IDS, *_ARRIVAL)
+    if len(order):
+        ids = np.column_stack([_codes(frames[name])[order] for name in _IDS])
+        bounds = np.flatnonzero(np.any(ids[1:] != ids[:-1], axis=1)) + 1
+        ends = np.append(bounds, len(order)).tolist()
+        yield from (order[first:end].tolist() for first, end in pairwise([0, *ends]))
+
+
+def _pair(rows: Sequence[TapeRow], exchange: Sequence[int], answer_of: list[int | None]) -> None:
+    """Note the answer of each request of an exchange."""
+    requests = [place for place in exchange if rows[place].direction == "request"]
+    answers: dict[int | None, list[int]] = {}
+    for place in exchange:
+        row = rows[place]
+        if row.direction != "request" and row.action != BY_PROXY:
+            answers.setdefault(row.partition, []).append(place)
+    if not answers:
+        return
+    asked_ns = sorted({rows[place].time_ns for place in requests})
+    for place in requests:
+        answer_of[place] = _answer(rows, rows[place], asked_ns, answers)
 
 
 def _answer(
+    rows: Sequence[TapeRow],
     request: TapeRow,
     asked_ns: Sequence[int],
-    answers: Mapping[tuple[_Ids, int | None], Sequence[TapeRow]],
-) -> TapeRow | None:
+    answers: Mapping[int | None, Sequence[int]],
+) -> int | None:
     """Return the item that speaks of the same partition; else the one that speaks of none.
 
     Of several that speak of none (IsrChange), the one in the same place. Only answers that came
@@ -205,18 +247,18 @@ def _answer(
     following = bisect_right(asked_ns, request.time_ns)
     until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
 
-    def candidates(partition: int | None) -> Iterator[TapeRow]:
-        for row in answers.get((_ids(request), partition), ()):
-            if request.time_ns <= row.time_ns < until_ns:
-                yield row
+    def candidates(partition: int | None) -> Iterator[int]:
+        for place in answers.get(partition, ()):
+            if request.time_ns <= rows[place].time_ns < until_ns:
+                yield place
 
     if request.partition is not None:
-        for row in candidates(request.partition):
-            if _same_topic(row, request):
-                return row
+        for place in candidates(request.partition):
+            if _same_topic(rows[place], request):
+                return place
     whole = None
-    for row in candidates(None):
-        whole = row if whole is None or row.item == request.item else whole
+    for place in candidates(None):
+        whole = place if whole is None or rows[place].item == request.item else whole
     return whole
 
 

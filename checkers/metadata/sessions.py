@@ -29,6 +29,7 @@ from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs, taken
 from checkers.metadata.setting_values import whole_number
+from checkers.sources import Source
 
 __all__ = [
     "Contacts",
@@ -189,7 +190,7 @@ def _begun(terms: Sequence[tuple[int, Term]], time_ns: int) -> Term | None:
 
 
 @remembered
-def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
+def contacts_of(wire: pa.Table | Source) -> Mapping[tuple[int, int, str], Contacts]:
     """Return the heartbeats on the tape by broker id, broker epoch and target node."""
     found: dict[tuple[int, int, str], list[Rpc]] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):

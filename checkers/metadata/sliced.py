@@ -1,14 +1,15 @@
 """The rows of the tables of a cluster that a slice of its partitions or brokers needs.
 
-A slice of partitions has the records of its partitions and those that are about none, the requests
-about its partitions, of each Fetch the first row, which says that its session began, and of
-heartbeats those that were the first to tell a controller of an incarnation, or a broker of an
-offset. A slice of brokers has the records that are about no partition, all that was said on
-connections on which a broker of the slice registered or sent heartbeats, and of other frames their
-first rows.
+A slice of partitions has the records of its partitions, of their topics, and those that are about
+no topic, the requests about its partitions, of each Fetch the first row, which says that its
+session began, and of heartbeats those that were the first to tell a controller of an incarnation,
+or a broker of an offset. A slice of brokers has the records that are about no topic, all that was
+said on connections on which a broker of the slice registered or sent heartbeats, and of other
+frames their first rows.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -25,7 +26,7 @@ from checkers.sources import Keep, Source, everything
 __all__ = ["COLUMNS", "keep_of"]
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "wire": (*TapeRow._fields, "session_epoch"),
+    "wire": (*TapeRow._fields, "correlation_id", "session_epoch", "detail"),
     "metadata_log": ROWS,
     "records": ("key", "offset", "value", "operation", "f", "outcome", "call_ns", "return_ns"),
     "replica_records": ("key", "node", "offset", "leader_epoch", "digest", "value"),
@@ -35,6 +36,11 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 _HEARTBEATS: Final = ("BrokerHeartbeat", "MetadataHeartbeat")
 _OF_BROKERS: Final = (*_HEARTBEATS, "BrokerRegistration")
 _OF_QUORUM: Final = ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot")
+_OF_TOPICS: Final = (
+    *("CreateTopics", "CreatePartitions", "DeleteTopics"),
+    *("AlterConfigs", "IncrementalAlterConfigs"),
+)
+"""Clients' own tables tell of these: no part about partitions or brokers reads them here."""
 _FETCH: Final = "Fetch"
 _BEARING_ON_ALL: Final = (_FETCH, "LeaderAndIsr", "StopReplica", "UpdateMetadata")
 """Of these the first row bears on all partitions: a session begins, or a broker is told something,
@@ -64,7 +70,7 @@ def keep_of(
         return everything
     match part.split, name:
         case Split.BROKERS, "metadata_log":
-            return _of_no_partition
+            return _of_no_topic
         case Split.BROKERS, "wire":
             return _Connections(_connections(source, part))
         case Split.BROKERS, _:
@@ -72,7 +78,8 @@ def keep_of(
         case _, "records" | "replica_records":
             return _Stretch(part, unplaced=unplaced)
         case _, "metadata_log":
-            return _Partitions(part, names)
+            partitions = _Partitions(part, names)
+            return _Decided(partitions, partitions.topics(source))
         case _, "wire":
             return _Requests(_Partitions(part, names))
         case _, "describes":
@@ -81,8 +88,13 @@ def keep_of(
             return everything
 
 
-def _of_no_partition(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.filter(pc.is_null(batch.column("partition")))
+def _of_no_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(_names_no_topic(batch))
+
+
+def _names_no_topic(batch: pa.RecordBatch) -> pa.Array:
+    named = (pc.is_valid(batch.column(name)) for name in ("topic", "topic_id", "partition"))
+    return pc.invert(reduce(pc.or_, named))
 
 
 def _connections(wire: Source, part: Slice) -> pa.Array:
@@ -116,21 +128,28 @@ class _Connections:
         of_brokers = pc.is_in(api, pa.array(_OF_BROKERS))
         others = pc.and_(
             pc.equal(batch.column("item"), 0),
-            pc.invert(pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, _FETCH)))),
+            pc.invert(pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, *_OF_TOPICS, _FETCH)))),
         )
         mine = pc.is_in(batch.column("connection"), self._connections)
         return batch.filter(pc.or_(pc.and_(of_brokers, mine), others))
 
 
 class _Partitions:
-    """Keep what is about partitions of the slice, and what is about none."""
+    """The partitions of a slice, as rows tell of them."""
 
     def __init__(self, part: Slice, names: Mapping[str, str]) -> None:
         self._part, self._names = part, names
         self._known: dict[tuple[str | None, str | None, int], bool] = {}
 
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.or_(pc.is_null(batch.column("partition")), self.mask(batch)))
+    def topics(self, source: Source) -> frozenset[str]:
+        """Return the names and the ids of the topics that have such a partition."""
+        found: set[str] = set()
+        for batch in source(("topic", "topic_id", "partition")):
+            mine = batch.filter(self.mask(batch))
+            ids = pc.unique(mine.column("topic_id")).drop_null().to_pylist()
+            words = pc.unique(mine.column("topic")).drop_null().to_pylist()
+            found |= {*ids, *words, *(self._names[one] for one in ids if one in self._names)}
+        return frozenset(found)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Return which rows are about a partition of the slice."""
@@ -158,6 +177,24 @@ class _Partitions:
         return self._known[place]
 
 
+class _Decided:
+    """Keep the records of the slice's partitions, those of their topics, and those of no topic."""
+
+    def __init__(self, partitions: _Partitions, topics: frozenset[str]) -> None:
+        self._partitions, self._topics = partitions, pa.array(sorted(topics), pa.string())
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        of_topics = pc.and_(
+            pc.is_null(batch.column("partition")),
+            pc.or_(
+                pc.is_in(batch.column("topic"), self._topics),
+                pc.is_in(batch.column("topic_id"), self._topics),
+            ),
+        )
+        mine = pc.or_(of_topics, self._partitions.mask(batch))
+        return batch.filter(pc.or_(mine, _names_no_topic(batch)))
+
+
 class _Requests:
     """Keep the frames that are about partitions of the slice, and what bears on all of them."""
 
@@ -167,7 +204,7 @@ class _Requests:
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         api, topic = batch.column("api"), batch.column("topic")
         of_others = pc.or_(
-            pc.is_in(api, pa.array((*_HEARTBEATS, *_OF_QUORUM))),
+            pc.is_in(api, pa.array((*_HEARTBEATS, *_OF_QUORUM, *_OF_TOPICS))),
             pc.fill_null(pc.equal(topic, _METADATA_TOPIC), fill_value=False),
         )
         rest = batch.filter(pc.invert(of_others))

@@ -33,6 +33,7 @@ __all__ = [
     "clock",
     "counted",
     "doubtful",
+    "first_calls",
     "spelled",
 ]
 
@@ -169,19 +170,27 @@ def by_partition(
         yield history.key, counted(check, history.key, judged(history))
 
 
+def first_calls(records: pa.Table) -> Mapping[str, int]:
+    """Return when each key in RECORDS was first called."""
+    first = records.group_by("key").aggregate([("call_ns", "min")])
+    return dict(zip(first["key"].to_pylist(), first["call_ns_min"].to_pylist(), strict=True))
+
+
 def by_key(
-    check: str, records: pa.Table, seen: MetadataView, judged: Callable[[PartitionHistory], Found]
+    check: str,
+    first_called_ns: Mapping[str, int],
+    seen: MetadataView,
+    judged: Callable[[PartitionHistory], Found],
 ) -> Iterator[tuple[str, Found]]:
     """Yield the findings on each key; the doubt instead if the log does not tell its partition.
 
-    A topic that was deleted before any client used its name is not the one that they used.
+    `first_called_ns`: the first call of each key. A topic that was deleted before any client used
+    its name is not the one that they used.
     """
-    if len(records) and seen.log.doubt:
+    if first_called_ns and seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
-    first_calls = records.group_by("key").aggregate([("call_ns", "min")]).sort_by("key")
-    for row in first_calls.to_pylist():
-        key, first_ns = row["key"], row["call_ns_min"]
+    for key, first_ns in sorted(first_called_ns.items()):
         histories = [
             one
             for one in seen.histories()

@@ -7,19 +7,23 @@ owners of all other sessions are unknown.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
 from checkers.metadata.view import MetadataView
+from checkers.sources import Source
 
 __all__ = ["Office", "ZnodeSessions", "znode_sessions"]
 
 _REGISTERED: Final = "RegisterBrokerRecord"
+_SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 _NO_WRITES: Final = ("closeSession", "createSession", "error")
 """The types of transactions by which a session changes no znode of its own accord."""
 
@@ -38,14 +42,16 @@ class Office:
 class ZnodeSessions:
     """The sessions by transaction."""
 
-    of_zxid: Mapping[int, int]
-    """The session of each transaction that the servers' logs have."""
-    writes: Mapping[int, Sequence[int]]
-    """The zxids by which each session changed znodes, in order."""
+    transactions: "_Transactions"
+    """Those that the servers' logs have."""
     offices: Sequence[Office]
     """In order."""
     registrations: Sequence[tuple[MetadataRecord, int]]
     """The registrations whose session is known, with it, in order."""
+
+    def session_of(self, zxid: int) -> int | None:
+        """Return the session of a transaction; None if no server's log has it."""
+        return self.transactions.session_of(zxid)
 
     def office_at(self, zxid: int) -> Office | None:
         """Return the office that was in force just before a transaction."""
@@ -54,53 +60,85 @@ class ZnodeSessions:
 
     def held_before(self, session: int, zxid: int) -> Office | None:
         """Return the last office that a session held before a transaction."""
-        mine = (one for one in self.offices if one.session == session and one.zxid < zxid)
-        return max(mine, key=lambda one: one.zxid, default=None)
+        place = bisect_right(self.offices, zxid - 1, key=lambda one: one.zxid)
+        before = (self.offices[earlier] for earlier in range(place - 1, -1, -1))
+        return next((one for one in before if one.session == session), None)
 
     def first_write_after(self, session: int, zxid: int) -> int | None:
         """Return the first transaction after this one by which a session changed a znode."""
-        zxids = self.writes.get(session, ())
-        place = bisect_right(zxids, zxid)
-        return zxids[place] if place < len(zxids) else None
+        return self.transactions.first_write_after(session, zxid)
 
 
-def znode_sessions(transaction_log: pa.Table, seen: MetadataView) -> ZnodeSessions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Transactions:
+    """Transactions as arrays: a night has half a million, on each of three servers."""
+
+    zxid: NDArray[np.int64]
+    """Ascending."""
+    session: NDArray[np.int64]
+    writing: NDArray[np.int64]
+    """The sessions that changed znodes, ascending, once for each time."""
+    written: NDArray[np.int64]
+    """The zxids by which they did, ascending within a session."""
+
+    def session_of(self, zxid: int) -> int | None:
+        """Return the session of a transaction, if it is one of these."""
+        place = int(np.searchsorted(self.zxid, zxid))
+        known = place < len(self.zxid) and self.zxid[place] == zxid
+        return int(self.session[place]) if known else None
+
+    def first_write_after(self, session: int, zxid: int) -> int | None:
+        """Return the first of them after this one by which a session changed a znode."""
+        begin, end = (int(np.searchsorted(self.writing, session, side)) for side in _SIDES)
+        place = begin + int(np.searchsorted(self.written[begin:end], zxid, "right"))
+        return int(self.written[place]) if place < end else None
+
+
+def znode_sessions(transaction_log: Source, seen: MetadataView) -> ZnodeSessions:
     """Return the sessions behind the log of record, out of TRANSACTION_LOG of all servers."""
-    of_zxid: dict[int, int] = {}
-    writes: dict[int, list[int]] = {}
-    for row in _transactions(transaction_log):
-        of_zxid[row["zxid"]] = row["session"]
-        if row["type"] not in _NO_WRITES:
-            writes.setdefault(row["session"], []).append(row["zxid"])
-    records = [one for one in seen.log.records if one.metadata_offset in of_zxid]
+    found = _transactions(transaction_log)
+    told = [one for one in seen.log.records if one.type in (LEADER_CHANGE, _REGISTERED)]
+    known = [
+        (one, session)
+        for one in told
+        if not one.snapshot
+        for session in [found.session_of(one.metadata_offset)]
+        if session is not None
+    ]
     return ZnodeSessions(
-        of_zxid=of_zxid,
-        writes=writes,
-        offices=tuple(_offices(records, of_zxid)),
-        registrations=tuple(
-            (one, of_zxid[one.metadata_offset])
-            for one in records
-            if one.type == _REGISTERED and not one.snapshot
-        ),
+        transactions=found,
+        offices=tuple(_offices(known)),
+        registrations=tuple(one for one in known if one[0].type == _REGISTERED),
     )
 
 
-def _transactions(log: pa.Table) -> Iterator[Mapping[str, Any]]:
-    """Yield one row a transaction, by zxid, of whichever server has it."""
-    first = log.filter(pc.equal(log["item"], 0)).select(["zxid", "session", "type"])
-    last = None
-    for row in first.sort_by("zxid").to_pylist():
-        if row["zxid"] != last:
-            last = row["zxid"]
-            yield row
+def _transactions(log: Source) -> _Transactions:
+    """Return each transaction once, of whichever server has it."""
+    parts = [np.empty((0, 3), dtype=np.int64)]
+    for batch in log(("item", "zxid", "session", "type")):
+        first = batch.filter(pc.equal(batch.column("item"), 0))
+        writes = pc.invert(pc.is_in(first.column("type"), pa.array(_NO_WRITES)))
+        columns = (first.column("zxid"), first.column("session"), writes)
+        parts.append(np.column_stack([one.cast(pa.int64()).to_numpy() for one in columns]))
+    rows = np.concatenate(parts)
+    _, first_places = np.unique(rows[:, 0], return_index=True)
+    zxid, session, writes = rows[first_places].T
+    wrote = writes == 1
+    order = np.lexsort((zxid[wrote], session[wrote]))
+    return _Transactions(
+        zxid=zxid,
+        session=session,
+        writing=session[wrote][order],
+        written=zxid[wrote][order],
+    )
 
 
-def _offices(records: Sequence[MetadataRecord], of_zxid: Mapping[int, int]) -> Iterator[Office]:
-    for record in records:
-        if record.type == LEADER_CHANGE and record.leader is not None and not record.snapshot:
+def _offices(known: Iterable[tuple[MetadataRecord, int]]) -> Iterator[Office]:
+    for record, session in known:
+        if record.type == LEADER_CHANGE and record.leader is not None:
             yield Office(
                 zxid=record.metadata_offset,
-                session=of_zxid[record.metadata_offset],
+                session=session,
                 broker_id=record.leader,
                 controller_epoch=record.controller_epoch,
             )

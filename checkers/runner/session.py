@@ -34,7 +34,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from checkers.runner.memory import machine_memory_bytes, worker_limit_bytes
+from checkers.runner.memory import machine_memory_bytes, worker_limit_bytes, worker_variables
 from history.failure import HarnessError
 
 __all__ = ["PACKAGES", "code_archive", "is_local", "spark_session"]
@@ -168,8 +168,9 @@ def _conf(master: str, memory_bytes: int | None, class_archive: Path | None) -> 
         "spark.driver.extraJavaOptions": " ".join((*_JAVA_OPTIONS, *archived)),
     }
     own = _of_local(master, memory_bytes) if is_local(master) else _of_cluster(memory_bytes)
+    variables = {f"spark.executorEnv.{name}": one for name, one in worker_variables().items()}
     conf = SparkConf()
-    for name, value in {**_ANYWHERE, **settings, **own}.items():
+    for name, value in {**_ANYWHERE, **settings, **variables, **own}.items():
         conf.set(name, value)
     return conf
 

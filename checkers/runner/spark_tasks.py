@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.runner.memory import give_back_what_is_freed
 from checkers.runner.tasks import JobError, Parcel
 
 __all__ = ["SparkTasks"]
@@ -97,6 +98,7 @@ class _Batches:
     deal: Callable[[Iterable[int]], Iterator[Parcel]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        give_back_what_is_freed()
         numbers = (number for batch in batches for number in batch.column("id").to_pylist())
         for number, content in self.deal(numbers):
             yield _row(number, content)
@@ -108,6 +110,7 @@ def _judged(
     """Return a function on all parcels for one number; `applyInArrow` counts its arguments."""
 
     def judged(parcels: pa.Table) -> pa.Table:
+        give_back_what_is_freed()
         contents = parcels.column("content").to_pylist()
         return pa.Table.from_batches([_row(*judge(parcels.column("number")[0].as_py(), contents))])
 

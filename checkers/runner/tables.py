@@ -51,7 +51,7 @@ __all__ = [
 
 Content = TypeVar("Content")
 
-_BATCH_ROWS: Final = 1 << 16
+_BATCH_ROWS: Final = 1 << 14
 _WORDS: Final = ("key", "f", "outcome", "error")
 
 

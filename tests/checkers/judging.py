@@ -12,6 +12,7 @@ from checkers.data_plane.key_log import KeyLog, key_log
 from checkers.grounds.history_summary import HistorySummary, history_summary
 from checkers.grounds.operations import FaultWindow, summary_of_operations
 from checkers.setting import Setting
+from history.manifest import Readers
 
 __all__ = ["allowed", "doubts", "found_in", "log_of", "never", "setting_of", "summary"]
 
@@ -20,9 +21,15 @@ Values = dict[str, list[tuple[int, ...]]]
 _CHECKS = KEY_CHECKS | KEY_ASSUMPTIONS
 
 
-def never(text: str | History, *, idempotent: bool = True, consume: str = "assign") -> Values:
+def never(
+    text: str | History,
+    *,
+    idempotent: bool = True,
+    consume: str = "assign",
+    readers: tuple[Readers, ...] = (),
+) -> Values:
     """The anomalies that are never allowed: check → what was compared (values, of all keys)."""
-    found = _anomalies(text, idempotent=idempotent, consume=consume)
+    found = _anomalies(text, idempotent=idempotent, consume=consume, readers=readers)
     return _values(anomaly for anomaly in found if not anomaly.allowed)
 
 
@@ -39,10 +46,15 @@ def doubts(text: str | History, *, consume: str = "assign") -> set[str]:
 
 
 def found_in(
-    past: History, checks: Iterable[str], *, idempotent: bool = True, consume: str = "assign"
+    past: History,
+    checks: Iterable[str],
+    *,
+    idempotent: bool = True,
+    consume: str = "assign",
+    readers: Sequence[Readers] = (),
 ) -> list[Found]:
     """What these checks find, key by key."""
-    logs = _logs(past, idempotent=idempotent, consume=consume)
+    logs = _logs(past, idempotent=idempotent, consume=consume, readers=readers)
     return [_CHECKS[name].kernel(log) for name in checks for log in logs]
 
 
@@ -64,7 +76,13 @@ def summary(
     return history_summary(pa.concat_tables(rows))
 
 
-def setting_of(past: History, *, idempotent: bool = True, consume: str = "assign") -> Setting:
+def setting_of(
+    past: History,
+    *,
+    idempotent: bool = True,
+    consume: str = "assign",
+    readers: Sequence[Readers] = (),
+) -> Setting:
     """What the operations of a history say beside its records."""
     sums = summary(past.operations)
     return Setting(
@@ -72,11 +90,14 @@ def setting_of(past: History, *, idempotent: bool = True, consume: str = "assign
         consume=consume,
         final_reads=sums.final_reads,
         info_polls=sums.info_polls,
+        readers=tuple(readers),
     )
 
 
-def _anomalies(text: str | History, *, idempotent: bool, consume: str) -> list[Anomaly]:
-    logs = _logs(text, idempotent=idempotent, consume=consume)
+def _anomalies(
+    text: str | History, *, idempotent: bool, consume: str, readers: Sequence[Readers] = ()
+) -> list[Anomaly]:
+    logs = _logs(text, idempotent=idempotent, consume=consume, readers=readers)
     tables = [check.kernel(log).table for check in _CHECKS.values() for log in logs]
     return [anomaly for table in tables for anomaly in anomalies_of(table)]
 
@@ -88,9 +109,11 @@ def _values(anomalies: Iterable[Anomaly]) -> Values:
     return values
 
 
-def _logs(text: str | History, *, idempotent: bool, consume: str) -> list[KeyLog]:
+def _logs(
+    text: str | History, *, idempotent: bool, consume: str, readers: Sequence[Readers] = ()
+) -> list[KeyLog]:
     past = history(text) if isinstance(text, str) else text
-    setting = setting_of(past, idempotent=idempotent, consume=consume)
+    setting = setting_of(past, idempotent=idempotent, consume=consume, readers=readers)
     keys = sorted(set(past.records.column("key").to_pylist()))
     keys += sorted({read.key for read in setting.final_reads} - set(keys))
     return [key_log(key, past.of_key(key), setting) for key in keys]

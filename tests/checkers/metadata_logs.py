@@ -535,7 +535,8 @@ def _alter(words: list[str], answered: list[str], broker: int) -> tuple[Row, Row
         "isr": isr,
         "isr_epochs": epochs,
     }
-    answer: Row = {}
+    # An error comes with the default of every other field, as Kafka sends it.
+    answer: Row = {"partition_epoch": 0, "isr": [], "leader_id": 0, "leader_epoch": 0}
     if answered:
         shown = dict(zip(answered[1::2], answered[2::2], strict=True))
         answer = {

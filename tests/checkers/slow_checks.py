@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from history.manifest import Readers
+
 __all__ = ["SlowKey"]
 
 Row = dict[str, Any]
@@ -26,6 +28,7 @@ class SlowKey:
     """(process, operation)."""
     idempotent: bool
     consume: str
+    readers: tuple[Readers, ...] = ()
 
     def __post_init__(self) -> None:
         by_order = sorted(self.rows, key=lambda row: (row["operation"], row["position"]))
@@ -136,7 +139,53 @@ class SlowKey:
             "nonmonotonic-send": sum(len(sends) - 1 for sends in self._located().values()),
             "unseen": sum(map(self._acknowledged_before_final_read, self.sends)),
             "vanished": len(self._shown_before_final_read()),
+            "passed-over": len(self._below_readers()),
         }
+
+    def passed_over(self) -> list[tuple[bool, tuple[int, ...]]]:
+        return [
+            (self._may_be_lost(row["offset"], readers), (row["value"],))
+            for readers, row in self._below_readers()
+            if row["offset"] not in {one["offset"] for one in self._polls_of(readers)}
+        ]
+
+    def _below_readers(self) -> list[tuple[Readers, Row]]:
+        last: dict[int, Row] = {}
+        for row in self.reads:
+            if row["f"] == "final-read" and row["outcome"] == "ok" and row["offset"] is not None:
+                last.setdefault(row["offset"], row)
+        return [
+            (readers, row)
+            for readers in self.readers
+            for row in last.values()
+            if any(
+                one["outcome"] == "ok" and one["offset"] > row["offset"]
+                for one in self._polls_of(readers)
+            )
+        ]
+
+    def _may_be_lost(self, offset: int, readers: Readers) -> bool:
+        crashes = [
+            max(
+                (one["offset"] for one in self._polls_of(readers) if one["operation"] < operation),
+                default=-1,
+            )
+            for process, operation in self.info_polls
+            if process % readers.stride in readers.processes
+        ]
+        return any(
+            reach < offset <= reach + 2 * readers.poll_max * crashes.count(reach)
+            for reach in crashes
+        )
+
+    def _polls_of(self, readers: Readers) -> list[Row]:
+        return [
+            row
+            for row in self.rows
+            if row["f"] == "poll"
+            and row["process"] % readers.stride in readers.processes
+            and row["offset"] is not None
+        ]
 
     def _lost_write_cases(self) -> int:
         read = [

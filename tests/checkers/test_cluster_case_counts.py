@@ -31,6 +31,7 @@ from checkers.control_plane.illegal_transition import illegal_transitions
 from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.control_plane.ineligible_member import ineligible_members
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
+from checkers.control_plane.lost_reassignment import lost_reassignments
 from checkers.control_plane.metadata_divergence import metadata_divergences
 from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
 from checkers.control_plane.shared_identity import shared_identities
@@ -65,7 +66,7 @@ from checkers.znodes.server_disks import (
 )
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS
 from history.ensemble_schema import ENSEMBLE
-from history.request_schema import METADATA_WRITES
+from history.request_schema import METADATA_WRITES, PARTITION_WRITES
 from history.schema import FAULTS
 
 THREE = facts(controllers=3)
@@ -99,6 +100,12 @@ def created(topic_id: str) -> pa.Table:
     return rows_of(METADATA_WRITES, row | times | {"topic_id": topic_id})
 
 
+def moved(*replicas: int) -> pa.Table:
+    row = {"index": 0, "process": 0, "f": "reassign", "node": "broker-1", "topic": "t"}
+    times = {"call_ns": 650, "return_ns": 750, "outcome": "ok"}
+    return rows_of(PARTITION_WRITES, row | times | {"partition": 0, "replicas": list(replicas)})
+
+
 def sent(call_ms: int) -> pa.Table:
     records = history("p1 send t-0 v17 -> ok @3").records
     for name, time_ms in (("call_ns", call_ms), ("return_ns", call_ms + 50)):
@@ -117,6 +124,7 @@ EMPTY = {
     "quorum_claims": claims(),
     "metadata_offsets": applied(),
     "metadata_writes": METADATA_WRITES.empty_table(),
+    "partition_writes": PARTITION_WRITES.empty_table(),
     "node_settings": SETTINGS,
     "records": sent(0).slice(0, 0),
 }
@@ -453,6 +461,14 @@ CHECKS = (
         nothing=given(PAIR, metadata_writes=created("id-t")),
     ),
     Check(
+        kernel=lost_reassignments,
+        bad=given(ISR + "90 noop", partition_writes=moved(2, 3)),
+        bad_count=1,
+        good=given(ISR + "90 noop", partition_writes=moved(2, 1)),
+        good_count=1,
+        nothing=given(PAIR, partition_writes=moved(2, 3)),
+    ),
+    Check(
         kernel=refused_but_running,
         bad=given("", REFUSED + "at 2000 broker-1 heartbeat epoch -1 -> ok at 2001"),
         bad_count=1,
@@ -652,7 +668,7 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     general = {check.entry.name for check in NODE_CHECKS}
     reads = {"isr-read-went-back", "stale-isr-read", "nonrepeatable-isr-read"}
     elsewhere = {*general, *reads, "stuck-isr", "stuck-replica", "unfenced-too-early"}
-    elsewhere.add("wrong-group-offset")
+    elsewhere |= {"wrong-group-offset", "input-not-once"}
     assert told == {
         check.entry.name for check in TABLE_CHECKS if check.split not in OF_KEYS
     } - elsewhere | {"acknowledged-below-min-isr"}

@@ -16,6 +16,7 @@ from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import key_log
 from checkers.data_plane.log import _by_sorting, _by_table
+from history.manifest import Readers
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +39,12 @@ _PROOFS: dict[str, Callable[[Anomaly], tuple[int, ...]]] = {
 }
 
 
+READERS = tuple(
+    Readers(name=str(processes), processes=processes, stride=4, poll_max=1)
+    for processes in ((0, 1), (2,), (3,))
+)
+
+
 def _slow(past: History, *, idempotent: bool, consume: str) -> SlowKey:
     operations = past.operations.to_pylist()
     return SlowKey(
@@ -52,6 +59,7 @@ def _slow(past: History, *, idempotent: bool, consume: str) -> SlowKey:
         },
         idempotent=idempotent,
         consume=consume,
+        readers=READERS,
     )
 
 
@@ -62,7 +70,7 @@ def test_every_kernel_finds_what_its_definition_says(
     idempotent: bool,  # noqa: FBT001 - hypothesis gives it by name
     consume: str,
 ) -> None:
-    setting = setting_of(past, idempotent=idempotent, consume=consume)
+    setting = setting_of(past, idempotent=idempotent, consume=consume, readers=READERS)
     log = key_log(KEY, past.of_key(KEY), setting)
     slow = _slow(past, idempotent=idempotent, consume=consume)
     doubts, cases = slow.doubts(), slow.cases()

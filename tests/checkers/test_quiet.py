@@ -2,11 +2,15 @@
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+import pyarrow.compute as pc
+from hypothesis import example, given
 from hypothesis import strategies as st
+from metadata_logs import wire
 
-from checkers.quiet import quiet
+from checkers.metadata.rpcs import rpcs
+from checkers.quiet import CONTROLLER_REQUESTS, long_waits, quiet
 from checkers.rows import OPEN_NS
+from checkers.sources import source_of
 from history.schema import FAULTS
 
 SPANS = st.lists(st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(0, 8))), max_size=6)
@@ -43,3 +47,37 @@ def test_it_is_quiet_since_the_last_fault_ended(spans: list[tuple[int, int | Non
 
 def test_the_beginning_of_a_run_counts_as_an_end() -> None:
     assert quiet(faults([])).since_ns(np.array([0, 5])).tolist() == [0, 0]
+
+
+REQUEST = st.tuples(
+    st.integers(0, 8),
+    st.sampled_from(["tells", "updates"]),
+    st.integers(1, 2),
+    st.sampled_from(["-> ok at {}", "-> nothing", "-> ok at {} by the proxy"]),
+    st.integers(0, 4),
+)
+"""(time, what it does, connection, how it ends, after how long), in units of 250 ms."""
+
+
+@given(st.lists(REQUEST, max_size=8))
+@example([(0, "tells", 1, "-> ok at {}", 2), (0, "updates", 1, "-> ok at {}", 1)])
+def test_long_waits_are_those_of_requests_paired_one_by_one(
+    requests: list[tuple[int, str, int, str, int]],
+) -> None:
+    tape = wire(
+        "\n".join(
+            f"at {250 * at} broker-1 to broker-2 on {connection} {does} epoch 1 for 2 "
+            + end.format(250 * (at + after))
+            for at, does, connection, end, after in requests
+        )
+    )
+    # Numbers come again on a connection, as on one of a simulated node.
+    place = tape.schema.get_field_index("correlation_id")
+    again = pc.bit_wise_and(tape["correlation_id"], pa.scalar(1, tape["correlation_id"].type))
+    tape = tape.set_column(place, tape.schema.field(place), again)
+    slowly = {
+        (rpc.asked_ns, rpc.answered_ns)
+        for rpc in rpcs(tape, *CONTROLLER_REQUESTS)
+        if rpc.answered_ns is not None and rpc.answered_ns - rpc.asked_ns >= 500_000_000
+    }
+    assert {(one.from_ns, one.until_ns) for one in long_waits(source_of(tape))} == slowly

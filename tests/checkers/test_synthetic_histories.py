@@ -4,7 +4,8 @@ import pytest
 from histories import History
 from judging import allowed, doubts, never, summary
 
-from generators.kafka import LIES, HistoryRecipe, SyntheticRun, synthetic_history
+from generators.kafka import LIES, HistoryRecipe, SyntheticRun, manifest_of, synthetic_history
+from history.manifest import Readers
 
 pytestmark = pytest.mark.slow
 
@@ -13,10 +14,17 @@ def _past(made: SyntheticRun) -> History:
     return History(operations=made.operations, records=made.records)
 
 
+def _readers(recipe: HistoryRecipe) -> tuple[Readers, ...]:
+    promises = manifest_of(recipe, end_ns=0).promises
+    assert promises is not None
+    return promises.readers
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_good_history_raises_nothing(seed: int) -> None:
-    past = _past(synthetic_history(HistoryRecipe(sends=3000, seed=seed, crash_rate=0.05)))
-    assert not never(past)
+    recipe = HistoryRecipe(sends=3000, seed=seed, crash_rate=0.05)
+    past = _past(synthetic_history(recipe))
+    assert not never(past, readers=_readers(recipe))
     assert not doubts(past)
     sums = summary(past.operations, parts=3)
     assert not sums.gap
@@ -26,8 +34,9 @@ def test_a_good_history_raises_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lie", LIES)
 def test_a_planted_lie_is_found_and_nothing_else_is_reported(lie: str, seed: int) -> None:
-    made = synthetic_history(HistoryRecipe(sends=3000, seed=seed, lies=(lie,)))
-    assert set(never(_past(made))) == made.raises
+    recipe = HistoryRecipe(sends=3000, seed=seed, lies=(lie,))
+    made = synthetic_history(recipe)
+    assert set(never(_past(made), readers=_readers(recipe))) == made.raises
     assert lie in made.raises
 
 

@@ -1,39 +1,48 @@
-"""C1, where an ISR is changed by an IsrChange, which names no version."""
+"""IsrChanges that were granted: whether the partition had that ISR meanwhile."""
 
-from metadata_logs import FACTS, asked, case_count, proofs, tables
-from proving import assert_proof
+from hypothesis import given
+from hypothesis import strategies as st
+from metadata_logs import FACTS, metadata_log, wire
 
-from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
+from checkers.control_plane.granted_changes import granted_changes
+from checkers.metadata.isr_changes import ISR_CHANGE, IsrRequests
+from checkers.metadata.rpcs import rpcs
+from checkers.metadata.view import MetadataView
+from checkers.rows import OPEN_NS
 
-# The ISR is 1,2 from 600 ms, 1 from 1000 and 1,2 again from 2000.
-LOG = """
-    5 topic t
-    6 partition t-0 replicas 1,2 isr 1,2 leader 1
-    10 change t-0 isr 1
-    20 change t-0 isr 1,2
-    90 noop
-"""
+ISRS = ("1,2", "1", "2")
 
 
-def test_a_granted_change_was_never_made() -> None:
-    lost = "at 3000 broker-1 changes t-0 isr 1 -> ok at 3010"
-    (proof,) = proofs(asked(nonlinearizable_isrs, tables(LOG, lost), FACTS))["t-0"]
-    assert_proof(proof, "granted the IsrChange of {key} to {isr}", key="t-0", isr="[1]")
-    for good in (
-        # Made, asked for what was there, refused, and not answered at all.
-        "at 990 broker-1 changes t-0 isr 1 -> ok at 1010",
-        "at 3000 broker-1 changes t-0 isr 1,2 -> ok at 3010",
-        "at 3000 broker-1 changes t-0 isr 1 -> INVALID_INCARNATION_ID at 3010",
-        "at 3000 broker-1 changes t-0 isr 1 -> nothing",
-    ):
-        assert not proofs(asked(nonlinearizable_isrs, tables(LOG, good), FACTS)), good
-
-
-def test_granted_changes_are_cases() -> None:
-    granted = "at 990 broker-1 changes t-0 isr 1 -> ok at 1010"
-    unanswered = "at 990 broker-1 changes t-0 isr 1 -> nothing"
-    counted = [
-        case_count(asked(nonlinearizable_isrs, tables(LOG, line), FACTS))
-        for line in (granted, unanswered)
-    ]
-    assert counted == [1, 0]
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.sampled_from(ISRS)), max_size=8),
+    st.integers(0, 6_000),
+    st.integers(1, 3_000),
+    st.sampled_from(ISRS),
+)
+def test_an_isr_was_in_force_in_some_version_that_overlaps_the_request(
+    changes: list[tuple[int, str]], reached_ms: int, lasting_ms: int, asked: str
+) -> None:
+    lines, offset = ["5 topic t", "6 partition t-0 replicas 1,2 isr 1,2 leader 1"], 6
+    for step, isr in changes:
+        offset += step
+        lines.append(f"{offset} change t-0 isr {isr}")
+    seen = MetadataView(run=FACTS, metadata_log=metadata_log("\n".join(lines)))
+    (history,) = seen.histories()
+    (rpc,) = rpcs(
+        wire(
+            f"at {reached_ms} broker-1 changes t-0 isr {asked} leader-epoch 0 under 4 "
+            f"-> ok at {reached_ms + lasting_ms}"
+        ),
+        ISR_CHANGE,
+    )
+    assert rpc.reached_ns is not None
+    assert rpc.answered_ns is not None
+    following = [seen.facts.latest_ns(one.timestamp_ms) for one in history.versions[1:]]
+    was_in_force = any(
+        set(version.isr) == {int(one) for one in asked.split(",")}
+        and seen.facts.earliest_ns(version.timestamp_ms) <= rpc.answered_ns
+        and end_ns >= rpc.reached_ns
+        for version, end_ns in zip(history.versions, [*following, OPEN_NS], strict=True)
+    )
+    (proof,) = granted_changes(history, IsrRequests((rpc,), {}), seen, until_ns=OPEN_NS)
+    assert (proof is None) is was_in_force

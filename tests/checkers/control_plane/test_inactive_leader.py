@@ -1,5 +1,8 @@
 """Leaders of which the controller has not heard."""
 
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 from metadata_logs import asked, metadata_log, told, wire
 from proving import assert_proof, facts_of_proof
@@ -7,6 +10,7 @@ from proving import assert_proof, facts_of_proof
 from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.facts import Facts
 from checkers.proof import Proof
+from history.clock import ClockSkew
 from history.cluster_schema import NODE_SETTINGS
 from history.ensemble_schema import ENSEMBLE
 
@@ -36,6 +40,7 @@ def found(
     registered: str = "4 noop",
     settings: dict[str, str] = TIMEOUTS,
     outage: tuple[int, int] = (0, 0),
+    skews: tuple[ClockSkew, ...] = (),
 ) -> tuple[list[Proof], int]:
     log = LOG.format(
         version=version, elected=elected, ends=ends, end=end, registered=registered
@@ -47,7 +52,7 @@ def found(
         "node_settings": pa.Table.from_pylist(rows, schema=NODE_SETTINGS),
         "ensemble": answers(*outage),
     }
-    return told(asked(inactive_leaders, given, FACTS))
+    return told(asked(inactive_leaders, given, replace(FACTS, skews=skews)))
 
 
 def answers(from_ms: int, until_ms: int) -> pa.Table:
@@ -115,6 +120,49 @@ def test_an_answer_to_what_came_earlier_does_not_tell_that_the_controller_lived(
     lives = "at {} broker-1 to broker-3 beats epoch 1 -> ok at 30010"
     assert found(last, lives.format(4200), end=40_000) == ([], 4)
     assert found(last, lives.format(15_000), end=40_000)[0]
+
+
+def ahead(from_ms: int, until_ms: int, *, at_least_ms: int = 0) -> ClockSkew:
+    """A server's clock is ahead in this time, by up to 14 s."""
+    return ClockSkew(
+        node="zookeeper-1",
+        from_ns=from_ms * MS,
+        until_ns=until_ms * MS,
+        ahead_min_ns=at_least_ms * MS,
+        ahead_max_ns=14_000 * MS,
+    )
+
+
+def test_what_was_silent_before_it_surely_led_is_held_against_no_leader() -> None:
+    """A wrong clock leaves open when it was elected, and it was away until shortly before."""
+    others = [
+        f"at {at} broker-1 to broker-3 beats epoch 1 -> ok at {at + 10}"
+        for at in range(2000, 40_000, 1000)
+    ]
+    back = [SECOND.format(at, f"ok at {at + 10}") for at in (4000, *range(26_000, 36_000, 500))]
+    wrong = ahead(0, 60_000)
+    away: dict[str, Any] = {"elected": 28_000, "ends": "change t-0 isr 1,2 leader 1", "end": 36_000}
+    assert not found(*others, *back, **away)[0]
+    assert not found(*others, *back, **away, skews=(wrong,))[0]
+    silent = {**away, "elected": 5000, "end": 39_000}
+    assert found(*others, back[0], **silent, skews=(wrong,))[0]
+
+
+def test_a_wrong_clock_hides_neither_an_outage_nor_when_a_deletion_was_decided() -> None:
+    last = SECOND.format(4000, "ok at 4010")
+    lives = "at 30000 broker-1 to broker-3 beats epoch 1 -> ok at 30010"
+    # Records from after the outage may seem to be of the time in which there were no writes.
+    written = "\n".join(f"{at} noop at {at}" for at in range(27_000, 40_000, 500))
+    outage: dict[str, Any] = {"outage": (10_000, 27_000), "end": 41_000}
+    ends = f"noop at 9900\n{written}\n50000 noop"
+    assert not found(last, lives, **outage, ends=ends)[0]
+    assert not found(last, lives, **outage, ends=ends, skews=(ahead(10_000, 26_000),))[0]
+    # It was decided at 12 s, and stamped 26 s, later than the record behind it.
+    deleted = "to-delete t at 26000\n9 noop"
+    lives = "at 15000 broker-1 to broker-3 beats epoch 1 -> ok at 15010"
+    assert found(last, lives, ends=deleted, end=25_000)[0]
+    wrong = ahead(11_900, 12_500, at_least_ms=14_000)
+    assert not found(last, lives, ends=deleted, end=25_000, skews=(wrong,))[0]
 
 
 def test_a_leader_that_fell_silent_leads_on() -> None:

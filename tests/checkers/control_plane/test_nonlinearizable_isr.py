@@ -161,6 +161,14 @@ def test_an_acknowledged_change_stands_in_the_log_as_it_was_acknowledged() -> No
     assert not found(gone.replace("ok 4", "NOT_CONTROLLER"))
 
 
+def test_a_change_that_moved_the_leadership_is_answered_without_its_isr() -> None:
+    moved = LOG.replace("30 change t-0 isr 1", "30 change t-0 isr 2 leader 2 replicas 2")
+    alter = "at 2990 broker-1 alter t-0 expecting {} isr 1,2 -> NEW_LEADER_ELECTED at 3010"
+    assert not found(alter.format(2), log=moved)
+    proof = found(alter.format(3).replace("3010", "3510"), log=moved)["t-0"][0]
+    assert_proof(proof, "has no such version", epoch=4, acknowledged_isr="[1, 2]")
+
+
 def test_a_describe_shows_what_some_version_was() -> None:
     never_was = "broker-2 showed t-0 leader 2 isr 2 leader-epoch {} at {}..{}"
     proof = found(reads=never_was.format(1, 5000, 5001))["t-0"][0]

@@ -4,6 +4,7 @@ from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, neve
 from proving import assert_proof, source_of
 
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from checkers.known_findings import KNOWN_FINDINGS
 from checkers.proof import Proof
 
 # What Kafka 3.4.1 writes when a delayed AlterPartition brings a wiped replica back (KAFKA-14139).
@@ -49,6 +50,18 @@ def test_a_replica_that_registered_anew_after_the_request_was_sent_is_a_stale_jo
     assert_proof(one, "when it had broker epoch {judged_epoch}", **NAMED)
     assert (one.offsets, one.values, one.frames) == ((33, 36), (3, 33), (20, 21))
     assert source_of(one.proof, "broker_epoch") == "metadata offset 33"
+
+
+def test_an_epoch_that_could_be_named_and_is_not_is_the_finding_that_is_known() -> None:
+    known = KNOWN_FINDINGS["epochless-join"]
+    (one,) = never(asked(stale_epoch_joins, tables(LOG, REGISTERED + DELAYED), FACTS))["t-0"]
+    assert not known.covers(one)  # no request of that version names any
+    unnamed, old = (DELAYED.replace("isr 1,2", f"isr 1:1,2:{epoch}") for epoch in (-1, 3))
+    (one,) = never(asked(stale_epoch_joins, tables(LOG, REGISTERED + unnamed), FACTS))["t-0"]
+    assert_proof(one, "under {named_epoch} when it had", **NAMED, named_epoch=-1)
+    assert known.covers(one)
+    (one,) = never(asked(stale_epoch_joins, tables(LOG, REGISTERED + old), FACTS))["t-0"]
+    assert not known.covers(one)
 
 
 def test_a_request_sent_after_the_registration_was_answered_is_of_this_incarnation() -> None:

@@ -1,11 +1,22 @@
 """A broker carries out now a decision of long ago."""
 
+from hypothesis import given
+from hypothesis import strategies as st
 from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told, wire
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.control_plane.stale_request_accepted import stale_requests_accepted
+from checkers.control_plane.stale_request_accepted import (
+    LEARNT_NS,
+    Learnt,
+    stale_requests_accepted,
+)
+from checkers.metadata.rpcs import rpcs
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
+from checkers.standstills import Standstills
+
+S = 1_000_000_000
 
 LOG = "3 register 2 unfenced at 1000"
 AGAIN = LOG + "\n9 register 2 unfenced at 5000"
@@ -76,3 +87,33 @@ def test_a_request_for_an_incarnation_before_the_present_one() -> None:
     # Requests of before KIP-380 name none.
     assert found(AGAIN, request.format(8000, -1, "ok")) == ([], 0)
     assert found(AGAIN, "at 8000 broker-1 to broker-2 tells epoch 1 for 3 -> nothing") == ([], 0)
+
+
+TIMES = st.lists(st.integers(0, 12), max_size=6)
+PAUSES = st.lists(st.integers(0, 12), max_size=4)
+
+
+@given(registered=TIMES, pauses=PAUSES, reached_s=st.integers(0, 14))
+def test_what_a_broker_knows_is_its_last_registration_that_it_had_time_to_learn_of(
+    registered: list[int], pauses: list[int], reached_s: int
+) -> None:
+    """Clocks of several controllers may differ: times need not ascend with offsets."""
+    lines = (f"{n} register 2 unfenced at {s * 1000}" for n, s in enumerate(registered))
+    log = metadata_log(zookeeper_1="\n".join(lines))
+    seen = MetadataView(run=ON_ZOOKEEPER, metadata_log=log)
+    mine = seen.brokers[2].registrations() if registered else ()
+    still = Standstills.of(faults(*(("pause", "broker-2", s * 1000) for s in pauses)))
+    line = f"at {reached_s * 1000} broker-1 to broker-2 updates epoch 1 for 3 -> ok at 99000"
+    (rpc,) = rpcs(wire(line), "UpdateMetadata")
+    known = [
+        one
+        for one in mine
+        if still.acted_ns(
+            seen.facts.latest_ns(one.timestamp_ms),
+            reached_s * S,
+            node="broker-2",
+            hears_from=seen.facts.controllers,
+        )
+        > LEARNT_NS
+    ]
+    assert Learnt(mine, seen.facts, still).known(rpc) == (known[-1] if known else None)

@@ -1,8 +1,10 @@
 import json
+import os
 import resource
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
 from checkers.runner.memory import (
@@ -10,6 +12,7 @@ from checkers.runner.memory import (
     machine_memory_bytes,
     share_bytes,
     worker_limit_bytes,
+    worker_variables,
 )
 
 pytestmark = pytest.mark.slow
@@ -28,6 +31,30 @@ try:
 except MemoryError as error:
     print(json.dumps([share_bytes(), out_of_memory(error)]))
 """
+
+
+_POOL = """
+import pyarrow as pa
+from checkers.runner.memory import give_back_what_is_freed
+
+give_back_what_is_freed()
+print(pa.default_memory_pool().backend_name)
+"""
+
+
+def test_a_worker_allocates_what_it_can_give_back() -> None:
+    variables = worker_variables()
+    ended = subprocess.run(
+        [sys.executable, "-c", _POOL],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | variables,
+    )
+    there = "jemalloc" in pa.supported_memory_backends()
+    assert (ended.stdout.strip() == "jemalloc") == there
+    assert ("ARROW_DEFAULT_MEMORY_POOL" in variables) == there
+    assert not ended.stderr  # Arrow complains of a pool that it does not have
 
 
 def test_workers_share_what_all_of_them_may_take() -> None:
