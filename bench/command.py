@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from clusters.port import ClusterSpec
-from harness.cli.options import as_json, emit_json
+from harness.cli.options import as_json, emit_json, results_option
 from harness.progress import terminal_progress
+from history.run_directory import find_run
 
 if TYPE_CHECKING:
     from clusters.system import Make
@@ -234,6 +235,21 @@ def checkers(
             directory=directory,
             say=progress.say,
         )
+    return _shown(figures, as_json=as_json)
+
+
+@bench.command()
+@click.argument("run")
+@results_option
+@_runs
+@as_json
+def check(*, run: str, results: Path, runs: int, as_json: bool) -> int:
+    """Time of judging a stored RUN, and memory of each process: a worker, the JVM, the harness."""
+    from bench.check import check_bench
+
+    find_run(run, results)
+    with terminal_progress() as progress:
+        figures = check_bench(run, results=results, runs=runs, say=progress.say)
     return _shown(figures, as_json=as_json)
 
 

@@ -8,9 +8,9 @@ a Spark session are its JVM and the JVM's Python workers.
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import log
 from typing import Final
@@ -30,15 +30,22 @@ class Cost:
     cpu_s: float
     """The time of all cores, for all processes that were there at the end of a sample."""
     rss_bytes_max: int
+    by_program: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Resident bytes of each process at most, by its program; the largest first."""
 
 
-def measured(work: Callable[[], None]) -> Cost:
-    """Return the cost of doing this once."""
-    with _watched() as tree:
+def measured(work: Callable[[], object], *, root: psutil.Process | None = None) -> Cost:
+    """Return the cost of doing this once: of this process, or of another one that does it."""
+    with _watched(root or psutil.Process()) as tree:
         began_s = time.monotonic()
         work()
         seconds = time.monotonic() - began_s
-    return Cost(seconds=seconds, cpu_s=tree.cpu_s, rss_bytes_max=tree.rss_bytes_max)
+    return Cost(
+        seconds=seconds,
+        cpu_s=tree.cpu_s,
+        rss_bytes_max=tree.rss_bytes_max,
+        by_program=tree.by_program(),
+    )
 
 
 def growth(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, ...]:
@@ -57,8 +64,8 @@ def spread(figures: Sequence[float], form: str) -> str:
 
 
 @contextmanager
-def _watched() -> Iterator["_Tree"]:
-    tree, over = _Tree(), threading.Event()
+def _watched(root: psutil.Process) -> Iterator["_Tree"]:
+    tree, over = _Tree(root), threading.Event()
 
     def watch() -> None:
         while not over.wait(_SAMPLE_S):
@@ -75,10 +82,12 @@ def _watched() -> Iterator["_Tree"]:
 
 
 class _Tree:
-    """This process and everything beneath it."""
+    """A process and everything beneath it."""
 
-    def __init__(self) -> None:
-        self._root = psutil.Process()
+    def __init__(self, root: psutil.Process) -> None:
+        self._root = root
+        self._programs: dict[psutil.Process, str] = {}
+        self._largest: dict[psutil.Process, int] = {}
         self._before_s = self._used()
         self._after_s = dict(self._before_s)
         self.rss_bytes_max = 0
@@ -97,10 +106,20 @@ class _Tree:
         resident = 0
         for process in self._processes():
             try:
-                resident += process.memory_info().rss
+                of_process = process.memory_info().rss
+                self._programs[process] = _program(process)  # it may have become another one
             except psutil.Error:  # it ended
                 continue
+            resident += of_process
+            self._largest[process] = max(of_process, self._largest.get(process, 0))
         self.rss_bytes_max = max(self.rss_bytes_max, resident)
+
+    def by_program(self) -> Mapping[str, tuple[int, ...]]:
+        """Return the resident bytes of each process at most, by its program; the largest first."""
+        found: dict[str, list[int]] = {}
+        for process, size in sorted(self._largest.items(), key=lambda one: -one[1]):
+            found.setdefault(self._programs[process], []).append(size)
+        return {program: tuple(sizes) for program, sizes in found.items()}
 
     def _used(self) -> dict[psutil.Process, float]:
         found = {}
@@ -113,4 +132,13 @@ class _Tree:
         return found
 
     def _processes(self) -> list[psutil.Process]:
-        return [self._root, *self._root.children(recursive=True)]
+        try:
+            return [self._root, *self._root.children(recursive=True)]
+        except psutil.Error:  # it ended
+            return []
+
+
+def _program(process: psutil.Process) -> str:
+    """Return the module that Python runs in a process, else the name of its program."""
+    line = process.cmdline()
+    return line[line.index("-m") + 1] if "-m" in line[:-1] else process.name()
