@@ -70,6 +70,8 @@ _PLAIN: Final = (
     "clusters/reference/simulated/driver.py",
     # A Protocol that isinstance asks, and classes that inherit from Python's own.
     "clusters/node_port/effects.py",
+    # Its objects are known by weak references.
+    "clusters/node_port/segments.py",
     "clusters/simulation/trace.py",
     "workloads/simulated/payload.py",
     # Its methods are made anew for every switch.

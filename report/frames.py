@@ -15,8 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
-from history.schema import TABLES
+from history.schema import TABLES, with_later_columns
 
 __all__ = [
     "DECIDING",
@@ -67,6 +68,8 @@ DECIDING: Final = frozenset(
 _ANSWERING_NOTHING: Final = frozenset(("Notification", "WatcherEvent"))
 """Messages of ZooKeeper's that no request asks for. So are the packets of its quorums, which are
 named in capitals."""
+
+_BATCH_ROWS: Final = 1 << 14
 
 DISTURBING: Final = frozenset(
     (
@@ -208,7 +211,7 @@ def frames_between(
     refused = (ds.field("api") == "BrokerHeartbeat") & (ds.field("error") != "NONE")
     named = ds.field("frame").isin(sorted(proven))
     wanted = disturbed | deciding | answered | refused | named
-    rows = _dataset(files).to_table(filter=inside & wanted)
+    rows = _chosen(files, inside & wanted)
     frames = [
         frame
         for frame in _frames(rows.sort_by(_ORDER), topics)
@@ -233,6 +236,20 @@ def frame_ends(files: Sequence[Path], numbers: Collection[int]) -> Mapping[int, 
     chosen = ds.field("frame").isin(sorted(numbers))
     rows = _dataset(files).to_table(columns=columns, filter=chosen).to_pylist()
     return {row["frame"]: row["forwarded_ns"] or row["time_ns"] for row in rows}
+
+
+def _chosen(files: Sequence[Path], chosen: ds.Expression) -> pa.Table:
+    """Return the rows that are chosen, whole, in their order.
+
+    Read batch by batch: a scan of all columns holds several groups of a million rows.
+    """
+    parts = [TABLES["wire"].empty_table()]
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+                whole = with_later_columns(pa.Table.from_batches([batch]), "wire")
+                parts.append(whole.filter(chosen))
+    return pa.concat_tables(parts)
 
 
 def _is_in(batch: pa.RecordBatch, column: str, words: Collection[str]) -> pa.Array:

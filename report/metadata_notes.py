@@ -61,24 +61,29 @@ class DecisionNote:
         return f"{named}: {self.words}" if named else self.words
 
 
-def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[DecisionNote, ...]:
-    """Return every decision of the log, in its order.
+def notes_of(metadata_log: pa.Table, manifest: Manifest) -> Iterator[DecisionNote]:
+    """Yield every decision of the log, in its order.
 
     None if the manifest does not tie the clocks.
     """
     if not manifest.origin_utc_ns:
-        return ()
+        return
     kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
     log = _Log(nodes={number: node for node, number in manifest.node_ids.items()})
-    notes: list[DecisionNote] = []
+    last: DecisionNote | None = None
     for row, only_on in _distinct(kept):
         time_ns = row["timestamp_ms"] * _NS_A_MS - manifest.origin_utc_ns
         for note in log.notes(row, time_ns):
             if row["snapshot"]:
                 continue
             said = f"{note.words} (only on {only_on})" if only_on else note.words
-            _append(notes, replace(note, words=said))
-    return tuple(notes)
+            told = replace(note, words=said)
+            if last is not None and not _is_one(last, told):
+                yield last
+                last = None
+            last = told if last is None else _joined(last, told)
+    if last is not None:
+        yield last
 
 
 def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
@@ -88,20 +93,14 @@ def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
     return {row["topic_id"]: row["topic"] for row in rows if row["topic"]}
 
 
-def _append(notes: list[DecisionNote], note: DecisionNote) -> None:
-    """Join it to the one before, if that says the same of other partitions at the same time."""
-    last = notes[-1] if notes else None
-    if (
-        last is not None
-        and note.about
-        and last.about
-        and (last.time_ns, last.words) == (note.time_ns, note.words)
-    ):
-        notes[-1] = replace(
-            last, about=(*last.about, *note.about), details=(*last.details, *note.details)
-        )
-    else:
-        notes.append(note)
+def _is_one(last: DecisionNote, note: DecisionNote) -> bool:
+    """Return whether both say the same, of partitions, at one time."""
+    same = (last.time_ns, last.words) == (note.time_ns, note.words)
+    return bool(note.about and last.about and same)
+
+
+def _joined(last: DecisionNote, note: DecisionNote) -> DecisionNote:
+    return replace(last, about=(*last.about, *note.about), details=(*last.details, *note.details))
 
 
 def _distinct(log: pa.Table) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -122,7 +121,7 @@ def _distinct(log: pa.Table) -> Iterator[tuple[Mapping[str, Any], str]]:
             [("snapshot", "descending"), ("metadata_offset", "ascending"), ("row_min", "ascending")]
         )
     )
-    rows = told.take(records["row_min"]).drop_columns(["raw"])
+    rows = told.take(records["row_min"])
     logged = pc.invert(records["snapshot"])
     versions = Counter(records["metadata_offset"].filter(logged).to_pylist())
     nodes = records["node_distinct"]

@@ -38,6 +38,7 @@ RULE_KINDS: Final = frozenset(
 """The faults that are rules of the wire: the arrows show what they did."""
 
 _CLIENTS: Final = "clients"
+_NO_LOG: Final = METADATA_LOG.empty_table().drop_columns(["raw"])
 _MARGIN_NS: Final = 5_000_000_000
 _NOTES_MAX: Final = 80
 _STEPS_MAX: Final = 80
@@ -102,13 +103,16 @@ def scene_of(
     """
     attempts = Attempts()
     manifest = reading.manifest
-    log = attempts.read(lambda: _metadata_log(run), METADATA_LOG.empty_table())
-    decided = () if manifest is None else notes_of(log, manifest)
+    log = attempts.read(lambda: _metadata_log(run), _NO_LOG)
     tape = _tape(run, reading, attempts, window=window, topics=topic_names(log), proven=proven)
     steps: tuple[PerformedStep, ...] = ()
     steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), steps)
     shown = tape.window
-    notes = [note for note in decided if shown.holds(note.time_ns)]
+    notes, noted = [], False
+    for note in () if manifest is None else notes_of(log, manifest):
+        noted = True
+        if shown.holds(note.time_ns):
+            notes.append(note)
     stepped = [step for step in steps if shown.holds(step.time_ns)]
     spans = tuple(span for span in reading.spans if _is_drawn(span, shown, reading.end_ns))
     kept = tuple(notes[:_NOTES_MAX])
@@ -121,7 +125,7 @@ def scene_of(
         steps=tuple(stepped[:_STEPS_MAX]),
         spans=spans,
         remarks=(
-            *_unrecorded(manifest, frame_count=tape.frame_count, noted=bool(decided)),
+            *_unrecorded(manifest, frame_count=tape.frame_count, noted=noted),
             *_left_out_of(tape.folded, tape.left_out),
             *_too_many(len(notes) - _NOTES_MAX, "decision of the metadata log", "decisions"),
             *_too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
@@ -189,7 +193,7 @@ def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
 
 def _metadata_log(run: RunDirectory) -> pa.Table:
     found = _files(run, "metadata_log")
-    return load_table(run, "metadata_log") if found else METADATA_LOG.empty_table()
+    return load_table(run, "metadata_log", without=("raw",)) if found else _NO_LOG
 
 
 def _whole(reading: Reading) -> Window:

@@ -30,6 +30,7 @@ from harness.series.reproduction_file import new_reproduction_path
 from harness.series.track_record import (
     HEADS,
     add_to_track_record,
+    as_named_now,
     notes,
     read_track_record,
     rows,
@@ -87,7 +88,7 @@ def track_record(
     directory = results / "track-record"
     for path in add:
         click.echo(add_to_track_record(path, directory), err=True)
-    recorded = read_track_record(directory)
+    recorded = as_named_now(read_track_record(directory), _scenarios())
     if missing:
         return _show_missing(recorded, as_json=as_json)
     if write is not None:
@@ -98,6 +99,10 @@ def track_record(
     elif write is None:
         _show_record(recorded)
     return 0
+
+
+def _scenarios() -> Iterator[Scenario]:
+    return (load_scenario(path, []) for path in library().values())
 
 
 def _show_record(recorded: Sequence[Reproduction]) -> None:
@@ -118,10 +123,9 @@ def _plain(markdown: str) -> Text:
 
 
 def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
-    scenarios = (load_scenario(path, []) for path in library().values())
     commands = [
         f"fencepost reproduce {scenario.name} --{_key(scenario)} {release} --runs 10"
-        for scenario, release in without_series(scenarios, recorded)
+        for scenario, release in without_series(_scenarios(), recorded)
     ]
     if as_json:
         emit_json(commands)

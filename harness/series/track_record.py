@@ -26,6 +26,7 @@ __all__ = [
     "END",
     "HEADS",
     "add_to_track_record",
+    "as_named_now",
     "notes",
     "read_track_record",
     "rows",
@@ -71,6 +72,14 @@ def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
     found = [read_reproduction(path) for path in sorted(directory.glob("*.json"))]
     newest_first = sorted(found, key=lambda one: one.started_at, reverse=True)
     return tuple(sorted(newest_first, key=lambda one: one.scenario))
+
+
+def as_named_now(
+    recorded: Iterable[Reproduction], scenarios: Iterable[Scenario]
+) -> tuple[Reproduction, ...]:
+    """Return them with the reports that the scenarios name today; one may have been taken back."""
+    issues = {scenario.name: scenario.issue for scenario in scenarios}
+    return tuple(replace(one, issue=issues.get(one.scenario, one.issue)) for one in recorded)
 
 
 def without_series(

@@ -104,8 +104,10 @@ class AbleCluster(PacketCluster):
     def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
         return self._say(f"move {key} {leader} {within_s}")
 
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        return self._say(f"reassign {key} {replicas} {within_s}")
+    def reassign(
+        self, key: str, replicas: tuple[int, ...], *, within_s: float, awaited: bool = True
+    ) -> str:
+        return self._say(f"reassign {key} {replicas} {within_s} {awaited}")
 
     def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
         return self._say(f"flip {part} {node} {seed}")

@@ -47,7 +47,7 @@ MET = {
     "last-replica": ["4.1.x"],
     "low-watermark-join": ["2.0.1"],
     "recreated-in-migration-controller-change": ["3.5.x", "3.6.1"],
-    "recreated-while-away": ["3.3.x", "3.6.x", "3.7.x"],
+    "recreated-while-away": ["3.3.x"],
     "zookeeper-early-epoch": ["3.9.2"],
     "zookeeper-hole": ["3.9.4"],
     "zookeeper-unsaved-snapshot": ["3.6.3"],
