@@ -1,6 +1,6 @@
 """The facts of a run that a kernel needs in addition to the tables of the cluster."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,8 +25,8 @@ _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
 _DRIFT_SHARE: Final = 1000
 
 
-def _itself(timestamp_ms: int) -> int:
-    return timestamp_ms
+def _unknown(_timestamp_ms: int) -> Sequence[int]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,11 @@ class Facts:
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""
-    batch_end_ms: Callable[[int], int] = field(default=_itself, compare=False, repr=False)
-    """The timestamp by which all records of a batch of the metadata log had been appended, of the
-    batch's own timestamp."""
+    followings_ms: Callable[[int], Sequence[int]] = field(
+        default=_unknown, compare=False, repr=False
+    )
+    """The timestamps of the batches of the metadata log that follow those with this timestamp: by
+    then all their records had been appended."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """Return the run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -73,9 +75,11 @@ class Facts:
     def latest_ns(self, timestamp_ms: int) -> int:
         """Return the run's time by which a record with that timestamp had surely been appended.
 
-        A batch is open for a while, or for long if its controller stands still.
+        A batch is open for a while, or for long if its controller stands still. The one that
+        follows may have its timestamp by a clock that was put behind.
         """
-        return self.taken_by_ns(self.batch_end_ms(timestamp_ms))
+        times_ms = (timestamp_ms, *self.followings_ms(timestamp_ms))
+        return max(map(self.taken_by_ns, times_ms)) if self.skews else self.taken_by_ns(max(times_ms))
 
     def taken_by_ns(self, timestamp_ms: int) -> int:
         """Return the run's time after which a clock surely did not show that timestamp."""

@@ -23,6 +23,7 @@ and KIP-856 for controllers whose disks are lost.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -171,6 +172,7 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
             pc.and_(pc.equal(table["node"], node), pc.invert(table["snapshot"]))
         ).select(["metadata_offset", "digest", "controller_epoch", "type", "timestamp_ms"])
         batches = BatchTimes.of(own["timestamp_ms"].to_numpy())
+        of_copy = replace(facts, followings_ms=batches.followings_ms)
         copy = own.filter(pc.less_equal(own["metadata_offset"], applied_offset))
         both = copy.join(decided, "metadata_offset", join_type="inner", right_suffix="_decided")
         differs = both.filter(
@@ -180,7 +182,7 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
             )
         ).sort_by("metadata_offset")
         for found in differs.slice(0, 1).to_pylist():
-            if facts.taken_by_ns(batches.end_ms(found["timestamp_ms"])) < time_ns:
+            if of_copy.latest_ns(found["timestamp_ms"]) < time_ns:
                 yield _other(node, found, applied_offset, time_ns)
 
 

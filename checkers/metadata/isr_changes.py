@@ -27,6 +27,7 @@ from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView
 
 __all__ = [
@@ -192,11 +193,15 @@ def isr_changes(
 ) -> VersionProposals:
     """Return the IsrChanges that made this version or may have, by the time of its decision.
 
-    A legacy leader may have written the version itself: then none is known to.
+    A legacy leader may have written the version itself, and so may a controller that leads: no
+    request of it is on the tape. Then none is known to.
     """
-    if seen.is_legacy(version.leader, version.metadata_offset):
-        return VersionProposals(sure=(), possible=())
     facts = seen.facts
+    term = term_at(seen.terms, version.metadata_offset)
+    controller = None if term is None else facts.node_ids.get(term.node)
+    is_own = controller is None or controller == version.leader
+    if is_own or seen.is_legacy(version.leader, version.metadata_offset):
+        return VersionProposals(sure=(), possible=())
     earliest_ns = facts.earliest_ns(version.timestamp_ms)
     latest_ns = facts.latest_ns(version.timestamp_ms)
     fitting = [

@@ -85,33 +85,35 @@ class LoggedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTimes:
-    """When the batches of a log were begun and ended, in ms of their controllers' clocks."""
+    """When each batch of a log was begun, and the one after it, in ms of their controllers' clocks."""
 
     begin_ms: NDArray[np.int64]
     """Ascending."""
-    end_ms_of: NDArray[np.int64]
+    following_ms: NDArray[np.int64]
     """The beginning of the batch after each; of the last one, `LAST_OPEN_MS` after its own."""
 
     @staticmethod
     def of(timestamps_ms: NDArray[np.int64]) -> "BatchTimes":
         """Return those of these records, which are in the order of their log."""
         if not len(timestamps_ms):
-            return BatchTimes(begin_ms=timestamps_ms, end_ms_of=timestamps_ms)
+            return BatchTimes(begin_ms=timestamps_ms, following_ms=timestamps_ms)
         last = np.flatnonzero(np.append(np.diff(timestamps_ms) != 0, True))
         begin_ms = timestamps_ms[last]
         following_ms = np.append(begin_ms[1:], begin_ms[-1] + LAST_OPEN_MS)
-        # Clocks of several controllers may differ: one time may be that of several batches.
-        order = np.lexsort((following_ms, begin_ms))
-        final = np.append(np.diff(begin_ms[order]) != 0, True)
-        end_ms = np.maximum(following_ms, begin_ms)
-        return BatchTimes(begin_ms=begin_ms[order][final], end_ms_of=end_ms[order][final])
+        order = np.argsort(begin_ms, kind="stable")
+        return BatchTimes(begin_ms=begin_ms[order], following_ms=following_ms[order])
 
-    def end_ms(self, timestamp_ms: int) -> int:
-        """Return by when a batch's records had been appended; of no batch's time, that time."""
-        place = int(np.searchsorted(self.begin_ms, timestamp_ms))
-        if place == len(self.begin_ms) or self.begin_ms[place] != timestamp_ms:
-            return timestamp_ms
-        return int(self.end_ms_of[place])
+    def followings_ms(self, timestamp_ms: int) -> Sequence[int]:
+        """Return when those after the batches with this timestamp were begun.
+
+        There are several if controllers' clocks differed. None is there of no batch's time.
+        """
+        first = int(np.searchsorted(self.begin_ms, timestamp_ms))
+        end = first
+        while end < len(self.begin_ms) and self.begin_ms[end] == timestamp_ms:
+            end += 1
+        found: list[int] = self.following_ms[first:end].tolist()
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,12 +58,12 @@ class MetadataView:
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts of the run, with the ends of the log's batches."""
-        return replace(self.run, batch_end_ms=self._batch_end_ms)
+        """The facts of the run, with the batches of the log."""
+        return replace(self.run, followings_ms=self._followings_ms)
 
-    def _batch_end_ms(self, timestamp_ms: int) -> int:
+    def _followings_ms(self, timestamp_ms: int) -> Sequence[int]:
         # Not bound to the log itself: a check that asks for no time does not have it replayed.
-        return self.log.batches.end_ms(timestamp_ms)
+        return self.log.batches.followings_ms(timestamp_ms)
 
     @cached_property
     def log(self) -> LogOfRecord:

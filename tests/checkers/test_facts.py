@@ -1,12 +1,15 @@
 """When a timestamp of the metadata log may have been taken, with clocks that were put wrong."""
 
+from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkers.facts import Facts, facts_of
+from checkers.metadata.log_of_record import BatchTimes
 from history.clock import ClockSkew
 from history.manifest import Manifest, Promises, RunState
 
@@ -66,6 +69,39 @@ def test_the_time_at_which_it_was_taken_is_never_excluded(
     shown_ms = (taken_ns + round((least_s + share * more_s) * S)) // MS
     assert facts.earliest_ns(shown_ms) <= taken_ns <= facts.latest_ns(shown_ms)
     assert facts.is_dubious(shown_ms * MS - MS, shown_ms * MS + MS)
+
+
+@given(
+    gaps_s=st.lists(st.floats(0, 20), min_size=2, max_size=6),
+    wrong_s=st.floats(-20, 20),
+    from_s=st.floats(0, 60),
+    for_s=st.floats(1, 50),
+    is_wrong=st.lists(st.booleans(), min_size=6, max_size=6),
+    share=st.floats(0, 1),
+)
+@example(
+    gaps_s=[20, 9], wrong_s=-14, from_s=25, for_s=5, is_wrong=[False, True, *[False] * 4], share=1
+)
+def test_the_time_at_which_a_record_was_appended_is_never_excluded(
+    gaps_s: list[float],
+    wrong_s: float,
+    from_s: float,
+    for_s: float,
+    is_wrong: list[bool],
+    share: float,
+) -> None:
+    """It is appended until the next batch begins, whose controller's clock may be wrong as well."""
+    wrong = skew(from_s, from_s + for_s, wrong_s, wrong_s)
+    begun_ns = list(accumulate(round((gap_s + 0.001) * S) for gap_s in gaps_s))
+    shown_ms = [
+        (at_ns + (round(wrong_s * S) if by_wrong and from_s * S <= at_ns <= (from_s + for_s) * S else 0)) // MS
+        for at_ns, by_wrong in zip(begun_ns, is_wrong, strict=False)
+    ]
+    batches = BatchTimes.of(np.array(shown_ms))
+    facts = Facts(node_ids={}, skews=(wrong,), followings_ms=batches.followings_ms)
+    for stamp_ms, (begin_ns, next_ns) in zip(shown_ms, pairwise(begun_ns), strict=False):
+        appended_ns = begin_ns + round(share * (next_ns - begin_ns))
+        assert facts.earliest_ns(stamp_ms) <= appended_ns <= facts.latest_ns(stamp_ms)
 
 
 def test_only_the_clocks_of_controllers_stamp_the_metadata_log() -> None:

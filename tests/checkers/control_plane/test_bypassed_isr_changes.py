@@ -60,3 +60,13 @@ def test_what_a_controller_that_stood_still_cannot_know_is_not_held_against_it()
 
 def test_a_request_made_no_version_before_the_incarnation_that_it_names() -> None:
     assert found(ASKED.format(30, "ok at 9010")) == []
+
+
+def test_a_controller_that_leads_changes_an_isr_without_a_request() -> None:
+    """Broker 1 asked for the ISR that the leader, in office itself, had made a moment before."""
+    asks = "at 8990 broker-1 to broker-2 changes t-0 isr 1 under 9 -> ok at 9010"
+    led = LOG.replace("leader 1", "leader 2")
+    for log, accused in ((led, False), (led.replace("1 leader 2", "1 leader 1"), True)):
+        stored = metadata_log(zookeeper_1=log.format(registered=5000))
+        judged = told(asked(bypassed_epoch_checks, tables(stored, asks), ON_ZOOKEEPER))[0]
+        assert bool(judged) is accused

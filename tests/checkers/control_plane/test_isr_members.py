@@ -19,6 +19,7 @@ BEGIN = """
     5 topic t
     6 partition t-0 replicas 1,2 isr 1,2 leader 1
 """
+LED = "    0 leader 1000 at 0" + BEGIN
 
 
 def members(log: str) -> list[Proof]:
@@ -262,7 +263,7 @@ def test_on_zookeeper_a_request_for_what_is_so_already_made_no_version() -> None
     ],
 )
 def test_an_isr_change_out_of_date_was_not_refused(change: str, rule: str, refusal: str) -> None:
-    log = BEGIN + "10 change t-0 isr 1 at 500\n11 change t-0 isr 1,2 at 9100"
+    log = LED + "10 change t-0 isr 1 at 500\n11 change t-0 isr 1,2 at 9100"
     answered = f"at 9050 {change} -> {{}} at 9110"
     given = tables(log, answered.format("ok"))
     (proof,) = proofs(asked(bypassed_epoch_checks, given, FACTS))["t-0"]
@@ -280,7 +281,7 @@ def test_an_isr_change_out_of_date_was_not_refused(change: str, rule: str, refus
 
 def test_what_a_legacy_leader_wrote_itself_no_isr_change_made() -> None:
     """In a double roll: broker 2 led and wrote, and broker 1 asked for the same ISR a moment on."""
-    log = BEGIN + "10 change t-0 isr 1,2 leader 2 at 500\n11 change t-0 isr 2 at 1100"
+    log = LED + "10 change t-0 isr 1,2 leader 2 at 500\n11 change t-0 isr 2 at 1100"
     given = "at 1050 broker-1 changes t-0 isr 2 under 1 -> ok at 1110"
     asked_for = tables(log, given)
     assert proofs(asked(bypassed_epoch_checks, asked_for, FACTS))["t-0"]
@@ -290,7 +291,7 @@ def test_what_a_legacy_leader_wrote_itself_no_isr_change_made() -> None:
 
 def test_what_begins_a_leader_epoch_no_isr_change_made() -> None:
     """Broker 2 asks a moment after its election for the ISR that it was elected with."""
-    log = BEGIN + "10 change t-0 isr 1,2 at 500\n11 change t-0 isr 2{} at 1100"
+    log = LED + "10 change t-0 isr 1,2 at 500\n11 change t-0 isr 2{} at 1100"
     given = "at 1050 broker-2 changes t-0 isr 2 under 3 -> ok at 1110"
     assert proofs(asked(bypassed_epoch_checks, tables(log.format(""), given), FACTS))["t-0"]
     elected = log.format(" leader 2 leader-epoch 9")
