@@ -79,7 +79,9 @@ class Facts:
         follows may have its timestamp by a clock that was put behind.
         """
         times_ms = (timestamp_ms, *self.followings_ms(timestamp_ms))
-        return max(map(self.taken_by_ns, times_ms)) if self.skews else self.taken_by_ns(max(times_ms))
+        return (
+            max(map(self.taken_by_ns, times_ms)) if self.skews else self.taken_by_ns(max(times_ms))
+        )
 
     def taken_by_ns(self, timestamp_ms: int) -> int:
         """Return the run's time after which a clock surely did not show that timestamp."""

@@ -21,7 +21,7 @@ Source: KIP-497; KAFKA-15353 for a leader that never asks again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
@@ -71,11 +71,18 @@ def stuck_isrs(tables: Tables, seen: MetadataView) -> Judged:
     for history in seen.histories():
         if not history.deleted and history.key in seen.facts.keys:
             versions = _until(history.versions, seen.facts, course.end_ns)
-            found = list(_outsiders(history, versions, course))
+            later = history.versions[len(versions) :]
+            found = list(_outsiders(history, versions, _before(later, course)))
             proofs = [one for one in found if isinstance(one, Proof)]
             doubt = next((one for one in found if isinstance(one, str)), "")
             cases = _back_count(versions) + sum(not isinstance(one, str) for one in found)
             yield history.key, spelled(NAME, history.key, proofs, cases=cases, doubt=doubt)
+
+
+def _before(later: Sequence[PartitionVersion], course: _Course) -> _Course:
+    """Return a course that ends before any of these can have been made."""
+    begins_ns = (course.seen.facts.earliest_ns(one.timestamp_ms) for one in later)
+    return replace(course, end_ns=min((course.end_ns, *begins_ns)))
 
 
 def _back_count(versions: Sequence[PartitionVersion]) -> int:
@@ -136,7 +143,8 @@ def _judged(
 
 
 def _until(versions: list[PartitionVersion], facts: Facts, end_ns: int) -> list[PartitionVersion]:
-    return [one for one in versions if facts.latest_ns(one.timestamp_ms) <= end_ns]
+    """Return those that were surely made by then, and so were all before them."""
+    return list(takewhile(lambda one: facts.latest_ns(one.timestamp_ms) <= end_ns, versions))
 
 
 def _joins_later(history: PartitionHistory, last: PartitionVersion, broker_id: int) -> bool:

@@ -21,7 +21,8 @@ told last before they registered.
 Source: the draft on broker ids by host name.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from checkers.entry import CatalogueEntry
@@ -87,7 +88,7 @@ def _ids_judged(
     states: Sequence[HostIds], hosts: Hosts, still: Standstills
 ) -> Iterator[Proof | None]:
     facts, outlived = hosts.facts, still.outlived
-    disks: dict[str, MetadataRecord] = {}
+    last: dict[str, MetadataRecord] = {}
     """The last registration of each node, whose id is on its disk."""
     for place, state in enumerate(states):
         record = state.record
@@ -97,25 +98,28 @@ def _ids_judged(
             assert record.name is not None
             assert record.broker_id is not None
             node = hosts.nodes[name]
-            told = node.at(facts.latest_ns(record.timestamp_ms))
-            disk = _disk(disks.get(name), node, record, facts)
+            span_ns = facts.earliest_ns(record.timestamp_ms), facts.latest_ns(record.timestamp_ms)
             recent = _recent(states, place, outlived, name, facts)
-            read = _readable(recent, node, facts.latest_ns(record.timestamp_ms), facts)
-            right = [_right_ids(one, record.name, told, disk) for one in read]
+            right = [
+                _right_ids(one, record.name, told, disk)
+                for one in _readable(recent, node, span_ns[0], facts)
+                for told in node.between(*span_ns)
+                for disk in _disks(last.get(name), node, record, facts)
+            ]
             if right:
                 fits = any(_fits(record.broker_id, ids, one) for ids, one in right)
                 yield None if fits else _wrong_id(record, *right[-1])
-            disks[name] = record
+            last[name] = record
 
 
 def _recent(
     states: Sequence[HostIds], place: int, still: Standstills, node: str, facts: Facts
 ) -> Sequence[HostIds]:
     """Return the states that held in the `READ_MS` before one, of which the node saw so much."""
-    until_ns = facts.time_ns(states[place].record.timestamp_ms)
+    until_ns = facts.earliest_ns(states[place].record.timestamp_ms)
     first = place - 1
     while first > 0:
-        since_ns = facts.time_ns(states[first].record.timestamp_ms)
+        since_ns = facts.latest_ns(states[first].record.timestamp_ms)
         acted_ns = still.acted_ns(since_ns, until_ns, node=node, hears_from=facts.controllers)
         if acted_ns > READ_MS * 1_000_000:
             break
@@ -136,15 +140,24 @@ def _readable(
     ]
 
 
-def _disk(
+def _disks(
     last: MetadataRecord | None, node: HostNode, record: MetadataRecord, facts: Facts
-) -> int | None:
-    """Return the id on the node's disk; None if it has none, or was wiped."""
-    from_ns = 0 if last is None else facts.earliest_ns(last.timestamp_ms)
-    until_ns = facts.latest_ns(record.timestamp_ms)
-    if any(from_ns <= wiped_ns <= until_ns for wiped_ns in node.wiped_ns):
-        return None
-    return node.first_disk if last is None else last.broker_id
+) -> Sequence[int | None]:
+    """Return the ids that the node's disk can have had; None stands for none.
+
+    A wrong clock may leave open if it was wiped since the last registration.
+    """
+    perhaps_ns, surely_ns = 0, 0
+    if last is not None:
+        perhaps_ns = facts.earliest_ns(last.timestamp_ms)
+        surely_ns = facts.latest_ns(last.timestamp_ms)
+    until_ns = facts.earliest_ns(record.timestamp_ms)
+    if any(surely_ns <= wiped_ns <= until_ns for wiped_ns in node.wiped_ns):
+        return (None,)
+    kept = node.first_disk if last is None else last.broker_id
+    latest_ns = facts.latest_ns(record.timestamp_ms)
+    wiped = any(perhaps_ns <= wiped_ns <= latest_ns for wiped_ns in node.wiped_ns)
+    return (kept, None) if wiped else (kept,)
 
 
 def _right_ids(
@@ -193,51 +206,52 @@ def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: Ho
 def _mappings_judged(
     states: Sequence[HostIds], hosts: Hosts, still: Standstills
 ) -> Iterator[Proof | None]:
+    facts = hosts.facts
     names = {told.host for node in hosts.nodes.values() for told in node.told}
     for place, state in enumerate(states):
         record = state.record
         if record.type != REGISTRATION or record.name not in names:
             continue
-        later = _held(states[place:], record.timestamp_ms + GRACE_MS, record)
-        grace_ns = GRACE_MS * 1_000_000
-        if later is not None and _acted_ns(record, grace_ns, hosts.facts, still) == grace_ns:
-            kept = later.mappings.get(record.name or "")
+        from_ns = facts.latest_ns(record.timestamp_ms)
+        until_ns = from_ns + GRACE_MS * 1_000_000
+        held = _held(islice(states, place, None), until_ns, record, facts)
+        if held and _acted_ns(from_ns, until_ns, facts, still) == until_ns - from_ns:
+            kept = held[-1].mappings.get(record.name or "")
             # Of several brokers on a host, the one that registered last has its entry.
-            last = _registered_by(record.name, states[place:], later)
+            last = _registered_by(record.name, held)
             yield None if kept in last else _wrong_mapping(record, kept)
 
 
-def _acted_ns(record: MetadataRecord, length_ns: int, facts: Facts, still: Standstills) -> int:
-    """Return the longest time, of so long a one from a record on, in which ZooKeeper was there."""
-    from_ns = facts.time_ns(record.timestamp_ms)
-    return still.acted_ns(from_ns, from_ns + length_ns, node="", hears_from=facts.controllers)
+def _acted_ns(from_ns: int, until_ns: int, facts: Facts, still: Standstills) -> int:
+    """Return the longest time between these in which ZooKeeper was there."""
+    return still.acted_ns(from_ns, until_ns, node="", hears_from=facts.controllers)
 
 
-def _registered_by(
-    host: str | None, states: Sequence[HostIds], until: HostIds
-) -> frozenset[int | None]:
-    """Return the ids that brokers on this host registered, from the first state on."""
-    end_ms = until.record.timestamp_ms
+def _registered_by(host: str | None, states: Sequence[HostIds]) -> frozenset[int | None]:
+    """Return the ids that brokers on this host registered."""
     return frozenset(
         one.record.broker_id
         for one in states
-        if one.record.type == REGISTRATION
-        and one.record.name == host
-        and one.record.timestamp_ms <= end_ms
+        if one.record.type == REGISTRATION and one.record.name == host
     )
 
 
-def _held(states: Sequence[HostIds], until_ms: int, record: MetadataRecord) -> HostIds | None:
-    """Return the state at that time, if the registration lasts until then and beyond."""
-    last = None
+def _held(
+    states: Iterable[HostIds], until_ns: int, record: MetadataRecord, facts: Facts
+) -> Sequence[HostIds]:
+    """Return the states up to one that surely held at that time or later.
+
+    There are none if the registration did not last until then and beyond.
+    """
+    found: list[HostIds] = []
     for state in states:
-        if state.record.timestamp_ms > until_ms:
-            return last
+        if facts.earliest_ns(state.record.timestamp_ms) > until_ns:
+            return found
         held = record.broker_id is not None and state.registered.get(record.broker_id)
         if held != record.name:
-            return None
-        last = state
-    return None
+            return ()
+        found.append(state)
+    return ()
 
 
 def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
@@ -256,12 +270,17 @@ def _wrong_mapping(record: MetadataRecord, kept: int | None) -> Proof:
 def _garbage_judged(
     states: Sequence[HostIds], hosts: Hosts, still: Standstills
 ) -> Iterator[Proof | None]:
+    facts = hosts.facts
     scans_ms = {told.scan_ms for node in hosts.nodes.values() for told in node.told}
     if 0 in scans_ms:
         return  # a controller that never scans promises nothing
     bound_ms = max(scans_ms, default=0) + GRACE_MS
     since: dict[tuple[str, int, str], MetadataRecord] = {}
-    ends_ms = states[-1].record.timestamp_ms if states else 0
+
+    def is_late(begun: MetadataRecord, ended: MetadataRecord) -> bool:
+        times_ns = facts.latest_ns(begun.timestamp_ms), facts.earliest_ns(ended.timestamp_ms)
+        return _acted_ns(*times_ns, facts, still) > bound_ms * 1_000_000
+
     for state in states:
         now = {
             (entry, broker_id, state.registered[broker_id])
@@ -270,14 +289,11 @@ def _garbage_judged(
         }
         for gone in since.keys() - now:
             begun = since.pop(gone)
-            lasted_ns = (state.record.timestamp_ms - begun.timestamp_ms) * 1_000_000
-            late = _acted_ns(begun, lasted_ns, hosts.facts, still) > bound_ms * 1_000_000
-            yield _garbage(gone, begun, bound_ms) if late else None
+            yield _garbage(gone, begun, bound_ms) if is_late(begun, state.record) else None
         for one in now - since.keys():
             since[one] = state.record
     for one, begun in since.items():
-        lasted_ns = (ends_ms - begun.timestamp_ms) * 1_000_000
-        if _acted_ns(begun, lasted_ns, hosts.facts, still) > bound_ms * 1_000_000:
+        if is_late(begun, states[-1].record):
             yield _garbage(one, begun, bound_ms)
 
 

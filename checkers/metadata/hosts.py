@@ -64,9 +64,11 @@ class HostNode:
     first_disk: int | None
     """The id that its disk had before the first start."""
 
-    def at(self, time_ns: int) -> HostSettings:
-        """Return the settings that a start at that time reads."""
-        return next((one for one in reversed(self.told) if one.since_ns <= time_ns), self.told[0])
+    def between(self, from_ns: int, until_ns: int) -> Sequence[HostSettings]:
+        """Return the settings that a start can have read that was at some time between these."""
+        later = [one for one in self.told if from_ns < one.since_ns <= until_ns]
+        before = [one for one in self.told if one.since_ns <= from_ns]
+        return [*before[-1:], *later] or self.told[:1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,13 @@ class Hosts:
         known = self.registered_by.get(record.metadata_offset)
         if known is not None:
             return known
+        from_ns = self.facts.earliest_ns(record.timestamp_ms)
         until_ns = self.facts.latest_ns(record.timestamp_ms)
-        there = [name for name, one in self.nodes.items() if one.at(until_ns).host == record.name]
+        there = [
+            name
+            for name, one in self.nodes.items()
+            if any(told.host == record.name for told in one.between(from_ns, until_ns))
+        ]
         return there[0] if len(there) == 1 else None
 
 

@@ -85,7 +85,7 @@ class LoggedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTimes:
-    """When each batch of a log was begun, and the one after it, in ms of their controllers' clocks."""
+    """When each batch of a log was begun, and the one after it, by controllers' clocks in ms."""
 
     begin_ms: NDArray[np.int64]
     """Ascending."""

@@ -72,35 +72,31 @@ def test_the_time_at_which_it_was_taken_is_never_excluded(
 
 
 @given(
-    gaps_s=st.lists(st.floats(0, 20), min_size=2, max_size=6),
-    wrong_s=st.floats(-20, 20),
-    from_s=st.floats(0, 60),
-    for_s=st.floats(1, 50),
-    is_wrong=st.lists(st.booleans(), min_size=6, max_size=6),
+    gaps_s=st.lists(st.tuples(st.floats(0.001, 20), st.booleans()), min_size=2, max_size=6),
+    wrong_s=st.tuples(st.floats(0, 60), st.floats(1, 50), st.floats(-20, 20)),
     share=st.floats(0, 1),
 )
-@example(
-    gaps_s=[20, 9], wrong_s=-14, from_s=25, for_s=5, is_wrong=[False, True, *[False] * 4], share=1
-)
+@example(gaps_s=[(20, False), (9, True)], wrong_s=(25, 5, -14), share=1)
 def test_the_time_at_which_a_record_was_appended_is_never_excluded(
-    gaps_s: list[float],
-    wrong_s: float,
-    from_s: float,
-    for_s: float,
-    is_wrong: list[bool],
-    share: float,
+    gaps_s: list[tuple[float, bool]], wrong_s: tuple[float, float, float], share: float
 ) -> None:
     """It is appended until the next batch begins, whose controller's clock may be wrong as well."""
-    wrong = skew(from_s, from_s + for_s, wrong_s, wrong_s)
-    begun_ns = list(accumulate(round((gap_s + 0.001) * S) for gap_s in gaps_s))
-    shown_ms = [
-        (at_ns + (round(wrong_s * S) if by_wrong and from_s * S <= at_ns <= (from_s + for_s) * S else 0)) // MS
-        for at_ns, by_wrong in zip(begun_ns, is_wrong, strict=False)
+    from_s, for_s, ahead_s = wrong_s
+    begun_s = list(accumulate(gap_s for gap_s, _ in gaps_s))
+    is_wrong = [
+        by_wrong and from_s <= at_s <= from_s + for_s
+        for at_s, (_, by_wrong) in zip(begun_s, gaps_s, strict=True)
     ]
-    batches = BatchTimes.of(np.array(shown_ms))
-    facts = Facts(node_ids={}, skews=(wrong,), followings_ms=batches.followings_ms)
-    for stamp_ms, (begin_ns, next_ns) in zip(shown_ms, pairwise(begun_ns), strict=False):
-        appended_ns = begin_ns + round(share * (next_ns - begin_ns))
+    shown_ms = [
+        int((at_s + ahead_s * wrong) * 1000) for at_s, wrong in zip(begun_s, is_wrong, strict=True)
+    ]
+    facts = Facts(
+        node_ids={},
+        skews=(skew(from_s, from_s + for_s, ahead_s, ahead_s),),
+        followings_ms=BatchTimes.of(np.array(shown_ms)).followings_ms,
+    )
+    for stamp_ms, (begin_s, next_s) in zip(shown_ms, pairwise(begun_s), strict=False):
+        appended_ns = (begin_s + share * (next_s - begin_s)) * S
         assert facts.earliest_ns(stamp_ms) <= appended_ns <= facts.latest_ns(stamp_ms)
 
 

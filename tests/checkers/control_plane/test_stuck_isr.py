@@ -6,6 +6,7 @@ from replica_disks import disks, faults
 
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.proof import Proof
+from history.clock import ClockSkew
 
 S = 1_000_000_000
 LOG = """
@@ -59,6 +60,30 @@ def test_a_replica_that_its_leader_brings_in_at_the_very_end_is_not_stuck() -> N
     assert found(LOG + "100 change t-0 isr 1,2 at 59500") == ([], "")
     (proof,), _ = found(LOG + "100 change t-0 isr 1,2 leader 2 at 59500")
     assert_proof(proof, "is unfenced and out of the ISR of {key}", broker_id=2, key="t-0")
+
+
+def test_a_change_that_a_wrong_clock_may_show_too_late_ends_what_is_judged() -> None:
+    """Broker 2 leads, and brings itself in, at 43 s or 14 s before: then nobody left it out."""
+    led = LOG + "100 change t-0 isr 1,2 leader 2 at {}\n101 noop at 60000"
+    assert found(led.format(43_000))[0]
+    for ahead_s, accused in ((14, False), (1, True)):
+        wrong = ClockSkew(
+            node="controller-1",
+            from_ns=0,
+            until_ns=42 * S,
+            ahead_min_ns=ahead_s * S,
+            ahead_max_ns=ahead_s * S,
+        )
+        given = tables(led.format(43_000), **disks(EQUAL), faults=faults(*KILL))
+        run = facts(
+            stuck_isr_limit_ns=20 * S,
+            healed_ns=41 * S,
+            end_ns=42 * S,
+            keys=("t-0",),
+            skews=(wrong,),
+        )
+        judged = list(asked(stuck_isrs, given, run))
+        assert bool(proofs(judged).get("t-0")) is accused
 
 
 def test_a_replica_that_is_fenced_stopping_or_behind_is_not_stuck() -> None:

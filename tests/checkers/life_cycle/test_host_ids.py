@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from replica_disks import faults as disk_faults
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.proof import Proof
 from checkers.table_check import TableKernel
+from history.clock import ClockSkew
 from history.cluster_schema import METADATA_LOG, NODE_SETTINGS
 from history.schema import FAULTS
 
@@ -47,15 +49,28 @@ def found(
     faults: pa.Table | None = None,
     adopts: str | None = None,
     disks: Mapping[str, str] = MappingProxyType({}),
+    ahead_ms: int = 0,
+    settings_: pa.Table | None = None,
     **more: str,
 ) -> tuple[list[Proof], int]:
-    """The proofs, and how many cases were judged."""
+    """The proofs, and how many cases were judged.
+
+    `ahead_ms`: by how much the clock that stamps records can be ahead, or right; or behind.
+    """
     given = {
         "metadata_log": metadata_log(zookeeper_1=log),
-        "node_settings": settings(adopts=adopts, disks=disks, **more),
+        "node_settings": settings_ or settings(adopts=adopts, disks=disks, **more),
         "faults": FAULTS.empty_table() if faults is None else faults,
     }
-    return told(asked(kernel, given, ON_ZOOKEEPER))
+    wrong = ClockSkew(
+        node="zookeeper-1",
+        from_ns=0,
+        until_ns=100_000 * MS,
+        ahead_min_ns=ahead_ms * MS,
+        ahead_max_ns=ahead_ms * MS,
+    )
+    run = replace(ON_ZOOKEEPER, skews=(wrong,) if ahead_ms else ())
+    return told(asked(kernel, given, run))
 
 
 def assert_wrong(proof: Proof, source: str, right: str, **named: object) -> None:
@@ -261,3 +276,42 @@ def test_a_controller_that_never_scans_leaves_garbage_by_right() -> None:
     stays = TWO + "5 keeps g 1 at 2000\n6 topic u at 200000"
     assert found(host_garbage, stays)[1] == 1
     assert found(host_garbage, stays, fencepost_host_garbage_interval_ms="0") == ([], 0)
+
+
+def test_a_disk_that_was_wiped_before_its_host_registered_has_its_id_by_a_wrong_clock_too() -> None:
+    """Wiped 10 s before the clock shows its registration, which may be ahead by 14 s."""
+    late = TWO.replace("3 runs-on 2 h2 at 1100", "3 runs-on 2 h2 at 20000")
+    log = late.replace("1101", "20001") + "5 keeps h2 7 at 21000\n6 runs-on {} h2 at 60000"
+    wiped = wipe("broker-2", 10_000)
+    for broker_id, wrong_by in ((2, ()), (7, (0,)), (9, (0, 14_000))):
+        for ahead_ms in (0, 14_000):
+            proofs, _ = found(wrong_ids, log.format(broker_id), faults=wiped, ahead_ms=ahead_ms)
+            assert bool(proofs) is (ahead_ms in wrong_by)
+
+
+def test_a_host_is_judged_by_all_settings_that_it_can_have_read_by_a_wrong_clock() -> None:
+    log = "0 topic t at 1\n1 runs-on {} h1 at 25000"
+    rows = [
+        {"node": "broker-1", "name": name, "value": value, "since_ns": since_s * 1000 * MS}
+        for since_s, name, value in ((0, "host.name", "h1"), (0, "broker.id", "3"))
+    ]
+    rows.append({**rows[1], "value": "4", "since_ns": 20_000 * MS})
+    for broker_id, wrong_by in ((4, ()), (3, (0,)), (5, (0, 14_000))):
+        for ahead_ms in (0, 14_000):
+            told_so = pa.Table.from_pylist(rows, schema=NODE_SETTINGS)
+            given = log.format(broker_id)
+            proofs, _ = found(wrong_ids, given, settings_=told_so, ahead_ms=ahead_ms)
+            assert bool(proofs) is (ahead_ms in wrong_by)
+
+
+@pytest.mark.parametrize("ahead_ms", [-14_000, 0])
+def test_what_has_its_time_may_have_begun_later_by_a_wrong_clock(ahead_ms: int) -> None:
+    unkept = "1 runs-on 1 h1 at 1000\n2 topic t at 20000"
+    assert bool(found(wrong_mappings, unkept, ahead_ms=ahead_ms)[0]) is (not ahead_ms)
+    assert found(wrong_mappings, unkept.replace("20000", "26000"), ahead_ms=ahead_ms)[0]
+    stolen = TWO + "5 runs-on 1 h2 at 2000\n6 topic t at {}"
+    scans = {"fencepost_host_garbage_interval_ms": "1000"}
+    assert bool(found(host_garbage, stolen.format(20_000), ahead_ms=ahead_ms, **scans)[0]) is (
+        not ahead_ms
+    )
+    assert found(host_garbage, stolen.format(40_000), ahead_ms=ahead_ms, **scans)[0]
