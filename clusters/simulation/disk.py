@@ -102,7 +102,7 @@ class Disk:
         log = self._logs.get(name)
         if log is None:
             return ()
-        return log.batches if log.batches.full else log.batches.last
+        return log.batches if log.batches.full_count else log.batches.last
 
     @property
     def files(self) -> Mapping[FileName, Any]:
@@ -147,7 +147,9 @@ class Disk:
         kept = log.batches.count_before(offset)
         durable = log.synced - log.dropped
         if kept < durable:
-            log.cut = log.cut or Batches(log.batches[:durable])
+            if log.cut is None:
+                log.cut = Batches(log.batches)
+                log.cut.truncate(durable)
             log.synced = log.dropped + kept
         if kept < len(log.batches):
             log.batches.truncate(kept)

@@ -6,19 +6,20 @@ batch it lies in, since a batch is never split.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
-from clusters.node_port.batches import Batches
+from clusters.node_port.batches import SEGMENT_BATCHES, Batches
 from clusters.node_port.effects import SYNC, Effects
+from clusters.node_port.segments import summary_of
 from clusters.node_port.storage import Batch, PartitionKey
 
 __all__ = ["NO_EPOCH", "PartitionLog", "flush"]
 
 NO_EPOCH: Final = -1
 """The leader epoch of no record: an empty log has no last one."""
-_BATCHES_MAX: Final = 1_000
+_BATCHES_MAX: Final = SEGMENT_BATCHES
 """The most batches in one answer, however large it may be."""
 
 
@@ -59,23 +60,25 @@ class PartitionLog:
     def extend(self, batches: Sequence[Batch]) -> None:
         """Take batches without a gap, the first of which has the log's end as its base offset."""
         self.batches.extend(batches)
-        for epoch, base_offset in _epochs_begun(batches, above=self.last_epoch):
-            self.last_epoch = epoch
-            self._epochs.append((epoch, base_offset))
+        self._begin_epochs(summary_of(batches, _first_of_each_epoch))
         self.end = batches[-1].end_offset
 
     def read(self, offset: int, up_to: int, records_max: int, bytes_max: int) -> tuple[Batch, ...]:
         """The batches from the one that has `offset` on, wholly below `up_to`.
 
-        At least one if there is any, then as many as the bounds allow.
+        At least one if there is any, then as many as the bounds allow. Who is far behind gets whole
+        segments, which logs share.
         """
         newest = self.batches.last
         if newest and newest[-1].base_offset == offset and up_to >= self.end:
             return (newest[-1],)
         first = self.batches.count_before(offset + 1) - 1
         last = len(self.batches) if up_to >= self.end else self._count_below(up_to)
-        found = self.batches[first : min(last, first + _BATCHES_MAX)]
-        return tuple(found[: _allowed(found, records_max, bytes_max)])
+        if last - first > _BATCHES_MAX:
+            found = tuple(self.batches.rest_of_segment(first))
+        else:
+            found = tuple(self.batches[first:last])
+        return found[: _allowed(found, records_max, bytes_max)]
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest leader epoch up to this one, and the offset at which it ends.
@@ -105,11 +108,14 @@ class PartitionLog:
         if not self.batches:
             return
         self.end = self.batches[-1].end_offset
-        begun = [segment.summary(_epochs_begun) for segment in self.batches.full]
-        for epoch, base_offset in chain(*begun, _epochs_begun(self.batches.last)):
-            if epoch > self.last_epoch:
-                self.last_epoch = epoch
-                self._epochs.append((epoch, base_offset))
+        self._begin_epochs(self.batches.folded(_first_of_each_epoch))
+
+    def _begin_epochs(self, firsts: Iterable[Batch]) -> None:
+        """Note the leader epochs of these that are above all before."""
+        for batch in firsts:
+            if batch.leader_epoch > self.last_epoch:
+                self.last_epoch = batch.leader_epoch
+                self._epochs.append((batch.leader_epoch, batch.base_offset))
 
     def _count_below(self, offset: int) -> int:
         """Return how many batches end at or below the offset."""
@@ -130,16 +136,16 @@ def flush(log: PartitionLog, count: int, every: int, effects: Effects) -> None:
         effects.append((SYNC, (log.key,), ("replicas", log.key)))
 
 
-def _epochs_begun(batches: Sequence[Batch], above: int = NO_EPOCH) -> list[tuple[int, int]]:
-    """Return each leader epoch that is above all before it, and the base offset of its first."""
-    found: list[tuple[int, int]] = []
-    highest = above
-    if max(map(_leader_epoch, batches), default=NO_EPOCH) <= above:
-        return found
+def _first_of_each_epoch(batches: Sequence[Batch]) -> list[Batch]:
+    """Return each batch whose leader epoch is above all before it."""
+    if not batches or max(map(_leader_epoch, batches)) == batches[0].leader_epoch:
+        return list(batches[:1])
+    found: list[Batch] = []
+    highest = NO_EPOCH
     for batch in batches:
         if batch.leader_epoch > highest:
             highest = batch.leader_epoch
-            found.append((highest, batch.base_offset))
+            found.append(batch)
     return found
 
 
@@ -151,7 +157,7 @@ def _epoch(entry: tuple[int, int]) -> int:
     return entry[0]
 
 
-def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
+def _allowed(batches: Sequence[Batch], records_max: int, bytes_max: int) -> int:
     """Return how many of the batches fit into an answer: one at least."""
     if not batches:
         return 0

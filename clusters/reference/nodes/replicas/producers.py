@@ -4,10 +4,9 @@ A log is replayed into it when its replica becomes leader, so a follower has no 
 """
 
 from collections import deque
-from itertools import chain
+from collections.abc import Sequence
 from typing import Final
 
-from clusters.node_port.batches import Batches
 from clusters.node_port.storage import Batch
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.log import PartitionLog
@@ -76,7 +75,7 @@ class ProducerStates:
     def catch_up(self, log: PartitionLog) -> None:
         """Replay what followed since `suspend`."""
         batches = log.batches
-        for batch in batches[self._replayed :] if self._replayed else _last_of_all(batches):
+        for batch in batches[self._replayed :] if self._replayed else batches.folded(_last_of_each):
             if batch.producer_id >= 0:
                 self.remember(batch)
         self._replayed = len(batches)
@@ -92,13 +91,7 @@ class ProducerStates:
             self._replayed = 0
 
 
-def _last_of_all(batches: Batches) -> list[Batch]:
-    """Return of each producer what is remembered: the last batches of its last epoch."""
-    full = [segment.summary(_last_of_each) for segment in batches.full]
-    return _last_of_each([*chain.from_iterable(full), *batches.last])
-
-
-def _last_of_each(batches: list[Batch]) -> list[Batch]:
+def _last_of_each(batches: Sequence[Batch]) -> list[Batch]:
     """Return of each producer the last batches of its last epoch, each producer's in order.
 
     Where there are fewer than can be remembered, the last one of the epoch before them stands in

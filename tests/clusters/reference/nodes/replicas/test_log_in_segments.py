@@ -1,5 +1,6 @@
 """The batches of a log, in segments, are the list that they stand for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from clusters.node_port.batches import Batches
 from clusters.node_port.storage import Batch
+from clusters.reference.nodes.replicas.log import PartitionLog
 
 pytestmark = pytest.mark.usefixtures("short_segments")
 
@@ -17,6 +19,7 @@ _DEEDS = st.lists(
         st.tuples(st.just("extend"), st.integers(0, 10)),
         st.tuples(st.just("truncate"), st.integers(0, 20)),
         st.tuples(st.just("copy"), st.just(0)),
+        st.tuples(st.just("go on with"), st.integers(0, 5)),
     ),
     max_size=40,
 )
@@ -28,7 +31,7 @@ def test_whatever_is_done_to_it_it_is_that_list(deeds: list[tuple[str, int]]) ->
     copies: list[tuple[Batches, list[Batch]]] = []
     for deed, number in deeds:
         if deed == "append":
-            batch = _batch(plain[-1].end_offset if plain else 0, number)
+            batch = _batch(plain[-1].end_offset if plain else 0, number, epoch=number)
             ours.append(batch)
             plain.append(batch)
         elif deed == "extend":
@@ -39,8 +42,10 @@ def test_whatever_is_done_to_it_it_is_that_list(deeds: list[tuple[str, int]]) ->
         elif deed == "truncate":
             ours.truncate(number)
             del plain[number:]
-        else:
+        elif deed == "copy":
             copies.append((Batches(ours), list(plain)))
+        elif number < len(copies):
+            (ours, plain), copies[number] = copies[number], (ours, plain)
     for found, expected in [(ours, plain), *copies]:
         _is_that_list(found, expected)
 
@@ -81,6 +86,26 @@ def test_logs_of_the_same_batches_share_their_segments() -> None:
     assert diverged[0].leader_epoch == 7
 
 
+def test_a_log_that_is_far_behind_gets_whole_segments_and_shares_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("clusters.reference.nodes.replicas.log._BATCHES_MAX", 3)
+    leader = PartitionLog((1, 0), [_batch(place, 1, epoch=place // 2) for place in range(11)], 0)
+    follower = PartitionLog((1, 0), leader.batches[:1], 0)
+    answers = []
+    while follower.end < leader.end:
+        answers.append(leader.read(follower.end, leader.end, 1 << 30, 1 << 30))
+        follower.extend(answers[-1])
+
+    assert list(map(len, answers)) == [2, 3, 3, 2]
+    assert answers[1] is leader.batches.full[1].batches
+    assert [one is two for one, two in zip(leader.batches.full, follower.batches.full, strict=True)]
+    ends = [(log.last_epoch, *map(log.end_of_epoch, range(7))) for log in (leader, follower)]
+    assert ends[0] == ends[1]
+    assert leader.read(1, 3, 1 << 30, 1 << 30) == tuple(leader.batches[1:3])
+    assert leader.read(3, leader.end, 2, 1 << 30) == tuple(leader.batches[3:5])
+
+
 def _is_that_list(found: Batches, expected: list[Batch]) -> None:
     count = len(expected)
     assert len(found) == count
@@ -89,9 +114,15 @@ def _is_that_list(found: Batches, expected: list[Batch]) -> None:
     for start in range(count + 1):
         for stop in range(count + 2):
             assert found[start:stop] == expected[start:stop]
+    assert found.folded(_last_of_each_epoch) == _last_of_each_epoch(expected)
     for offset in range(expected[-1].end_offset + 2 if expected else 2):
         assert found.count_before(offset) == sum(one.base_offset < offset for one in expected)
 
 
-def _batch(base_offset: int, count: int) -> Batch:
-    return Batch(base_offset, 0, count, -1, -1, -1, None)
+def _last_of_each_epoch(batches: Sequence[Batch]) -> list[Batch]:
+    found = {one.leader_epoch: one for one in batches}
+    return sorted(found.values(), key=lambda one: one.base_offset)
+
+
+def _batch(base_offset: int, count: int, *, epoch: int = 0) -> Batch:
+    return Batch(base_offset, epoch, count, -1, -1, -1, None)
