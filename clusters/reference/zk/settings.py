@@ -5,14 +5,14 @@ them when a notification names it. A leader acknowledges nothing before its topi
 min.insync.replicas is one of them (`ZkSituation.min_insync_replicas`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkError
 from clusters.reference.nodes.records import ConfigRecord
-from clusters.reference.zk.asking import ZkAnswer
+from clusters.reference.zk.asking import OnAnswer, ZkAnswer
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
@@ -33,21 +33,21 @@ _NO_NODE: Final = int(ZkError.NO_NODE)
 class Settings:
     """A broker's copy of the settings."""
 
-    __slots__ = ("_changed", "_last_seen", "_reading", "_situation")
+    __slots__ = ("_changed", "_last_read", "_reading", "_situation")
 
     def __init__(self, situation: ZkSituation, changed: Callable[[], None]) -> None:
         """Create it. `changed` is called when settings are new."""
         self._situation = situation
         self._changed = changed
-        self._last_seen = ""
-        """The name of the last notification that was read."""
+        self._last_read = ""
+        """The name of the last notification that was read, or was there before all was read."""
         self._reading: dict[str, int] = {}
         """The ids of topics whose settings are being read."""
         situation.asking.on_watch(CONFIG_CHANGES, self._told)
 
     def begin(self, effects: Effects) -> None:
         """Read everything: a session has begun."""
-        self._list_changes(effects)
+        self._list_changes(self._changes_there, effects)
         for kind in _RESOURCES:
             then = partial(self._listed, kind)
             self._situation.asking.ask((GetChildren(f"/config/{kind}"),), then, effects)
@@ -63,20 +63,29 @@ class Settings:
         self._read("topics", topic, effects)
 
     def _told(self, _now: int, _event: WatchEvent, effects: Effects) -> None:
-        self._list_changes(effects)
+        self._list_changes(self._changes_listed, effects)
 
-    def _list_changes(self, effects: Effects) -> None:
-        read = GetChildren(CONFIG_CHANGES, watch=True)
-        self._situation.asking.ask((read,), self._changes_listed, effects)
+    def _list_changes(self, then: OnAnswer, effects: Effects) -> None:
+        self._situation.asking.ask((GetChildren(CONFIG_CHANGES, watch=True),), then, effects)
 
-    def _changes_listed(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
+    def _changes_there(self, now: int, answer: ZkAnswer, _effects: Effects) -> None:
+        """What they name is read after them, with everything."""
+        self._news(now, answer)
+
+    def _changes_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
+        for name in self._news(now, answer):
+            read = GetData(f"{CONFIG_CHANGES}/{name}")
+            self._situation.asking.ask((read,), self._change_read, effects)
+
+    def _news(self, now: int, answer: ZkAnswer) -> Sequence[str]:
+        """Return the notifications that were not there before."""
         if answer.response.error:
-            return
-        for name in answer.response.outcomes[0].children:
-            if name > self._last_seen:
-                self._last_seen = name
-                read = GetData(f"{CONFIG_CHANGES}/{name}")
-                self._situation.asking.ask((read,), self._change_read, effects)
+            return ()
+        names = answer.response.outcomes[0].children
+        self._situation.seen_changes.add(now, names)
+        news = [name for name in names if name > self._last_read]
+        self._last_read = max((self._last_read, *names))
+        return news
 
     def _change_read(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
         if not answer.response.error:

@@ -5,6 +5,9 @@ clients; its offset counts what was applied. Which partitions it leads and follo
 says: that is `assigned`. Either may be older than the other.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from clusters.node_port.storage import PartitionKey
@@ -16,15 +19,48 @@ from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfigura
 from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.rules import ZkRules
 
-__all__ = ["ZkSituation", "incarnation_of"]
+__all__ = ["SeenChanges", "ZkSituation", "incarnation_of"]
 
 _UNREAD: Final = 1 << 30
+
+
+class SeenChanges:
+    """The notifications of changed settings: up to which one they were there at what time.
+
+    ZooKeeper numbers them, so the name of the last one says it of all.
+    """
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[int, str]] = []
+
+    def add(self, now: int, names: Sequence[str]) -> None:
+        """Note that these were there."""
+        newest = max(names, default="")
+        if newest > (self._seen[-1][1] if self._seen else ""):
+            self._seen.append((now, newest))
+
+    def last_by(self, time_ns: int) -> str:
+        """Return the last one that was seen by this time; of times before it nothing is asked."""
+        place = bisect_right(self._seen, time_ns, key=itemgetter(0))
+        if not place:
+            return ""
+        del self._seen[: place - 1]
+        return self._seen[0][1]
 
 
 class ZkSituation(Situation):
     """The situation of a broker. `node_id` is -1 until the broker's id is found (H01)."""
 
-    __slots__ = ("asking", "assigned", "configured", "controller_epoch", "zk_configuration")
+    __slots__ = (
+        "asking",
+        "assigned",
+        "configured",
+        "controller_epoch",
+        "seen_changes",
+        "zk_configuration",
+    )
 
     rules: ZkRules
 
@@ -39,6 +75,7 @@ class ZkSituation(Situation):
         """The partitions that this broker leads or follows, as LeaderAndIsr said last."""
         self.configured: dict[str, int] = {}
         """The topics whose settings are read, with their ids."""
+        self.seen_changes = SeenChanges()
         # Rule member_incarnations_checked.
         names_incarnations = rules.member_incarnations_checked and self.speaks_heartbeats
         self.level = LEVEL_EPOCHS if names_incarnations else LEVEL_REGISTRATION

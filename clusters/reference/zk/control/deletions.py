@@ -5,8 +5,9 @@ has no leader, and no topic of its name is created. The controller waits for rep
 that are away.
 
 Garbage are hosts whose id is registered by another host (H05), and notifications that are read. A
-notification of changed settings is garbage once it has been there for a whole interval: brokers
-read it when their watch fires, and read all settings anew when they were away for a session.
+notification of changed settings is garbage once this broker has known of it for a whole interval,
+in office or not: brokers read it when their watch fires, and read all settings anew when they were
+away for a session.
 
 Source: Kafka's `TopicDeletionManager`, `ZkNodeChangeNotificationListener`
 (`purgeObsoleteNotifications`); the draft "Broker id by host name", garbage collection.
@@ -188,13 +189,11 @@ def _nothing(_now: int, _response: object, _effects: Effects) -> None:
 class Garbage:
     """The scans of one controller epoch."""
 
-    __slots__ = ("_due_ns", "_notifications", "_parts")
+    __slots__ = ("_due_ns", "_parts")
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._due_ns = 0
-        self._notifications: frozenset[str] = frozenset()
-        """Those that the last scan found."""
 
     def tick(self, now: int, effects: Effects) -> None:
         """Scan when it is time."""
@@ -213,9 +212,12 @@ class Garbage:
     def _listed(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
         if self._parts.work.is_over:
             return
-        names = frozenset(outcomes[0].children)
-        old, self._notifications = names & self._notifications, names - self._notifications
-        deletes = [Delete(f"{CONFIG_CHANGES}/{name}") for name in sorted(old)]
+        situation = self._parts.situation
+        names, seen = outcomes[0].children, situation.seen_changes
+        seen.add(now, names)
+        last = seen.last_by(now - situation.zk_configuration.garbage_scan_interval_ns)
+        old = [name for name in names if name <= last]
+        deletes = [Delete(f"{CONFIG_CHANGES}/{name}") for name in old]
         removals = [unit(self._parts.context, [one]) for one in deletes]
         self._parts.work.add(now, Job(lambda: Plan(removals), _nothing), effects)
 

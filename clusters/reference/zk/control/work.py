@@ -70,6 +70,7 @@ class JobQueue:
 
     __slots__ = (
         "_answers",
+        "_asked_count",
         "_asking",
         "_context",
         "_current",
@@ -90,6 +91,7 @@ class JobQueue:
         self._current: Job | None = None
         self._plan = Plan([])
         self._answers: dict[int, ZkAnswer] = {}
+        self._asked_count = 0
         self._plans_count = 0
         self._wrote = False
         self._is_advancing = False
@@ -141,6 +143,7 @@ class JobQueue:
     def _write(self, plan: Plan, effects: Effects) -> None:
         self._wrote = True
         self._answers = {}
+        self._asked_count = sum(1 for one in plan.units if one.operations)
         effects.append((NOTE, DECISION_ASKED))
         for index, one in enumerate(plan.units):
             if one.operations:
@@ -167,7 +170,7 @@ class JobQueue:
         if self.is_over or answer.response.error == _EXPIRED:
             return
         self._answers[index] = answer
-        if len(self._answers) == sum(1 for one in plan.units if one.operations):
+        if len(self._answers) == self._asked_count:
             self._settle(now, plan, effects)
 
     def _settle(self, now: int, plan: Plan, effects: Effects) -> None:

@@ -4,6 +4,7 @@ from control_desk import READY, Desk
 
 from clusters.node_port.zookeeper import Create
 from clusters.reference.nodes.messages.control import AlterConfigsRequest
+from clusters.reference.zk.situation import SeenChanges
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     HOSTS,
@@ -56,3 +57,16 @@ def test_a_notification_of_settings_is_removed_at_the_second_scan_that_finds_it(
     desk.advance(60_000)
     assert desk.double.children(CONFIG_CHANGES) == ()
     assert decoded_settings(desk.double.data("/config/topics/t")) == {"retention.ms": "5"}
+
+
+def test_a_broker_in_office_anew_knows_since_when_a_notification_is_there() -> None:
+    """Offices may all be shorter than the interval of scans."""
+    seen = SeenChanges()
+    seen.add(5, ("change-1",))
+    seen.add(9, ("change-1", "change-2"))
+    seen.add(9, ())
+    assert [seen.last_by(time) for time in (4, 5, 8, 9, 20)] == [
+        "",
+        *["change-1"] * 2,
+        *["change-2"] * 2,
+    ]
