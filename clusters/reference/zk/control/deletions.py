@@ -5,9 +5,9 @@ has no leader, and no topic of its name is created. The controller waits for rep
 that are away.
 
 Garbage are hosts whose id is registered by another host (H05), and notifications that are read. A
-notification of changed settings is garbage once this broker has known of it for a whole interval,
-in office or not: brokers read it when their watch fires, and read all settings anew when they were
-away for a session.
+notification of changed settings is garbage once this broker has known of it, in office or not, for
+twice the time-out of a session: brokers read it when their watch fires, and read all settings anew
+when they were away for a session.
 
 Source: Kafka's `TopicDeletionManager`, `ZkNodeChangeNotificationListener`
 (`purgeObsoleteNotifications`); the draft "Broker id by host name", garbage collection.
@@ -215,7 +215,7 @@ class Garbage:
         situation = self._parts.situation
         names, seen = outcomes[0].children, situation.seen_changes
         seen.add(now, names)
-        last = seen.last_by(now - situation.zk_configuration.garbage_scan_interval_ns)
+        last = seen.last_by(now - 2 * situation.zk_configuration.session_timeout_ns)
         old = [name for name in names if name <= last]
         deletes = [Delete(f"{CONFIG_CHANGES}/{name}") for name in old]
         removals = [unit(self._parts.context, [one]) for one in deletes]
