@@ -41,11 +41,11 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "unfenced_too_early"]
+__all__ = ["CHECKS", "NAME", "Heartbeats", "heartbeats_by_registration", "unfenced_too_early"]
 
 NAME: Final = "unfenced-too-early"
 
-_Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
+Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 """The heartbeats by (broker id, broker epoch), in the order in which they were passed on."""
 
 
@@ -55,7 +55,7 @@ def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
         yield from doubtful(NAME, seen.log.doubt)
         return
     wire = streamed(tables, "wire")
-    heartbeats = _heartbeats(wire)
+    heartbeats = heartbeats_by_registration(wire)
     activated = _activations(wire, seen) if seen.facts.on_zookeeper else {}
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
@@ -63,7 +63,8 @@ def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
         yield key, counted(NAME, key, chain(_judged(broker, heartbeats, seen), untold))
 
 
-def _heartbeats(wire: Source) -> _Heartbeats:
+def heartbeats_by_registration(wire: Source) -> Heartbeats:
+    """Return the heartbeats that say what their brokers have applied."""
     found: dict[tuple[int, int], list[Rpc]] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
         if rpc.of("fetch_offset") is not None:
@@ -116,7 +117,7 @@ def _untold(rpc: Rpc, taken: Sequence[Rpc]) -> Proof | None:
 
 
 def _judged(
-    broker: BrokerHistory, heartbeats: _Heartbeats, seen: MetadataView
+    broker: BrokerHistory, heartbeats: Heartbeats, seen: MetadataView
 ) -> Iterator[Proof | None]:
     for before, version in pairwise(broker.versions):
         # An incarnation that amends its registration keeps its epoch: its heartbeats are mixed.

@@ -30,6 +30,7 @@ from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange
 from checkers.control_plane.illegal_transition import illegal_transitions
 from checkers.control_plane.inactive_leader import inactive_leaders
 from checkers.control_plane.ineligible_member import ineligible_members
+from checkers.control_plane.leaderless import leaderless
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
 from checkers.control_plane.lost_reassignment import lost_reassignments
 from checkers.control_plane.metadata_divergence import metadata_divergences
@@ -39,6 +40,7 @@ from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.stale_request_accepted import stale_requests_accepted
 from checkers.control_plane.two_leaders import two_leaders
+from checkers.control_plane.unasked_change import unasked_changes
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
@@ -51,6 +53,7 @@ from checkers.life_cycle.controller_heartbeats import (
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
+from checkers.life_cycle.never_unfenced import never_unfenced
 from checkers.life_cycle.refused_but_running import refused_but_running
 from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.life_cycle.shared_registration import shared_registrations
@@ -141,6 +144,29 @@ OFFICES = {
         "leader 1\n5 change t-0 isr 2 leader 2"
     )
 }
+
+
+GROWN = """
+    1 register 1 unfenced
+    2 register 2 unfenced
+    3 topic t
+    4 partition t-0 replicas 1,2 isr 1 leader 1
+    10 change t-0 isr 1,2
+"""
+ASKED_FOR = "at 900 broker-1 alter t-0 expecting 0 isr 1,2 -> {} at 1005"
+LED_BY_NONE = """
+    0 leader 1000
+    1 register 1 unfenced
+    2 topic t
+    3 partition t-0 replicas 1,2 isr 1 leader -1
+    4 change t-0 leader 1 at {}
+    9 noop at 60000
+"""
+STILL_FENCED = "0 leader 1000\n1 register 1 at 1000\n2 unfence 1 at {}\n9 noop at 60000"
+BEATING = "\n".join(
+    f"at {at} broker-1 heartbeat epoch 1 offset 1 -> ok at {at + 1}"
+    for at in range(2000, 40_000, 2000)
+)
 
 
 TELLS = "at 9000 broker-2 to broker-1 tells epoch 1 for 1 -> {} at 9010"
@@ -283,6 +309,30 @@ CHECKS = (
         good=given(CAME_BACK, DELAYED.format(20011)),
         good_count=1,
         nothing=given(CAME_BACK),
+    ),
+    Check(
+        kernel=unasked_changes,
+        bad=given(GROWN, ASKED_FOR.format("INVALID_UPDATE_VERSION")),
+        bad_count=1,
+        good=given(GROWN, ASKED_FOR.format("ok 1")),
+        good_count=1,
+        nothing=given(GROWN),
+    ),
+    Check(
+        kernel=leaderless,
+        bad=given(LED_BY_NONE.format(30_000)),
+        bad_count=2,
+        good=given(LED_BY_NONE.format(5_000)),
+        good_count=1,
+        nothing=given(GROWN),
+    ),
+    Check(
+        kernel=never_unfenced,
+        bad=given(STILL_FENCED.format(30_000), BEATING),
+        bad_count=1,
+        good=given(STILL_FENCED.format(5_000), BEATING),
+        good_count=1,
+        nothing=given(STILL_FENCED.format(5_000)),
     ),
     Check(
         kernel=unfetched_epochs,

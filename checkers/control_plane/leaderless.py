@@ -1,0 +1,147 @@
+"""C20 leaderless: a partition stays without a leader though a replica that may lead serves.
+
+A controller elects as soon as it can: when a leader goes, out of the rest of the ISR, and when
+there was none left, at the return of the first member. So a partition has a leader that serves, or
+none of those that may lead it does. What may lead is a member of the ISR or, where that is empty,
+of the ELR. A leader serves while it is registered and unfenced, in controlled shutdown, too.
+
+Accused is a partition that is without a leader that serves for longer than `ELECTED_NS`, under one
+version of it, while a broker that may lead it is registered, unfenced and not in controlled
+shutdown, and no fault is in effect that this broker or who decides may depend on
+(`checkers.control_plane.absences`). A topic that is to be deleted is left out from then on.
+
+Source: KIP-631; for ZooKeeper `OfflinePartitionLeaderElectionStrategy`.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from checkers.control_plane.absences import calm
+from checkers.entry import CatalogueEntry
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import MetadataView, by_partition
+from checkers.proof import Proof
+from checkers.slices import Split
+from checkers.spans import FOREVER_NS, Span, common
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "ELECTED_NS", "NAME", "leaderless"]
+
+NAME: Final = "leaderless"
+ELECTED_NS: Final = 10_000_000_000
+"""Many times what a controller takes to elect a leader."""
+
+
+def leaderless(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge every time without a leader, by partition. Reads `metadata_log` and `faults`."""
+    when = calm(
+        seen.log.records,
+        seen.brokers,
+        tables["faults"],
+        seen.facts,
+        log_end_ms=seen.log.end_timestamp_ms,
+    )
+    gone = {one.broker_id: list(_gone(one, seen.facts)) for one in seen.brokers.values()}
+
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
+        for version, without in _without_leader(history, gone, seen.facts):
+            waits = [
+                (span, broker_id)
+                for broker_id in version.isr or version.elr
+                for span in common(
+                    [without], when.acting(broker_id), when.eligible.get(broker_id, ())
+                )
+                if span.length_ns > ELECTED_NS
+            ]
+            if waits:
+                span, broker_id = max(waits, key=lambda one: one[0].length_ns)
+                yield _proof(history, version, span, broker_id)
+        for before, version in history.steps():
+            if version.leader not in (NO_LEADER, before.leader):
+                yield None
+
+    yield from by_partition(NAME, seen, judged)
+
+
+def _gone(broker: BrokerHistory, facts: Facts) -> Iterator[Span]:
+    """Yield the times when a broker surely was not registered, or was fenced."""
+    since: BrokerVersion | None = None
+    for version in broker.versions:
+        serves = version.registered and not version.fenced
+        if since is not None and serves:
+            span = _span(since.timestamp_ms, facts.earliest_ns(version.timestamp_ms), facts)
+            yield from span
+        since = None if serves else since or version
+    if since is not None:
+        yield from _span(since.timestamp_ms, FOREVER_NS, facts)
+
+
+def _without_leader(
+    history: PartitionHistory, gone: dict[int, list[Span]], facts: Facts
+) -> Iterator[tuple[PartitionVersion, Span]]:
+    """Yield the times, each under one version, when nobody who serves surely led a partition."""
+    decided_ns = (
+        FOREVER_NS
+        if history.decided_until_ms is None
+        else facts.earliest_ns(history.decided_until_ms)
+    )
+    for version, following in pairwise((*history.versions, None)):
+        assert version is not None
+        next_ns = FOREVER_NS if following is None else facts.earliest_ns(following.timestamp_ms)
+        in_force = list(_span(version.timestamp_ms, min(next_ns, decided_ns), facts))
+        led = version.leader != NO_LEADER
+        for span in common(in_force, gone.get(version.leader, ())) if led else in_force:
+            yield version, span
+
+
+def _span(from_ms: int, until_ns: int, facts: Facts) -> Sequence[Span]:
+    from_ns = facts.latest_ns(from_ms)
+    return [Span(from_ns=from_ns, until_ns=until_ns)] if from_ns < until_ns else []
+
+
+def _proof(
+    history: PartitionHistory, version: PartitionVersion, span: Span, broker_id: int
+) -> Proof:
+    return Proof.of(
+        "{key} has {leader} from {since} until {until} (ISR {isr}, metadata offset "
+        "{metadata_offset}), though broker {broker_id}, which may lead it, is unfenced; all that "
+        "time nothing was broken that this depends on, and the bound is {bound}",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"broker_id": broker_id},
+        times={"since": span.from_ns, "until": span.until_ns},
+        durations={"bound": ELECTED_NS},
+        sources={"isr": "metadata_offset"},
+        key=history.key,
+        isr=version.isr_text,
+        leader=(
+            Proof.of("no leader")
+            if version.leader == NO_LEADER
+            else Proof.of("leader {gone}, which is fenced or gone,", gone=version.leader)
+        ),
+    )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=CatalogueEntry(
+            id="C20",
+            name=NAME,
+            title="A partition stays without a leader though a replica that may lead serves",
+            rule="For longer than 10 s, under one version of it, a partition has no leader, or one "
+            "whose broker is fenced or not registered, while the broker of a member of its ISR "
+            "(or, where that is empty, of its ELR) is registered, unfenced and not in controlled "
+            "shutdown; and no fault is in effect that this broker or who decides may depend on. "
+            "Not of a topic that is to be deleted.",
+            meaning="Nobody can write to it or read from it, and nothing stands in the way.",
+            case="an election of another leader, or a time without one that was too long",
+            source="KIP-631; OfflinePartitionLeaderElectionStrategy",
+            needs=("metadata_log",),
+        ),
+        kernel=leaderless,
+        split=Split.PARTITIONS,
+        tables=("metadata_log", "faults"),
+    ),
+)

@@ -1,0 +1,195 @@
+"""C19 unasked-change: a controller changed an ISR or a leader that nothing asked it to change.
+
+A leader asks for the ISR that it wants, by AlterPartition. The controller itself takes a broker out
+of an ISR as it fences, unregisters or registers it, or as it begins its controlled shutdown, and
+writes that into the same decision; the leader is elected anew if it goes that way. It lets nobody
+into an ISR but whom it elects uncleanly or out of the ELR. Otherwise a leader changes only for the
+preferred one, which is first among the replicas.
+
+So a decision is unasked if no request on the tape can have made it, and it
+
+- lets a replica in that it does not elect, or
+- takes a replica out whose broker lives, or
+- replaces a leader whose broker lives, and not by the first of the replicas.
+
+A broker lives if it is registered, unfenced and not in controlled shutdown just before the batch of
+the decision, and all through it: several decisions may share a batch, and its timestamp.
+
+Not judged are partitions that a reassignment is moving, logs below metadata.version 3.3-IV3, which
+do not say who is in controlled shutdown, and requests of versions that name a topic whose name
+several had. Where ZooKeeper has the metadata, controllers write down no reasons: a leader that is
+the controller asks itself, and a broker says only to it that it is about to leave.
+
+Source: KIP-497, KIP-631, KIP-841, KIP-966; `ReplicationControlManager.generateLeaderAndIsrUpdates`
+and `PartitionChangeBuilder.electLeader`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from checkers.entry import CatalogueEntry
+from checkers.facts import Judged, Tables
+from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, proposals, requests_by_partition
+from checkers.metadata.partition_states import (
+    NO_LEADER,
+    Cause,
+    PartitionHistory,
+    PartitionVersion,
+)
+from checkers.metadata.rpcs import rpcs
+from checkers.metadata.view import MetadataView, by_partition
+from checkers.proof import Proof
+from checkers.slices import Split
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "NAME", "unasked_changes"]
+
+NAME: Final = "unasked-change"
+_ALTER: Final = "AlterPartition"
+_METADATA_VERSION: Final = "metadata.version"
+_LEVEL_OF_SHUTDOWN: Final = 7
+"""3.3-IV3: controlled shutdown is recorded."""
+_NEVER: Final = 2**63 - 1
+
+
+def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge every change of an ISR or a leader, by partition. Reads `metadata_log` and `wire`."""
+    if seen.facts.on_zookeeper or seen.facts.migrating or not len(tables["wire"]):
+        return
+    requests = requests_by_partition(tables["wire"], seen.partitions)
+    unplaced = _shared_names(seen) & {
+        rpc.of("topic") for rpc in rpcs(tables["wire"], _ALTER) if rpc.of("topic_id") is None
+    }
+    from_offset = _judged_from(seen)
+
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
+        if history.topic in unplaced:
+            return
+        mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
+        for before, version in history.steps():
+            if version.metadata_offset >= from_offset and _is_judged(before, version):
+                yield _judged(history, before, version, mine, seen)
+
+    yield from by_partition(NAME, seen, judged)
+
+
+def _shared_names(seen: MetadataView) -> set[str]:
+    """Return the names that several topics of the log had."""
+    ids: dict[str, set[str]] = {}
+    for history in seen.histories():
+        ids.setdefault(history.topic, set()).add(history.topic_id)
+    return {name for name, of_name in ids.items() if len(of_name) > 1}
+
+
+def _judged_from(seen: MetadataView) -> int:
+    """Return the metadata offset from which on the log says who is in controlled shutdown."""
+    from_offset = 0
+    for record in seen.log.records:
+        if record.type != "FeatureLevelRecord" or record.name != _METADATA_VERSION:
+            continue
+        if int(record.value or 0) < _LEVEL_OF_SHUTDOWN:
+            from_offset = _NEVER
+        elif from_offset == _NEVER:
+            from_offset = record.metadata_offset
+    return from_offset
+
+
+def _is_judged(before: PartitionVersion, version: PartitionVersion) -> bool:
+    """Return whether a step changes an ISR or a leader, and no reassignment is under way."""
+    moving = (*before.adding, *before.removing, *version.adding, *version.removing)
+    changed = (before.isr, before.leader) != (version.isr, version.leader)
+    still = before.replicas == version.replicas and not moving
+    return version.cause is Cause.CHANGED and changed and still
+
+
+def _judged(
+    history: PartitionHistory,
+    before: PartitionVersion,
+    version: PartitionVersion,
+    requests: IsrRequests,
+    seen: MetadataView,
+) -> Proof | None:
+    made = proposals(version, requests)
+    wanted = ({*(one.of("isr") or ())} for one in (*made.sure, *made.possible))
+    if any(isr & {*version.replicas} == {*version.isr} for isr in wanted):
+        return None
+    elected = {version.leader} if version.leader != before.leader else set[int]()
+    joined = {*version.isr} - {*before.isr} - elected
+    left = {one for one in before.isr if one not in version.isr and _lives(one, version, seen)}
+    for broker_ids, words in ((joined, "broker {broker_id} is in"), (left, _OUT)):
+        for broker_id in sorted(broker_ids):
+            return _proof(history, before, version, words, broker_id)
+    first = version.replicas[0] if version.replicas else NO_LEADER
+    if elected and version.leader != first and _lives(before.leader, version, seen):
+        return _proof(history, before, version, _REPLACED, before.leader)
+    return None
+
+
+_OUT: Final = "broker {broker_id}, which is unfenced and not in controlled shutdown, is out of"
+_REPLACED: Final = (
+    "broker {broker_id}, which is unfenced and not in controlled shutdown, no longer leads with"
+)
+
+
+def _lives(broker_id: int, version: PartitionVersion, seen: MetadataView) -> bool:
+    """Return whether a broker is in office just before the batch of a version, and all through."""
+    history = seen.brokers.get(broker_id)
+    if history is None:
+        return False
+    versions = history.versions
+    place = bisect_left(versions, version.metadata_offset, key=lambda one: one.metadata_offset)
+    first = end = place
+    while first and versions[first - 1].timestamp_ms == version.timestamp_ms:
+        first -= 1
+    while end < len(versions) and versions[end].timestamp_ms == version.timestamp_ms:
+        end += 1
+    return first > 0 and all(one.eligible for one in versions[first - 1 : end])
+
+
+def _proof(
+    history: PartitionHistory,
+    before: PartitionVersion,
+    version: PartitionVersion,
+    words: str,
+    broker_id: int,
+) -> Proof:
+    return Proof.of(
+        "from metadata offset {metadata_offset} on " + words + " the ISR of {key} ({isr}, leader "
+        "{leader}; {isr_before}, leader {leader_before}, before); no AlterPartition on the tape "
+        "can have asked for it",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"broker_id": broker_id},
+        sources=dict.fromkeys(("isr", "leader"), "metadata_offset"),
+        key=history.key,
+        isr=version.isr_text,
+        leader=version.leader,
+        isr_before=before.isr_text,
+        leader_before=before.leader,
+    )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=CatalogueEntry(
+            id="C19",
+            name=NAME,
+            title="A controller changed an ISR or a leader that nothing asked it to change",
+            rule="No AlterPartition on the tape can have made a version of a partition, and it has "
+            "a replica in the ISR that was not in it and is not elected; or not the one whose "
+            "broker is registered, unfenced and not in controlled shutdown, before the batch and "
+            "all through it; or another leader than such a broker, which is not the first of the "
+            "replicas. No reassignment is under way. Where ZooKeeper has the metadata it is not "
+            "judged: reasons are not written down there.",
+            meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
+            "in sync that no leader has seen catch up.",
+            case="a change of an ISR or a leader outside of reassignments",
+            source="KIP-497, KIP-631, KIP-841, KIP-966",
+            rests_on=("whole-tape",),
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unasked_changes,
+        split=Split.PARTITIONS,
+        tables=("metadata_log", "wire"),
+    ),
+)
