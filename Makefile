@@ -44,6 +44,7 @@ NIGHT = $(BIN)/fencepost run
 nightly: $(READY)
 	code=0; \
 	$(BIN)/fencepost selftest --metamorphic --seed $(SEED) || code=1; \
+	$(BIN)/fencepost selftest --planted --seed $(SEED) || code=1; \
 	$(NIGHT) storm --cluster simulated --time-limit 8h --seed $(SEED) || code=1; \
 	$(NIGHT) reference-zookeeper-storm --cluster simulated-zookeeper --time-limit 8h --seed $(SEED) || code=1; \
 	$(NIGHT) storm --cluster reference --time-limit 1h --seed $(SEED) || code=1; \

@@ -19,6 +19,7 @@ class FinalRead:
     key: str
     call_ns: int
     return_ns: int
+    record_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

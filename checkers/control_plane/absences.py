@@ -29,13 +29,14 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.facts import Facts
+from checkers.facts import Facts, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
+from checkers.metadata.view import MetadataView
 from checkers.spans import FOREVER_NS, Span, common, outside
 
-__all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm", "return_count"]
+__all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm", "calm_of", "return_count"]
 
 LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
@@ -166,6 +167,17 @@ def calm(
         flipped=_flipped(faults),
         end_ns=end_ns,
         facts=facts,
+    )
+
+
+def calm_of(tables: Tables, seen: MetadataView) -> Calm:
+    """Return the times without a fault. Reads `metadata_log` and `faults`."""
+    return calm(
+        seen.log.records,
+        seen.brokers,
+        tables["faults"],
+        seen.facts,
+        log_end_ms=seen.log.end_timestamp_ms,
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.control_plane.absences import calm
+from checkers.control_plane.absences import calm_of
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -37,13 +37,7 @@ ELECTED_NS: Final = 10_000_000_000
 
 def leaderless(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every time without a leader, by partition. Reads `metadata_log` and `faults`."""
-    when = calm(
-        seen.log.records,
-        seen.brokers,
-        tables["faults"],
-        seen.facts,
-        log_end_ms=seen.log.end_timestamp_ms,
-    )
+    when = calm_of(tables, seen)
     gone = {one.broker_id: list(_gone(one, seen.facts)) for one in seen.brokers.values()}
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:

@@ -19,7 +19,7 @@ Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.control_plane.absences import Absence, absences, calm, return_count
+from checkers.control_plane.absences import Absence, absences, calm_of, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
@@ -44,13 +44,7 @@ def stuck_replicas(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    when = calm(
-        seen.log.records,
-        seen.brokers,
-        tables["faults"],
-        seen.facts,
-        log_end_ms=seen.log.end_timestamp_ms,
-    )
+    when = calm_of(tables, seen)
     rows = {(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()}
     for history in seen.histories():
         judged = list(absences(history, when))

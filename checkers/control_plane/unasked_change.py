@@ -6,14 +6,17 @@ writes that into the same decision; the leader is elected anew if it goes that w
 into an ISR but whom it elects uncleanly or out of the ELR. Otherwise a leader changes only for the
 preferred one, which is first among the replicas.
 
-So a decision is unasked if no request on the tape can have made it, and it
+So a decision is unasked if no request for that ISR on the tape can have made it, and it
 
+- has another ISR than the request asked for that it was granted to, or
 - lets a replica in that it does not elect, or
 - takes a replica out whose broker lives, or
 - replaces a leader whose broker lives, and not by the first of the replicas.
 
 A broker lives if it is registered, unfenced and not in controlled shutdown just before the batch of
-the decision, and all through it: several decisions may share a batch, and its timestamp.
+the decision, and all through it: several decisions may share a batch, and its timestamp. A session
+may have ended that is not fenced yet, and is renewed then; so nothing may have been broken for
+`CALM_NS` that the broker, or who decides, depends on (`checkers.control_plane.absences`).
 
 Not judged are partitions that a reassignment is moving, logs below metadata.version 3.3-IV3, which
 do not say who is in controlled shutdown, and requests of versions that name a topic whose name
@@ -26,8 +29,10 @@ and `PartitionChangeBuilder.electLeader`.
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from checkers.control_plane.absences import Calm, calm_of
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, proposals, requests_by_partition
@@ -37,13 +42,13 @@ from checkers.metadata.partition_states import (
     PartitionHistory,
     PartitionVersion,
 )
-from checkers.metadata.rpcs import rpcs
+from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "unasked_changes"]
+__all__ = ["CALM_NS", "CHECKS", "NAME", "unasked_changes"]
 
 NAME: Final = "unasked-change"
 _ALTER: Final = "AlterPartition"
@@ -51,17 +56,22 @@ _METADATA_VERSION: Final = "metadata.version"
 _LEVEL_OF_SHUTDOWN: Final = 7
 """3.3-IV3: controlled shutdown is recorded."""
 _NEVER: Final = 2**63 - 1
+CALM_NS: Final = 10_000_000_000
+"""Longer than a session lasts without heartbeats."""
 
 
 def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
-    """Judge every change of an ISR or a leader, by partition. Reads `metadata_log` and `wire`."""
+    """Judge every change of an ISR or a leader, by partition.
+
+    Reads `metadata_log`, `wire` and `faults`.
+    """
     if seen.facts.on_zookeeper or seen.facts.migrating or not len(tables["wire"]):
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
     unplaced = _shared_names(seen) & {
         rpc.of("topic") for rpc in rpcs(tables["wire"], _ALTER) if rpc.of("topic_id") is None
     }
-    from_offset = _judged_from(seen)
+    from_offset, when = _judged_from(seen), calm_of(tables, seen)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         if history.topic in unplaced:
@@ -69,7 +79,7 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
         mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         for before, version in history.steps():
             if version.metadata_offset >= from_offset and _is_judged(before, version):
-                yield _judged(history, before, version, mine, seen)
+                yield _judged(history, before, version, mine, _Living(seen, when))
 
     yield from by_partition(NAME, seen, judged)
 
@@ -108,22 +118,47 @@ def _judged(
     before: PartitionVersion,
     version: PartitionVersion,
     requests: IsrRequests,
-    seen: MetadataView,
+    living: "_Living",
 ) -> Proof | None:
     made = proposals(version, requests)
-    wanted = ({*(one.of("isr") or ())} for one in (*made.sure, *made.possible))
-    if any(isr & {*version.replicas} == {*version.isr} for isr in wanted):
+    if any(_wants(one, version) for one in (*made.sure, *made.possible)):
         return None
+    if granted := [one for one in made.sure if one.ok]:
+        return _other_than_granted(history, version, granted[0])
     elected = {version.leader} if version.leader != before.leader else set[int]()
     joined = {*version.isr} - {*before.isr} - elected
-    left = {one for one in before.isr if one not in version.isr and _lives(one, version, seen)}
+    left = {one for one in before.isr if one not in version.isr and living.has(one, version)}
     for broker_ids, words in ((joined, "broker {broker_id} is in"), (left, _OUT)):
         for broker_id in sorted(broker_ids):
             return _proof(history, before, version, words, broker_id)
     first = version.replicas[0] if version.replicas else NO_LEADER
-    if elected and version.leader != first and _lives(before.leader, version, seen):
+    if elected and version.leader != first and living.has(before.leader, version):
         return _proof(history, before, version, _REPLACED, before.leader)
     return None
+
+
+def _wants(request: Rpc, version: PartitionVersion) -> bool:
+    """Return whether the ISR of a version is the one that was asked for."""
+    return {*(request.of("isr") or ())} & {*version.replicas} == {*version.isr}
+
+
+def _other_than_granted(
+    history: PartitionHistory, version: PartitionVersion, request: Rpc
+) -> Proof:
+    return Proof.of(
+        "{source} asked at {asked} (frame {frame}) for the ISR {wanted} of {key}, and was granted "
+        "partition epoch {partition_epoch}, under which it is {isr} (metadata offset "
+        "{metadata_offset})",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"partition_epoch": version.partition_epoch},
+        frames={"frame": request.frame},
+        times={"asked": request.asked_ns},
+        sources={"wanted": "frame", "isr": "metadata_offset"},
+        source=request.source,
+        key=history.key,
+        wanted=list(request.of("isr") or ()),
+        isr=version.isr_text,
+    )
 
 
 _OUT: Final = "broker {broker_id}, which is unfenced and not in controlled shutdown, is out of"
@@ -132,19 +167,31 @@ _REPLACED: Final = (
 )
 
 
-def _lives(broker_id: int, version: PartitionVersion, seen: MetadataView) -> bool:
-    """Return whether a broker is in office just before the batch of a version, and all through."""
-    history = seen.brokers.get(broker_id)
-    if history is None:
-        return False
-    versions = history.versions
-    place = bisect_left(versions, version.metadata_offset, key=lambda one: one.metadata_offset)
-    first = end = place
-    while first and versions[first - 1].timestamp_ms == version.timestamp_ms:
-        first -= 1
-    while end < len(versions) and versions[end].timestamp_ms == version.timestamp_ms:
-        end += 1
-    return first > 0 and all(one.eligible for one in versions[first - 1 : end])
+@dataclass(frozen=True, slots=True)
+class _Living:
+    """Who surely is in office, and has been let alone for a while."""
+
+    seen: MetadataView
+    when: Calm
+
+    def has(self, broker_id: int, version: PartitionVersion) -> bool:
+        """Return whether a broker lives just before the batch of a version, and all through it."""
+        history = self.seen.brokers.get(broker_id)
+        if history is None:
+            return False
+        versions, stamp_ms = history.versions, version.timestamp_ms
+        first = bisect_left(versions, version.metadata_offset, key=lambda one: one.metadata_offset)
+        end = first
+        while first and versions[first - 1].timestamp_ms == stamp_ms:
+            first -= 1
+        while end < len(versions) and versions[end].timestamp_ms == stamp_ms:
+            end += 1
+        if not first or not all(one.eligible for one in versions[first - 1 : end]):
+            return False
+        facts = self.seen.facts
+        from_ns, until_ns = facts.earliest_ns(stamp_ms) - CALM_NS, facts.latest_ns(stamp_ms)
+        calm = self.when.acting(broker_id)
+        return any(span.from_ns <= from_ns and until_ns <= span.until_ns for span in calm)
 
 
 def _proof(
@@ -175,10 +222,12 @@ CHECKS: Final = (
             id="C19",
             name=NAME,
             title="A controller changed an ISR or a leader that nothing asked it to change",
-            rule="No AlterPartition on the tape can have made a version of a partition, and it has "
-            "a replica in the ISR that was not in it and is not elected; or not the one whose "
-            "broker is registered, unfenced and not in controlled shutdown, before the batch and "
-            "all through it; or another leader than such a broker, which is not the first of the "
+            rule="No AlterPartition on the tape that asks for its ISR can have made a version of "
+            "a partition, and one that asks for another was granted its partition epoch; or the "
+            "version has a replica in the ISR that was not in it and is not elected; or not the "
+            "one whose broker is registered, unfenced and not in controlled shutdown, before the "
+            "batch and all through it, and nothing was broken for 10 s that it or who decides "
+            "depends on; or another leader than such a broker, which is not the first of the "
             "replicas. No reassignment is under way. Where ZooKeeper has the metadata it is not "
             "judged: reasons are not written down there.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
@@ -190,6 +239,6 @@ CHECKS: Final = (
         ),
         kernel=unasked_changes,
         split=Split.PARTITIONS,
-        tables=("metadata_log", "wire"),
+        tables=("metadata_log", "wire", "faults"),
     ),
 )

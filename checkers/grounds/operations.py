@@ -99,6 +99,7 @@ SUMMARY: Final = pa.schema(
                 pa.field("key", pa.string()),
                 pa.field("call_ns", pa.int64()),
                 pa.field("return_ns", pa.int64()),
+                pa.field("record_count", pa.int64()),
             ),
         ),
         pa.field("info_polls", _list_of(_PROCESS, _OPERATION)),
@@ -284,6 +285,7 @@ def _final_reads(ops: _Operations, operations: pa.Table) -> Iterator[dict[str, A
             "key": key,
             "call_ns": int(ops.call_ns[row]),
             "return_ns": int(ops.return_ns[row]),
+            "record_count": int(ops.record_count[row]),
         }
 
 

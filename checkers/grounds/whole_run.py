@@ -39,6 +39,7 @@ _FILLED: Final[Mapping[str, str]] = {
     "metadata_log": "the copy of the metadata log",
     "metadata_offsets": "the table of metadata offsets",
     "describes": "the table of metadata reads",
+    "metadata_writes": "the table of metadata writes",
     "quorum_claims": "the table of who claimed to lead the quorum",
     "replicas": "the table of replicas on disks",
     "replica_records": "the copy of the replicas' records",
@@ -209,6 +210,7 @@ def _of_clients(
     held: Counter[str] = Counter()
     for (key, _), count in _all_records(surveys, "replicas").items():
         held[key] += count
+    yield from _gone_since(summary, surveys)
     for key in sorted(key for key, count in held.items() if count and key not in sent):
         yield _Wrong(clients, f"replicas hold {held[key]} records of {key}, and no client sent any")
     if not manifest.recorded or not manifest.keys:
@@ -220,6 +222,20 @@ def _of_clients(
     if "replicas" in manifest.recorded and manifest.end_ns is not None:
         for key in sorted(sent - held.keys()):
             yield _Wrong(("replicas",), f"clients sent to {key}, and no replica of it is told of")
+
+
+def _gone_since(summary: HistorySummary, surveys: Sequence[FileSurvey]) -> Iterator[_Wrong]:
+    """What the disks hold was read after the final reads; a key may have no replica that was."""
+    longest: dict[str, int] = {}
+    for (key, _), count in _all_records(surveys, "replicas").items():
+        longest[key] = max(longest.get(key, 0), count)
+    for final in summary.final_reads:
+        if final.record_count > longest.get(final.key, final.record_count):
+            yield _Wrong(
+                ("replicas", "replica_records"),
+                f"the final read of {final.key} returned {final.record_count} records, and no "
+                f"replica holds more than {longest[final.key]}",
+            )
 
 
 def _all_records(surveys: Iterable[FileSurvey], table: str) -> Counter[tuple[str, str]]:
@@ -254,10 +270,10 @@ CHECKS: Final = (
         rule="Each file was sealed, is there, and is what was sealed. Every send has a record. "
         "The records of each kind of operation are as many as the operations tell of. "
         "The keys of the run are those that clients sent to and read to their ends, and each has "
-        "replicas; replicas hold no record but markers that no client sent to that key, and as "
-        "many as were counted. Of a run that came to its end, each table that it set out to record "
-        "and that such a run always fills holds something, in the columns that checks compare, "
-        "too; a table that it did not set out to record is empty. Transactions do not contradict "
+        "replicas; replicas hold no record but markers that no client sent to that key, as many as "
+        "were counted, and one of them no fewer than the final read returned. Of a run that came "
+        "to its end, each table that it set out to record and that such a run always fills holds "
+        "something, in the columns that checks compare, too; a table that it did not set out to record is empty. Transactions do not contradict "
         "themselves, their sends, or the offsets sent with them. Rows are numbered and ordered as "
         "their schemas say, nothing ends before it began, nothing is older than the run, and no "
         "record was sent or read after its end.",

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from checkers.control_plane.absences import Calm, calm
+from checkers.control_plane.absences import Calm, calm_of
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.life_cycle.unfenced_too_early import Heartbeats, heartbeats_by_registration
@@ -41,13 +41,7 @@ def never_unfenced(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    when = calm(
-        seen.log.records,
-        seen.brokers,
-        tables["faults"],
-        seen.facts,
-        log_end_ms=seen.log.end_timestamp_ms,
-    )
+    when = calm_of(tables, seen)
     heartbeats = heartbeats_by_registration(streamed(tables, "wire"))
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"

@@ -1,4 +1,4 @@
-"""The body of `fencepost selftest --metamorphic`.
+"""The body of `fencepost selftest --metamorphic` and `--planted`.
 
 Runs of its own are short and in virtual time, so that a night can draw them anew.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from checkers.runner.tasks import TaskSession
     from checkers.verdict import Verdict
     from harness.metamorphic.metamorphic import Transformed
-    from harness.metamorphic.transformations import Transformation
+    from harness.metamorphic.transformation import Transformation
 
 __all__ = ["metamorphic"]
 
@@ -61,15 +61,19 @@ class _Tried:
 def metamorphic(
     runs: tuple[str, ...],
     *,
+    planted: bool,
     seed: int | None,
     transformations: tuple[str, ...],
     results: Path,
     spark_master: str,
     as_json: bool,
 ) -> int:
-    """Judge sealed runs again after each transformation; 1 if a cluster is accused, else 0."""
+    """Judge sealed runs again after each transformation.
+
+    1 if a cluster is accused, else 0; of what is planted, 1 if anything is not called.
+    """
     named = [find_run(text, results) for text in runs]
-    chosen = _chosen(transformations)
+    chosen = _chosen(transformations, planted=planted)
     from checkers.runner.session import is_local
 
     if not is_local(spark_master):
@@ -98,10 +102,13 @@ def metamorphic(
     return 0 if all(one.holds for one in tried) else 1
 
 
-def _chosen(names: Sequence[str]) -> "Sequence[Transformation]":
-    from harness.metamorphic.transformations import TRANSFORMATIONS, transformation_of
+def _chosen(names: Sequence[str], *, planted: bool) -> "Sequence[Transformation]":
+    from harness.metamorphic.planted import PLANTED
+    from harness.metamorphic.transformation import transformation_of
+    from harness.metamorphic.transformations import TRANSFORMATIONS
 
-    return [transformation_of(name) for name in names] or TRANSFORMATIONS
+    known = PLANTED if planted else TRANSFORMATIONS
+    return [transformation_of(name, known) for name in names] or known
 
 
 def _recorded(seed: int, root: Path, progress: Progress) -> Iterator[RunDirectory]:
@@ -160,16 +167,14 @@ def _tried(
 
 
 def _line(tried: _Tried) -> str:
-    accused = sum(not one.holds for one in tried.outcomes)
-    bad = f"{accused} that change it" if accused else "none changes it"
-    return (
-        f"{tried.run.root}: {tried.before.validity}; {len(tried.outcomes)} transformations, {bad}"
-    )
+    bad = sum(not one.holds for one in tried.outcomes)
+    count = sum(one.validity is not None for one in tried.outcomes)
+    return f"{tried.run.root}: {tried.before.validity}; {count} transformations, {bad} amiss"
 
 
 def _say(tried: Sequence[_Tried], seed: int) -> None:
     table = Table(title="runs, and what became of them", title_justify="left")
-    for name in ("run", "transformation", "before", "after", "accused by, or changed"):
+    for name in ("run", "transformation", "before", "after", "called by, or changed"):
         table.add_column(name, overflow="fold")
     for one in tried:
         name = _name(one.run)
@@ -191,12 +196,13 @@ def _say(tried: Sequence[_Tried], seed: int) -> None:
     for one in tried:
         for outcome in one.outcomes:
             if outcome.kept is not None:
-                words = ["fencepost", "selftest", "--metamorphic", str(one.run.root)]
+                way = "--planted" if outcome.transformation.is_plant else "--metamorphic"
+                words = ["fencepost", "selftest", way, str(one.run.root)]
                 words += ["--seed", str(seed), "--transformation", outcome.transformation.name]
                 out.print(f"look: fencepost check {outcome.kept}", soft_wrap=True)
                 out.print(f"repeat: {shlex.join(words)}", soft_wrap=True)
     bad = sum(not one.holds for one in tried)
-    out.print(f"seed {seed}: {len(tried)} runs, {bad} of them accused or changed")
+    out.print(f"seed {seed}: {len(tried)} runs, {bad} of them not as they have to be")
 
 
 def _name(run: RunDirectory) -> str:
@@ -205,6 +211,8 @@ def _name(run: RunDirectory) -> str:
 
 def _words(outcome: "Transformed") -> str:
     accused = [f"{name} ({count})" for name, count in outcome.accused.items()]
+    if outcome.transformation.is_plant and not outcome.holds:
+        return f"not called; by {', '.join(accused)} alone" if accused else "missed"
     changed = [f"{name} has another answer" for name in outcome.changed]
     return ", ".join([*accused, *changed])
 

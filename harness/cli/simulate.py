@@ -84,16 +84,21 @@ def simulate(**flags: Any) -> int:
     help="Change stored runs in ways that may not accuse their clusters, and judge them again.",
 )
 @click.option(
+    "--planted",
+    is_flag=True,
+    help="Plant violations into stored runs, and see that each is called, or the run unknown.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(1, SEED_MAX),
-    help="With --metamorphic: seed of all draws. [default: a random one]",
+    help="With --metamorphic or --planted: seed of all draws. [default: a random one]",
 )
 @click.option(
     "--transformation",
     "transformations",
     multiple=True,
     metavar="NAME",
-    help="With --metamorphic: do only this one. Can be repeated.",
+    help="With either: do only this one. Can be repeated.",
 )
 @click.option(
     "--seeds",
@@ -155,10 +160,17 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
     end. It has to stay valid or become unknown. RUN is a path, a scenario's name (its last run),
     or 'latest'; without one, short runs of each system are recorded in virtual time. Exit codes: 0
     no cluster was accused, 1 one was, 254 a RUN is not valid as it is.
+
+    With --planted, violations are planted into the evidence of such runs: a record that is lost or
+    logged twice, an ISR that nobody asked for, a table that is gone. Exit codes: 0 a check called
+    each, or the run became unknown; 1 one was missed.
     """
-    _refuse_what_is_for_the_other(context, metamorphic=flags["metamorphic"])
-    taken = {name: flags[name] for name in (*_METAMORPHIC, *_SHARED)}
-    if flags["metamorphic"]:
+    if all(flags[name] for name in _WAYS):
+        raise UsageError("--metamorphic and --planted are two ways: choose one")
+    on_runs = any(flags[name] for name in _WAYS)
+    _refuse_what_is_for_the_other(context, on_runs=on_runs)
+    taken = {name: flags[name] for name in ("planted", *_OF_RUNS, *_SHARED)}
+    if on_runs:
         for run in flags["runs"]:
             _refuse_unsealed(run, flags["results"])
         from harness.cli.metamorphic import metamorphic
@@ -166,7 +178,7 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
         return metamorphic(**taken)
     from harness.cli.simulating import selftest as work
 
-    return work(**{name: flags[name] for name in flags if name not in (*_METAMORPHIC, _WORD)})
+    return work(**{name: flags[name] for name in flags if name not in (*_OF_RUNS, *_WAYS)})
 
 
 def _refuse_unsealed(text: str, results: Path) -> None:
@@ -180,19 +192,19 @@ def _refuse_unsealed(text: str, results: Path) -> None:
         raise UsageError(f"{run.root} has no sealed history; `fencepost check` it first")
 
 
-_WORD: Final = "metamorphic"
-_METAMORPHIC: Final = ("runs", "seed", "transformations")
-"""The parameters that `--metamorphic` alone takes."""
+_WAYS: Final = ("metamorphic", "planted")
+_OF_RUNS: Final = ("runs", "seed", "transformations")
+"""The parameters that these ways alone take."""
 _SHARED: Final = ("results", "spark_master", "as_json")
 
 
-def _refuse_what_is_for_the_other(context: click.Context, *, metamorphic: bool) -> None:
+def _refuse_what_is_for_the_other(context: click.Context, *, on_runs: bool) -> None:
     """Raise UsageError for a parameter that the half of `selftest` which is asked for lacks."""
     for one in context.command.params:
-        if one.name in (*_SHARED, _WORD) or one.name is None:
+        if one.name in (*_SHARED, *_WAYS) or one.name is None:
             continue
         source = context.get_parameter_source(one.name)
         given = source is not ParameterSource.DEFAULT and context.params[one.name] != ()
-        if given and metamorphic is not (one.name in _METAMORPHIC):
+        if given and on_runs is not (one.name in _OF_RUNS):
             word = "RUN" if one.param_type_name == "argument" else one.opts[0]
-            raise UsageError(f"{word} is {'not ' * metamorphic}for --metamorphic")
+            raise UsageError(f"{word} is {'not ' * on_runs}for --metamorphic or --planted")

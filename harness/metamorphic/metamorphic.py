@@ -1,4 +1,4 @@
-"""Stored runs judged again after each transformation: none may become invalid.
+"""Stored runs judged again after each transformation: none may become invalid, but what is planted.
 
 A transformation is one task, and its checks are tasks of that task: a run that is worth this is
 small, and on several cores several transformations are tried at once. The copy of a run that is
@@ -15,7 +15,9 @@ from checkers.check import check_run
 from checkers.runner.tasks import InProcessTasks, TaskSession, run_tasks
 from checkers.verdict import CheckResult, Validity, Verdict
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.transformations import TRANSFORMATIONS, Transformation, transformation_of
+from harness.metamorphic.planted import PLANTED
+from harness.metamorphic.transformation import Transformation, transformation_of
+from harness.metamorphic.transformations import TRANSFORMATIONS
 from harness.seeds import stream
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
@@ -43,7 +45,13 @@ class Transformed:
 
     @property
     def holds(self) -> bool:
-        """True unless the cluster is accused, or an answer that had to stay has changed."""
+        """True unless the cluster is accused, or an answer that had to stay has changed.
+
+        Of a plant: if a check calls it that has to, or the run is unknown.
+        """
+        if self.transformation.is_plant:
+            called = self.accused.keys() & {*self.transformation.called}
+            return self.validity in (None, Validity.UNKNOWN) or bool(called)
         return not self.accused and not self.changed
 
 
@@ -66,7 +74,7 @@ def outcomes(
     seed: int,
     root: Path,
     session: TaskSession,
-    chosen: Sequence[Transformation] = TRANSFORMATIONS,
+    chosen: Sequence[Transformation],
 ) -> Iterator[Transformed]:
     """Yield what becomes of a run by each transformation, drawn from the seed.
 
@@ -84,14 +92,22 @@ def outcomes(
 def _outcome(
     name: str, *, run: RunDirectory, before: Verdict, seed: int, root: Path
 ) -> Transformed:
-    transformation = transformation_of(name)
+    transformation = transformation_of(name, (*TRANSFORMATIONS, *PLANTED))
     copy, found = CopiedRun(run, root / name), None
     try:
         if not transformation.change(copy, stream(seed, name)):
             found = Transformed(transformation=transformation, validity=None)
             return found
         copy.seal()
-        after = check_run(copy.run, session=InProcessTasks())
+        try:
+            after = check_run(copy.run, session=InProcessTasks())
+        except HarnessError as error:
+            if not transformation.is_plant:
+                raise
+            found = Transformed(  # it is refused, and so not valid
+                transformation=transformation, validity=Validity.UNKNOWN, doubts=(str(error),)
+            )
+            return found
         found = _compared(transformation, before, after)
         return found if found.holds else replace(found, kept=copy.run.root)
     finally:

@@ -7,8 +7,6 @@ whatever is drawn.
 Source: metamorphic testing (Chen et al., 2018).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final
@@ -37,23 +35,9 @@ from harness.metamorphic.other_times import (
     clocks_apart,
     on_another_day,
 )
-from history.failure import UsageError
-from nemesis.words import did_you_mean
+from harness.metamorphic.transformation import Transformation
 
-__all__ = ["TRANSFORMATIONS", "Transformation", "transformation_of"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transformation:
-    """A change of a stored run."""
-
-    name: str
-    title: str
-    """What is done, in words."""
-    change: Callable[[CopiedRun, Random], bool]
-    """Does it; False if the run has nothing to which it could be done."""
-    keeps: bool = False
-    """A valid verdict stays valid; else it may become unknown."""
+__all__ = ["TRANSFORMATIONS"]
 
 
 def _permuted(run: CopiedRun, draw: Random, *, name: str) -> bool:
@@ -177,12 +161,3 @@ TRANSFORMATIONS: Final = (
     Transformation(name="cut-short", title="the recording ends at some moment", change=cut_short),
 )
 """All of them, in the order in which they are told."""
-
-
-def transformation_of(name: str) -> Transformation:
-    """Return the transformation of this name; raise UsageError if there is none."""
-    for one in TRANSFORMATIONS:
-        if one.name == name:
-            return one
-    hint = did_you_mean(name, [one.name for one in TRANSFORMATIONS])
-    raise UsageError(f"--transformation {name}: there is no such transformation; {hint}")

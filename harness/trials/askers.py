@@ -52,6 +52,8 @@ class WriteBook:
         """The numbers of those that have no answer yet, by correlation."""
         self.created: list[str] = []
         """The topics that were asked for, in order."""
+        self.count = 0
+        """The rows."""
 
     def called(self, now: int, broker: int, change: Any) -> None:
         """Record a change that is asked for; of some kinds the table has no rows."""
@@ -61,6 +63,7 @@ class WriteBook:
                 self.created.append(str(columns["topic"]))
             asked = {"process": self._process, "node": self._node_of(broker), "call_ns": now}
             self._open[change.correlation] = self.journal.begin(asked | columns)
+            self.count += 1
 
     def returned(self, now: int, answer: Any) -> None:
         """Record an answer: an error may have come after the change was done."""

@@ -179,7 +179,7 @@ class TrialRecording:
             shortfalls.append(f"the simulation failed: {crash}")
         self._close()
         testify(self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None)
-        written = ("metadata_writes",) if self.writes is not None else ()
+        written = ("metadata_writes",) if self.writes is not None and self.writes.count else ()
         note(
             self._run,
             end_ns=end_ns,

@@ -6,12 +6,14 @@ import pyarrow as pa
 import pytest
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, metadata_log, proofs, tables, told, wire
 from proving import assert_proof
+from replica_disks import faults
 
 from checkers.control_plane.unasked_change import unasked_changes
 from checkers.facts import Facts
 from checkers.proof import Proof
 
 LOG = """
+    0 leader 1000 at 0
     1 register 1 unfenced
     2 register 2 unfenced
     3 register 3 unfenced
@@ -27,61 +29,80 @@ OTHER = "at 50 broker-1 register -> ok 1 at 60"
 def found(
     step: str, frames: str = OTHER, *, isr: str = "1,2", leader: int = 1, run: Facts = FACTS
 ) -> list[Proof]:
-    log = LOG.format(isr=isr, leader=leader) + step
+    log = LOG.format(isr=isr, leader=leader) + step + "\n99 noop at 60000"
     return proofs(asked(unasked_changes, tables(log, frames), run)).get("t-0", [])
 
 
-ALTER = "at 900 broker-1 alter t-0 expecting 0 isr {} -> {}"
+ALTER = "at 20900 broker-1 alter t-0 expecting 0 isr {} -> {}"
 
 
 def test_a_replica_that_no_leader_asked_for_is_in_the_isr() -> None:
-    (proof,) = found("10 change t-0 isr 1,2,3 at 1000")
+    (proof,) = found("10 change t-0 isr 1,2,3 at 21000")
     assert_proof(proof, "is in the ISR of {key}", broker_id=3, key="t-0", metadata_offset=10)
-    assert found("10 change t-0 isr 1,2,3 at 1000", ALTER.format("1,2", "ok 1 at 1005"))
-    for answer in ("ok 1 at 1005", "nothing", "REQUEST_TIMED_OUT at 1005"):
-        assert not found("10 change t-0 isr 1,2,3 at 1000", ALTER.format("1,2,3", answer))
-    refused = ALTER.format("1,2,3", "INVALID_UPDATE_VERSION at 1005")
-    assert found("10 change t-0 isr 1,2,3 at 1000", refused)
+    (proof,) = found("10 change t-0 isr 1,2,3 at 21000", ALTER.format("1,2", "ok 1 at 21005"))
+    rule = "was granted partition epoch {partition_epoch}, under which it is {isr}"
+    assert_proof(proof, rule, wanted="[1, 2]", isr="[1, 2, 3]", frame=0, source="broker-1")
+    for answer in ("ok 1 at 21005", "nothing", "REQUEST_TIMED_OUT at 21005"):
+        assert not found("10 change t-0 isr 1,2,3 at 21000", ALTER.format("1,2,3", answer))
+    refused = ALTER.format("1,2,3", "INVALID_UPDATE_VERSION at 21005")
+    assert found("10 change t-0 isr 1,2,3 at 21000", refused)
 
 
 def test_a_replica_whose_broker_lives_is_put_out() -> None:
-    (proof,) = found("10 change t-0 isr 1 at 1000")
+    (proof,) = found("10 change t-0 isr 1 at 21000")
     assert_proof(proof, "is out of the ISR of {key}", broker_id=2, leader=1, isr="[1]")
-    assert not found("10 change t-0 isr 1 at 1000", ALTER.format("1", "ok 1 at 1005"))
+    assert not found("10 change t-0 isr 1 at 21000", ALTER.format("1", "ok 1 at 21005"))
     # Its reason is in the same batch, before it or after it.
     for reason in ("fence 2", "stopping 2", "unregister 2", "register 2"):
-        assert not found(f"10 change t-0 isr 1 at 1000\n11 {reason} at 1000"), reason
-        assert not found(f"10 {reason} at 1000\n11 change t-0 isr 1 at 1000"), reason
-        assert found(f"10 change t-0 isr 1 at 1000\n11 {reason} at 2000"), reason
-    assert not found("9 fence 2 at 900\n10 change t-0 isr 1 at 1000")
+        assert not found(f"10 change t-0 isr 1 at 21000\n11 {reason} at 21000"), reason
+        assert not found(f"10 {reason} at 21000\n11 change t-0 isr 1 at 21000"), reason
+        assert found(f"10 change t-0 isr 1 at 21000\n11 {reason} at 22000"), reason
+    assert not found("9 fence 2 at 20900\n10 change t-0 isr 1 at 21000")
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "at_ms", "is_judged"),
+    [
+        ("kill", "broker-3", 15_000, True),
+        ("pause", "controller-1", 5_000, True),
+        ("pause", "controller-1", 15_000, False),
+        ("pause", "broker-2", 15_000, False),
+    ],
+)
+def test_a_session_may_have_ended_that_is_not_fenced_yet(
+    fault: str, target: str, at_ms: int, *, is_judged: bool
+) -> None:
+    log = LOG.format(isr="1,2", leader=1) + "10 change t-0 isr 1 at 21000\n99 noop at 60000"
+    given = tables(log, OTHER, faults=faults((fault, target, at_ms)))
+    assert bool(proofs(asked(unasked_changes, given, FACTS))) is is_judged
 
 
 def test_a_leader_that_lives_is_replaced() -> None:
-    again = "10 change t-0 isr 1,2 leader 3 at 1000"
+    again = "10 change t-0 isr 1,2 leader 3 at 21000"
     (proof,) = found(again, isr="1,2,3")
     assert_proof(proof, "is out of the ISR of {key}", broker_id=3)
-    moved = "10 change t-0 leader 3 at 1000"
+    moved = "10 change t-0 leader 3 at 21000"
     (proof,) = found(moved, isr="1,2,3")
     assert_proof(proof, "no longer leads with the ISR of {key}", broker_id=1, leader=3)
-    assert found("10 change t-0 leader -1 at 1000")
-    assert not found(moved + "\n11 fence 1 at 1000", isr="1,2,3")
+    assert found("10 change t-0 leader -1 at 21000")
+    assert not found(moved + "\n11 fence 1 at 21000", isr="1,2,3")
     # The preferred one may always lead again; and an election names the leader that there is.
-    assert not found("10 change t-0 leader 1 at 1000", leader=2)
-    assert not found("10 change t-0 leader 2 at 1000", leader=2)
+    assert not found("10 change t-0 leader 1 at 21000", leader=2)
+    assert not found("10 change t-0 leader 2 at 21000", leader=2)
 
 
 def test_who_is_elected_out_of_the_isr_was_not_let_in() -> None:
-    unclean = "10 change t-0 isr 3 leader 3 at 1000\n11 fence 1 at 1000\n12 fence 2 at 1000"
+    unclean = "10 change t-0 isr 3 leader 3 at 21000\n11 fence 1 at 21000\n12 fence 2 at 21000"
     assert not found(unclean)
 
 
 @pytest.mark.parametrize("moving", ["adding 3", "removing 3", "replicas 1,2"])
 def test_a_partition_that_is_moved_is_not_judged(moving: str) -> None:
-    assert not found(f"10 change t-0 isr 1,2 {moving} at 1000", isr="1,2,3")
+    assert not found(f"10 change t-0 isr 1,2 {moving} at 21000", isr="1,2,3")
 
 
 def test_before_controlled_shutdown_is_recorded_nothing_is_judged() -> None:
-    step = "8 feature metadata.version {} at 700\n10 change t-0 isr 1 at 1000"
+    step = "8 feature metadata.version {} at 700\n10 change t-0 isr 1 at 21000"
     assert not found(step.format(6))
     assert found(step.format(7))
     raised = "7 feature metadata.version 6 at 650\n"
@@ -90,10 +111,10 @@ def test_before_controlled_shutdown_is_recorded_nothing_is_judged() -> None:
 
 
 def test_where_a_request_may_be_of_another_topic_of_that_name_nothing_is_judged() -> None:
-    log = LOG.format(isr="1,2", leader=1) + "10 change t-0 isr 1,2,3 at 1000\n"
-    twice = log + "20 delete t at 2000\n21 topic t id other at 2100\n"
-    twice += "22 partition t-1 replicas 1 isr 1 leader 1 at 2200"
-    frames = wire(ALTER.format("1,2,3", "INVALID_UPDATE_VERSION at 1005"))
+    log = LOG.format(isr="1,2", leader=1) + "10 change t-0 isr 1,2,3 at 21000\n"
+    twice = log + "20 delete t at 22000\n21 topic t id other at 22100\n"
+    twice += "22 partition t-1 replicas 1 isr 1 leader 1 at 22200"
+    frames = wire(ALTER.format("1,2,3", "INVALID_UPDATE_VERSION at 21005"))
     place = frames.schema.get_field_index("topic_id")
     by_name = frames.set_column(place, "topic_id", pa.nulls(len(frames), pa.string()))
     by_name = by_name.set_column(
@@ -109,7 +130,7 @@ def test_where_a_request_may_be_of_another_topic_of_that_name_nothing_is_judged(
 
 
 def test_where_zookeeper_has_the_metadata_nothing_is_judged() -> None:
-    log = LOG.format(isr="1,2", leader=1) + "10 change t-0 isr 1 at 1000"
+    log = LOG.format(isr="1,2", leader=1) + "10 change t-0 isr 1 at 21000"
     assert not list(asked(unasked_changes, tables(metadata_log(zookeeper_1=log)), ON_ZOOKEEPER))
     migrating = replace(FACTS, node_ids={**FACTS.node_ids, "zookeeper-1": 2001})
-    assert not found("10 change t-0 isr 1 at 1000", run=migrating)
+    assert not found("10 change t-0 isr 1 at 21000", run=migrating)

@@ -119,6 +119,18 @@ def test_the_records_of_a_replica_are_as_many_as_were_counted(
     assert tables == {"replicas", "replica_records"}
 
 
+def test_what_the_final_read_returned_lies_on_a_disk() -> None:
+    none = {("t-0", "broker-1"): 0}
+    short = (replace(WHOLE[0], records=none), replace(WHOLE[1], records=none), WHOLE[2])
+    said, tables = wrong(surveys=short)
+    assert "the final read of t-0 returned 1 records, and no replica holds more than 0" in said
+    assert tables == {"replicas", "replica_records"}
+    beside = {("t-0", "broker-1"): 0, ("t-0", "broker-2"): 1}
+    assert not wrong(
+        surveys=(replace(WHOLE[0], records=beside), replace(WHOLE[1], records=beside), WHOLE[2])
+    )[0]
+
+
 def test_a_table_is_empty_only_if_it_was_not_to_be_recorded() -> None:
     assert wrong(surveys=of("describes", row_count=0))[0].endswith("(describes) is empty")
     running = replace(MANIFEST, end_ns=None)

@@ -98,6 +98,7 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("history export nosuch x --format edn", "no run 'nosuch'", 300),
         ("selftest --metamorphic nosuch", "no run 'nosuch'", 300),
         ("selftest --metamorphic --rule no", "--rule is not for --metamorphic", 300),
+        ("selftest --planted --rule no", "--rule is not for --metamorphic or --planted", 300),
         ("selftest nosuch", "RUN is for --metamorphic", 300),
         ("selftest --seed 1", "--seed is for --metamorphic", 300),
         # With the language of scenarios.

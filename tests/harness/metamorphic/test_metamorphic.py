@@ -21,7 +21,8 @@ from checkers.proof import Proof
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict, read_verdict
 from harness.metamorphic.metamorphic import Transformed, outcomes, verdict_before
-from harness.metamorphic.transformations import transformation_of
+from harness.metamorphic.transformation import transformation_of
+from harness.metamorphic.transformations import TRANSFORMATIONS
 from harness.trials.plan import drawn_plan
 from harness.trials.store import store_trial
 from history.run_directory import RunDirectory
@@ -79,7 +80,7 @@ def before(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Verdi
 
 
 def after(run: RunDirectory, before: Verdict, name: str, root: Path) -> Transformed:
-    chosen = [transformation_of(name)]
+    chosen = [transformation_of(name, TRANSFORMATIONS)]
     session = InProcessTasks()
     (found,) = outcomes(run, before, seed=1, root=root, session=session, chosen=chosen)
     return found

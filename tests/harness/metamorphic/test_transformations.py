@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.transformations import TRANSFORMATIONS, transformation_of
+from harness.metamorphic.transformation import transformation_of
+from harness.metamorphic.transformations import TRANSFORMATIONS
 from harness.seeds import stream
 from harness.trials.plan import drawn_plan
 from harness.trials.store import store_trial
@@ -43,7 +44,7 @@ def do(original: RunDirectory, tmp_path: Path) -> Iterator[Do]:
 
     def done(name: str, *, seed: int = 1) -> CopiedRun:
         copy = CopiedRun(original, tmp_path / f"{name}-{seed}")
-        assert transformation_of(name).change(copy, stream(seed, name))
+        assert transformation_of(name, TRANSFORMATIONS).change(copy, stream(seed, name))
         copy.seal()
         return copy
 
@@ -64,7 +65,7 @@ def test_every_name_is_one_transformation() -> None:
     names = [one.name for one in TRANSFORMATIONS]
     assert len(set(names)) == len(names)
     with pytest.raises(UsageError, match="did you mean 'cut-short'"):
-        transformation_of("cut-shor")
+        transformation_of("cut-shor", TRANSFORMATIONS)
 
 
 @pytest.mark.parametrize("name", [one.name for one in TRANSFORMATIONS])
