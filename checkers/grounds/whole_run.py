@@ -267,15 +267,16 @@ CHECKS: Final = (
         name=NAME,
         title="What belongs together is there",
         kind=Kind.ASSUMPTION,
-        rule="Each file was sealed, is there, and is what was sealed. Every send has a record. "
-        "The records of each kind of operation are as many as the operations tell of. "
-        "The keys of the run are those that clients sent to and read to their ends, and each has "
-        "replicas; replicas hold no record but markers that no client sent to that key, as many as "
-        "were counted, and one of them no fewer than the final read returned. Of a run that came "
-        "to its end, each table that it set out to record and that such a run always fills holds "
-        "something, in the columns that checks compare, too; a table that it did not set out to "
-        "record is empty. Transactions do not contradict themselves, their sends, or the offsets sent with them. Rows are numbered and ordered as "
-        "their schemas say, nothing ends before it began, nothing is older than the run, and no "
+        rule="Each file was sealed, is there, and is what was sealed. Every send has a record. The "
+        "records of each kind of operation are as many as the operations tell of. The keys of "
+        "the run are those that clients sent to and read to their ends, and each has "
+        "replicas; replicas hold no record but markers that no client sent to that key, as "
+        "many as were counted, and one of them no fewer than the final read returned. Of a "
+        "run that came to its end, each table that it set out to record and that such a run "
+        "always fills holds something, in the columns that checks compare, too; a table that "
+        "it did not set out to record is empty. Transactions do not contradict themselves, "
+        "their sends, or the offsets sent with them. Rows are numbered and ordered as their "
+        "schemas say, nothing ends before it began, nothing is older than the run, and no "
         "record was sent or read after its end.",
         meaning="A run of which a part is missing looks like one in which nothing went wrong "
         "there, or like one that lost what is missing.",
