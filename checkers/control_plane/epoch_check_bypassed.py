@@ -147,7 +147,7 @@ def _changes_judged(
     history: PartitionHistory, changes: IsrRequests, seen: MetadataView, learning: "_Learning"
 ) -> Iterator[Proof | None]:
     for before, version in history.steps():
-        asked = isr_changes(version, changes, seen)
+        asked = isr_changes(version, changes, seen, history)
         if len(asked.sure) != 1 or asked.possible or before.isr == version.isr:
             continue
         if before.leader_epoch != version.leader_epoch:

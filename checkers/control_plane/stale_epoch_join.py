@@ -138,7 +138,7 @@ def stale_joins(
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or not joined:
                 continue
-            made, by_change = proposals(version, mine), isr_changes(version, asked, seen)
+            made, by_change = proposals(version, mine), isr_changes(version, asked, seen, history)
             if version.leader != before.leader:
                 if not (made.sure or (made.possible and _is_completed(before, version))):
                     continue

@@ -102,7 +102,7 @@ def _ids_judged(
             recent = _recent(states, place, outlived, name, facts)
             right = [
                 _right_ids(one, record.name, told, disk)
-                for one in _readable(recent, node, span_ns[0], facts)
+                for one in _readable(recent, node, _by_ns(record, facts), facts)
                 for told in node.between(*span_ns)
                 for disk in _disks(last.get(name), node, record, facts)
             ]
@@ -140,6 +140,14 @@ def _readable(
     ]
 
 
+def _by_ns(record: MetadataRecord, facts: Facts) -> int:
+    """Return by when a wipe of a node's disk was surely there before its registration.
+
+    The node was down then: that it came up tells which was first, where clocks are right.
+    """
+    return facts.time_ns(facts.first_ms(record.timestamp_ms) + 1)
+
+
 def _disks(
     last: MetadataRecord | None, node: HostNode, record: MetadataRecord, facts: Facts
 ) -> Sequence[int | None]:
@@ -151,7 +159,7 @@ def _disks(
     if last is not None:
         perhaps_ns = facts.earliest_ns(last.timestamp_ms)
         surely_ns = facts.latest_ns(last.timestamp_ms)
-    until_ns = facts.earliest_ns(record.timestamp_ms)
+    until_ns = _by_ns(record, facts)
     if any(surely_ns <= wiped_ns <= until_ns for wiped_ns in node.wiped_ns):
         return (None,)
     kept = node.first_disk if last is None else last.broker_id

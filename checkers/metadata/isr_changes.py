@@ -189,33 +189,54 @@ def proposals(version: PartitionVersion, requests: IsrRequests) -> VersionPropos
 
 
 def isr_changes(
-    version: PartitionVersion, requests: IsrRequests, seen: MetadataView
+    version: PartitionVersion,
+    requests: IsrRequests,
+    seen: MetadataView,
+    history: PartitionHistory,
 ) -> VersionProposals:
     """Return the IsrChanges that made this version or may have, by the time of its decision.
 
-    A legacy leader may have written the version itself, and so may a controller that leads: no
-    request of it is on the tape. Then none is known to.
+    A legacy leader may have written the version itself: then none is known to. So may a controller
+    that leads: then only a request that can have made no other version made this one.
     """
-    facts = seen.facts
-    term = term_at(seen.terms, version.metadata_offset)
-    controller = None if term is None else facts.node_ids.get(term.node)
-    is_own = controller is None or controller == version.leader
-    if is_own or seen.is_legacy(version.leader, version.metadata_offset):
+    if seen.is_legacy(version.leader, version.metadata_offset):
         return VersionProposals(sure=(), possible=())
-    earliest_ns = facts.earliest_ns(version.timestamp_ms)
-    latest_ns = facts.latest_ns(version.timestamp_ms)
-    fitting = [
-        rpc
-        for rpc in requests.under_way(
-            frozenset(version.isr), from_ns=earliest_ns, until_ns=latest_ns
-        )
-        if max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
-        < version.metadata_offset
-    ]
+    fitting = _fitting(version, requests, seen)
+    if fitting and _may_be_own(version, seen):
+        others = [one for one in history.versions if one is not version]
+        elsewhere = {
+            rpc.frame
+            for other in others
+            if {*other.isr} == {*version.isr}
+            for rpc in _fitting(other, requests, seen)
+        }
+        fitting = [rpc for rpc in fitting if rpc.frame not in elsewhere]
     return VersionProposals(
         sure=tuple(rpc for rpc in fitting if rpc.ok),
         possible=tuple(rpc for rpc in fitting if rpc.response is None),
     )
+
+
+def _may_be_own(version: PartitionVersion, seen: MetadataView) -> bool:
+    """Return whether the controller that wrote a version may be the leader, which asks nobody."""
+    term = term_at(seen.terms, version.metadata_offset)
+    controller = None if term is None else seen.facts.node_ids.get(term.node)
+    return controller is None or controller == version.leader
+
+
+def _fitting(version: PartitionVersion, requests: IsrRequests, seen: MetadataView) -> Sequence[Rpc]:
+    facts = seen.facts
+    under_way = requests.under_way(
+        frozenset(version.isr),
+        from_ns=facts.earliest_ns(version.timestamp_ms),
+        until_ns=facts.latest_ns(version.timestamp_ms),
+    )
+    return [
+        rpc
+        for rpc in under_way
+        if max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
+        < version.metadata_offset
+    ]
 
 
 def made(rpc: Rpc) -> int | None:

@@ -63,10 +63,24 @@ def test_a_request_made_no_version_before_the_incarnation_that_it_names() -> Non
 
 
 def test_a_controller_that_leads_changes_an_isr_without_a_request() -> None:
-    """Broker 1 asked for the ISR that the leader, in office itself, had made a moment before."""
-    asks = "at 8990 broker-1 to broker-2 changes t-0 isr 1 under 9 -> ok at 9010"
-    led = LOG.replace("leader 1", "leader 2")
-    for log, accused in ((led, False), (led.replace("1 leader 2", "1 leader 1"), True)):
-        stored = metadata_log(zookeeper_1=log.format(registered=5000))
+    """Broker 1 was granted the ISR while it led; broker 2 leads in office, and makes the same."""
+    log = """
+        1 leader {controller} at 100
+        3 register 1 unfenced at 200
+        4 register 2 unfenced at 200
+        5 topic t at 300
+        6 partition t-0 replicas 1,2 isr {before} leader 1 at 400
+        19 change t-0 isr 1,2 at 8991
+        20 change t-0 isr 2 leader 2 leader-epoch 1 at 8992
+        21 change t-0 isr 1,2 at 8999
+    """
+    asks = "at 8990 broker-1 to broker-2 changes t-0 isr 1,2 under 3 -> ok at 9010"
+    for controller, accused in ((2, False), (1, True)):
+        stored = metadata_log(zookeeper_1=log.format(controller=controller, before="1"))
         judged = told(asked(bypassed_epoch_checks, tables(stored, asks), ON_ZOOKEEPER))[0]
         assert bool(judged) is accused
+    # What can have made nothing else made it.
+    alone = log.replace("19 change t-0 isr 1,2 at 8991", "").format(controller=2, before="2")
+    assert told(
+        asked(bypassed_epoch_checks, tables(metadata_log(zookeeper_1=alone), asks), ON_ZOOKEEPER)
+    )[0]

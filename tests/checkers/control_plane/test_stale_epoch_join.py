@@ -22,7 +22,6 @@ LOG = """
     36 change t-0 isr 1,2 at 22000
     43 change t-0 isr 2 leader 2 at 22500
 """
-LED = "    0 leader 2 at 0" + LOG
 REGISTERED = """
     at 300 broker-2 register -> ok 3 at 310
     at 19990 broker-2 register -> ok 33 at 20010
@@ -132,7 +131,7 @@ def test_on_zookeeper_a_broker_may_register_anew_and_keep_its_connections() -> N
 
 def test_an_isr_change_from_before_a_registration_lets_a_replica_in() -> None:
     def told(frames: str) -> dict[str, list[Proof]]:
-        given = tables(metadata_log(zookeeper_1=LED), frames)
+        given = tables(metadata_log(zookeeper_1=LOG), frames)
         return proofs(asked(stale_epoch_joins, given, ON_ZOOKEEPER))
 
     change = "at {} passed {} broker-1 changes t-0 isr {} under 1 -> {} at 22010"
@@ -148,7 +147,7 @@ def test_an_isr_change_from_before_a_registration_lets_a_replica_in() -> None:
 
 def test_on_zookeeper_what_was_granted_may_have_been_made_by_another_request() -> None:
     def told(*lines: str) -> dict[str, list[Proof]]:
-        given = tables(metadata_log(zookeeper_1=LED), REGISTERED + "\n".join(lines))
+        given = tables(metadata_log(zookeeper_1=LOG), REGISTERED + "\n".join(lines))
         return proofs(asked(stale_epoch_joins, given, ON_ZOOKEEPER))
 
     for what, answer in (
