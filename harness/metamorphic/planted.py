@@ -74,9 +74,8 @@ def _one(draw: Random, run: CopiedRun, name: str, is_fit: Callable[[_Row], bool]
 def _counted_anew(run: CopiedRun) -> None:
     """Let operations count the records that they have."""
     counts = run.table("records").group_by("operation").aggregate([("operation", "count")])
-    known = dict(zip(*(column.to_pylist() for column in counts.columns), strict=True))
-    if counts.column_names[0] != "operation":
-        known = {operation: count for count, operation in known.items()}
+    columns = (counts[name].to_pylist() for name in ("operation", "operation_count"))
+    known = dict(zip(*columns, strict=True))
     _edited(run, "operations", ("index",), lambda row: {"record_count": known.get(row["index"], 0)})
 
 
