@@ -1,0 +1,75 @@
+"""What plants are made with: rows of a copied run, drawn, changed and removed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from harness.metamorphic.copied_run import CopiedRun
+
+__all__ = ["FAR", "SOME", "Row", "count_anew", "drawn_row", "edited", "is_same", "without"]
+
+Row = dict[str, Any]
+FAR: Final = 1_000_000
+"""Added to offsets and values, it makes ones that a short run does not have."""
+SOME: Final = 20
+"""As many records are lost where several are."""
+
+
+def edited(
+    run: CopiedRun, name: str, columns: Sequence[str], edit: Callable[[Row], Mapping[str, Any]]
+) -> bool:
+    """Change rows of a table: `edit` is given these columns of each, and returns what it has then.
+
+    It is asked file by file, row by row, in their order.
+    """
+
+    def changed(rows: pa.Table) -> pa.Table:
+        found = {
+            place: news
+            for place, row in enumerate(rows.select(list(columns)).to_pylist())
+            if (news := edit(row))
+        }
+        for column in sorted({column for news in found.values() for column in news}):
+            values = rows[column].to_pylist()
+            for place, news in found.items():
+                values[place] = news.get(column, values[place])
+            at = rows.schema.get_field_index(column)
+            field = rows.schema.field(column)
+            rows = rows.set_column(at, field, pa.array(values, field.type))
+        return rows
+
+    return run.has(name) and run.change(name, changed)
+
+
+def without(
+    run: CopiedRun, name: str, columns: Sequence[str], is_lost: Callable[[Row], bool]
+) -> bool:
+    """Take rows of a table away."""
+
+    def left(rows: pa.Table) -> pa.Table:
+        told = rows.select(list(columns)).to_pylist()
+        return rows.filter(pa.array([not is_lost(row) for row in told], pa.bool_()))
+
+    return run.has(name) and run.change(name, left)
+
+
+def drawn_row(draw: Random, run: CopiedRun, name: str, is_fit: Callable[[Row], bool]) -> Row | None:
+    """Draw a row of a table that fits; None if there is none."""
+    rows = run.table(name).to_pylist() if run.has(name) else []
+    fit = [row for row in rows if is_fit(row)]
+    return draw.choice(fit) if fit else None
+
+
+def count_anew(run: CopiedRun) -> None:
+    """Let operations count the records that they have."""
+    counts = run.table("records").group_by("operation").aggregate([("operation", "count")])
+    columns = (counts[name].to_pylist() for name in ("operation", "operation_count"))
+    known = dict(zip(*columns, strict=True))
+    edited(run, "operations", ("index",), lambda row: {"record_count": known.get(row["index"], 0)})
+
+
+def is_same(row: Row, other: Row, *names: str) -> bool:
+    """Return whether two rows have the same in these columns."""
+    return all(row[name] == other[name] for name in names)
