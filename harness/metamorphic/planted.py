@@ -12,7 +12,7 @@ from typing import Final
 
 from harness.metamorphic import planted_metadata, planted_records
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import drawn_row, edited, is_same
+from harness.metamorphic.planted_rows import change_one
 from harness.metamorphic.transformation import Transformation
 
 __all__ = ["PLANTED"]
@@ -20,12 +20,13 @@ __all__ = ["PLANTED"]
 
 def _returned_before_call(run: CopiedRun, draw: Random) -> bool:
     """An operation returned before it was called."""
-    done = drawn_row(draw, run, "operations", lambda row: row["return_ns"] is not None)
-    if done is None:
-        return False
-    other = {"return_ns": done["call_ns"] - 1_000_000}
-    return edited(
-        run, "operations", ("index",), lambda row: other if is_same(row, done, "index") else {}
+    return change_one(
+        run,
+        draw,
+        "operations",
+        ("index",),
+        is_fit=lambda row: row["return_ns"] is not None,
+        news=lambda row: {"return_ns": row["call_ns"] - 1_000_000},
     )
 
 

@@ -12,6 +12,7 @@ from harness.metamorphic.planted_rows import (
     FAR,
     SOME,
     Row,
+    change_one,
     count_anew,
     drawn_row,
     edited,
@@ -43,11 +44,14 @@ _PLACE: Final = ("operation", "position")
 
 def lost(run: CopiedRun, draw: Random) -> bool:
     """An acknowledged record is nowhere: what is there has another value."""
-    sent = drawn_row(draw, run, "records", _acknowledged)
-    if sent is None:
-        return False
-    other = {"value": sent["value"] + FAR}
-    return edited(run, "records", _PLACE, lambda row: other if is_same(row, sent, *_PLACE) else {})
+    return change_one(
+        run,
+        draw,
+        "records",
+        _PLACE,
+        is_fit=_acknowledged,
+        news=lambda row: {"value": row["value"] + FAR},
+    )
 
 
 def twice(run: CopiedRun, draw: Random) -> bool:
@@ -108,21 +112,25 @@ def sends_without_record(run: CopiedRun, draw: Random) -> bool:
 
 def offset_elsewhere(run: CopiedRun, draw: Random) -> bool:
     """A send was acknowledged at an offset at which another record lies."""
-    sent = drawn_row(draw, run, "records", lambda row: _acknowledged(row) and row["offset"] > 0)
-    if sent is None:
-        return False
-    other = {"offset": sent["offset"] - 1}
-    return edited(run, "records", _PLACE, lambda row: other if is_same(row, sent, *_PLACE) else {})
+    return change_one(
+        run,
+        draw,
+        "records",
+        _PLACE,
+        is_fit=lambda row: _acknowledged(row) and row["offset"] > 0,
+        news=lambda row: {"offset": row["offset"] - 1},
+    )
 
 
 def read_unsent(run: CopiedRun, draw: Random) -> bool:
     """A consumer read a value that nobody sent."""
-    polled = drawn_row(draw, run, "records", lambda row: row["f"] == "poll")
-    if polled is None:
-        return False
-    other = {"value": polled["value"] + FAR}
-    return edited(
-        run, "records", _PLACE, lambda row: other if is_same(row, polled, *_PLACE) else {}
+    return change_one(
+        run,
+        draw,
+        "records",
+        _PLACE,
+        is_fit=lambda row: row["f"] == "poll",
+        news=lambda row: {"value": row["value"] + FAR},
     )
 
 

@@ -8,7 +8,17 @@ import pyarrow as pa
 
 from harness.metamorphic.copied_run import CopiedRun
 
-__all__ = ["FAR", "SOME", "Row", "count_anew", "drawn_row", "edited", "is_same", "without"]
+__all__ = [
+    "FAR",
+    "SOME",
+    "Row",
+    "change_one",
+    "count_anew",
+    "drawn_row",
+    "edited",
+    "is_same",
+    "without",
+]
 
 Row = dict[str, Any]
 FAR: Final = 1_000_000
@@ -73,3 +83,23 @@ def count_anew(run: CopiedRun) -> None:
 def is_same(row: Row, other: Row, *names: str) -> bool:
     """Return whether two rows have the same in these columns."""
     return all(row[name] == other[name] for name in names)
+
+
+def change_one(
+    run: CopiedRun,
+    draw: Random,
+    name: str,
+    by: Sequence[str],
+    *,
+    is_fit: Callable[[Row], bool],
+    news: Callable[[Row], Mapping[str, Any]],
+) -> bool:
+    """Change a drawn row that fits, and what has the same in the columns `by`.
+
+    `news`: of the row, what it has then. Return whether there was one, and it is another one now.
+    """
+    found = drawn_row(draw, run, name, is_fit)
+    if found is None:
+        return False
+    changed = news(found)
+    return edited(run, name, by, lambda row: changed if is_same(row, found, *by) else {})
