@@ -27,9 +27,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from checkers.control_plane.absences import Calm, calm
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.absences import Calm, calm
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition

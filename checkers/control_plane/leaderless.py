@@ -8,7 +8,7 @@ of the ELR. A leader serves while it is registered and unfenced, in controlled s
 Accused is a partition that is without a leader that serves for longer than `ELECTED_NS`, under one
 version of it, while a broker that may lead it is registered, unfenced and not in controlled
 shutdown, and no fault is in effect that this broker or who decides may depend on
-(`checkers.control_plane.absences`). A topic that is to be deleted is left out from then on.
+(`checkers.metadata.absences`). A topic that is to be deleted is left out from then on.
 
 Source: KIP-631; for ZooKeeper `OfflinePartitionLeaderElectionStrategy`.
 """
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.control_plane.absences import calm_of
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.absences import calm_of
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition

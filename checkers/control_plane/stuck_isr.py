@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from checkers.control_plane.absences import LEAVING_NS
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.absences import LEAVING_NS
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, doubtful, spelled

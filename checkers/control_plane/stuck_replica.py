@@ -19,10 +19,10 @@ Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.control_plane.absences import Absence, absences, calm_of, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.absences import Absence, absences, calm_of, return_count
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof

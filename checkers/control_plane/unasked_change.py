@@ -16,7 +16,7 @@ So a decision is unasked if no request for that ISR on the tape can have made it
 A broker lives if it is registered, unfenced and not in controlled shutdown just before the batch of
 the decision, and all through it: several decisions may share a batch, and its timestamp. A session
 may have ended that is not fenced yet, and is renewed then; so nothing may have been broken for
-`CALM_NS` that the broker, or who decides, depends on (`checkers.control_plane.absences`).
+`CALM_NS` that the broker, or who decides, depends on (`checkers.metadata.absences`).
 
 Not judged are partitions that a reassignment is moving, logs below metadata.version 3.3-IV3, which
 do not say who is in controlled shutdown, and requests of versions that name a topic whose name
@@ -32,9 +32,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.control_plane.absences import Calm, calm_of
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
+from checkers.metadata.absences import Calm, calm_of
 from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, proposals, requests_by_partition
 from checkers.metadata.partition_states import (
     NO_LEADER,

@@ -6,7 +6,7 @@ asks to remain fenced or to shut down. The controller needs nothing else to deci
 Accused is a registration that stays fenced for longer than `UNFENCED_NS` after such a heartbeat was
 answered without an error, while its heartbeats go on, none of them asks for something else, and no
 fault is in effect that the broker or who decides may depend on
-(`checkers.control_plane.absences`). Judged are registrations that began fenced and of which such a
+(`checkers.metadata.absences`). Judged are registrations that began fenced and of which such a
 heartbeat is on the tape. Where brokers register in ZooKeeper, none is ever fenced by the log.
 
 Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`.
@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from checkers.control_plane.absences import Calm, calm_of
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
 from checkers.life_cycle.unfenced_too_early import Heartbeats, heartbeats_by_registration
+from checkers.metadata.absences import Calm, calm_of
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, counted, doubtful
