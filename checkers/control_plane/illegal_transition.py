@@ -63,11 +63,11 @@ from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "illegal_transitions"]
+__all__ = ["CHECKS", "LEVEL_OF_SHUTDOWN", "METADATA_VERSION", "NAME", "illegal_transitions"]
 
 NAME: Final = "illegal-transition"
 _REGISTRATION: Final = "RegisterBrokerRecord"
-_METADATA_VERSION: Final = "metadata.version"
+METADATA_VERSION: Final = "metadata.version"
 _SUPPORTED: Final = re.compile(r"(?:^|,)metadata\.version=(\d+)\.\.(\d+)")
 
 _LEVEL_NEEDED: Final[Mapping[str, int]] = {
@@ -76,7 +76,7 @@ _LEVEL_NEEDED: Final[Mapping[str, int]] = {
     "RegisterControllerRecord": 15,  # 3.7-IV0
 }
 """The metadata.version from which on a type of record may be written."""
-_LEVEL_OF_SHUTDOWN: Final = 7
+LEVEL_OF_SHUTDOWN: Final = 7
 """3.3-IV3: controlled shutdown is recorded."""
 
 
@@ -217,7 +217,7 @@ def _registration(record: MetadataRecord, state: MetadataState) -> Iterator[Brea
 
 def _knows_the_level(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
     """A broker is registered only if it supports the metadata.version in force."""
-    level, supported = state.level(_METADATA_VERSION), _SUPPORTED.search(record.value or "")
+    level, supported = state.level(METADATA_VERSION), _SUPPORTED.search(record.value or "")
     if level is None or supported is None:
         return
     least, most = map(int, supported.groups())
@@ -288,10 +288,10 @@ def _topic_exists(record: MetadataRecord, state: MetadataState) -> Iterator[Brea
 
 def _level(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
     """Nothing is written that the metadata.version in force does not know."""
-    level = state.level(_METADATA_VERSION)
+    level = state.level(METADATA_VERSION)
     needed = _LEVEL_NEEDED.get(record.type, 0)
     if record.in_controlled_shutdown:
-        needed = max(needed, _LEVEL_OF_SHUTDOWN)
+        needed = max(needed, LEVEL_OF_SHUTDOWN)
     if level is not None and level < needed:
         words = "a {type} is written at metadata.version level {had_level}, below {needed}"
         values = {"had_level": level, "needed": needed}
@@ -300,7 +300,7 @@ def _level(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
 
 def _level_moves(record: MetadataRecord, _: MetadataState) -> Iterator[Breach]:
     """A level is a number from 0 on, and metadata.version is never taken away."""
-    least = 1 if record.name == _METADATA_VERSION else 0
+    least = 1 if record.name == METADATA_VERSION else 0
     if record.value is not None and int(record.value) < least:
         words = "the level of {name} becomes {level}"
         yield Breach.of("", words, name=record.name, level=int(record.value))

@@ -13,13 +13,13 @@ shutdown, and no fault is in effect that this broker or who decides may depend o
 Source: KIP-631; for ZooKeeper `OfflinePartitionLeaderElectionStrategy`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.absences import calm_of
+from checkers.metadata.absences import calm_of, surely_since
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
@@ -66,17 +66,17 @@ def _gone(broker: BrokerHistory, facts: Facts) -> Iterator[Span]:
     for version in broker.versions:
         serves = version.registered and not version.fenced
         if since is not None and serves:
-            span = _span(since.timestamp_ms, facts.earliest_ns(version.timestamp_ms), facts)
-            yield from span
+            until_ns = facts.earliest_ns(version.timestamp_ms)
+            yield from surely_since(since.timestamp_ms, until_ns, facts)
         since = None if serves else since or version
     if since is not None:
-        yield from _span(since.timestamp_ms, FOREVER_NS, facts)
+        yield from surely_since(since.timestamp_ms, FOREVER_NS, facts)
 
 
 def _without_leader(
     history: PartitionHistory, gone: dict[int, list[Span]], facts: Facts
 ) -> Iterator[tuple[PartitionVersion, Span]]:
-    """Yield the times, each under one version, when nobody who serves surely led a partition."""
+    """Yield the times in which a partition surely had no leader that serves, version by version."""
     decided_ns = (
         FOREVER_NS
         if history.decided_until_ms is None
@@ -85,15 +85,10 @@ def _without_leader(
     for version, following in pairwise((*history.versions, None)):
         assert version is not None
         next_ns = FOREVER_NS if following is None else facts.earliest_ns(following.timestamp_ms)
-        in_force = list(_span(version.timestamp_ms, min(next_ns, decided_ns), facts))
+        in_force = list(surely_since(version.timestamp_ms, min(next_ns, decided_ns), facts))
         led = version.leader != NO_LEADER
         for span in common(in_force, gone.get(version.leader, ())) if led else in_force:
             yield version, span
-
-
-def _span(from_ms: int, until_ns: int, facts: Facts) -> Sequence[Span]:
-    from_ns = facts.latest_ns(from_ms)
-    return [Span(from_ns=from_ns, until_ns=until_ns)] if from_ns < until_ns else []
 
 
 def _proof(

@@ -2,9 +2,9 @@
 
 A leader asks for the ISR that it wants, by AlterPartition. The controller itself takes a broker out
 of an ISR as it fences, unregisters or registers it, or as it begins its controlled shutdown, and
-writes that into the same decision; the leader is elected anew if it goes that way. It lets nobody
-into an ISR but whom it elects uncleanly or out of the ELR. Otherwise a leader changes only for the
-preferred one, which is first among the replicas.
+writes that into the same decision; if the broker led, another one is elected. The only replicas
+that it adds to an ISR itself are those that it elects, uncleanly or out of the ELR. Otherwise a
+leader changes only for the preferred one, which is first among the replicas.
 
 So a decision is unasked if no request for that ISR on the tape can have made it, and it
 
@@ -32,10 +32,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from checkers.control_plane.illegal_transition import LEVEL_OF_SHUTDOWN, METADATA_VERSION
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.absences import Calm, calm_of
-from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, proposals, requests_by_partition
+from checkers.metadata.isr_changes import (
+    NO_REQUESTS,
+    IsrRequests,
+    ids_by_name,
+    proposals,
+    requests_by_partition,
+)
 from checkers.metadata.partition_states import (
     NO_LEADER,
     Cause,
@@ -52,9 +59,6 @@ __all__ = ["CALM_NS", "CHECKS", "NAME", "unasked_changes"]
 
 NAME: Final = "unasked-change"
 _ALTER: Final = "AlterPartition"
-_METADATA_VERSION: Final = "metadata.version"
-_LEVEL_OF_SHUTDOWN: Final = 7
-"""3.3-IV3: controlled shutdown is recorded."""
 _NEVER: Final = 2**63 - 1
 CALM_NS: Final = 10_000_000_000
 """Longer than a session lasts without heartbeats."""
@@ -68,10 +72,13 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
     if seen.facts.on_zookeeper or seen.facts.migrating or not len(tables["wire"]):
         return
     requests = requests_by_partition(tables["wire"], seen.partitions)
-    unplaced = _shared_names(seen) & {
-        rpc.of("topic") for rpc in rpcs(tables["wire"], _ALTER) if rpc.of("topic_id") is None
+    ids = ids_by_name(seen.histories())
+    unplaced = {
+        rpc.of("topic")
+        for rpc in rpcs(tables["wire"], _ALTER)
+        if rpc.of("topic_id") is None and len(ids.get(rpc.of("topic"), ())) > 1
     }
-    from_offset, when = _judged_from(seen), calm_of(tables, seen)
+    from_offset, living = _judged_from(seen), _Living(seen, calm_of(tables, seen))
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         if history.topic in unplaced:
@@ -79,26 +86,18 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
         mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         for before, version in history.steps():
             if version.metadata_offset >= from_offset and _is_judged(before, version):
-                yield _judged(history, before, version, mine, _Living(seen, when))
+                yield _judged(history, before, version, mine, living)
 
     yield from by_partition(NAME, seen, judged)
-
-
-def _shared_names(seen: MetadataView) -> set[str]:
-    """Return the names that several topics of the log had."""
-    ids: dict[str, set[str]] = {}
-    for history in seen.histories():
-        ids.setdefault(history.topic, set()).add(history.topic_id)
-    return {name for name, of_name in ids.items() if len(of_name) > 1}
 
 
 def _judged_from(seen: MetadataView) -> int:
     """Return the metadata offset from which on the log says who is in controlled shutdown."""
     from_offset = 0
     for record in seen.log.records:
-        if record.type != "FeatureLevelRecord" or record.name != _METADATA_VERSION:
+        if record.type != "FeatureLevelRecord" or record.name != METADATA_VERSION:
             continue
-        if int(record.value or 0) < _LEVEL_OF_SHUTDOWN:
+        if int(record.value or 0) < LEVEL_OF_SHUTDOWN:
             from_offset = _NEVER
         elif from_offset == _NEVER:
             from_offset = record.metadata_offset
@@ -128,9 +127,10 @@ def _judged(
     elected = {version.leader} if version.leader != before.leader else set[int]()
     joined = {*version.isr} - {*before.isr} - elected
     left = {one for one in before.isr if one not in version.isr and living.has(one, version)}
-    for broker_ids, words in ((joined, "broker {broker_id} is in"), (left, _OUT)):
-        for broker_id in sorted(broker_ids):
-            return _proof(history, before, version, words, broker_id)
+    if joined:
+        return _proof(history, before, version, "broker {broker_id} is in", min(joined))
+    if left:
+        return _proof(history, before, version, _OUT, min(left))
     first = version.replicas[0] if version.replicas else NO_LEADER
     if elected and version.leader != first and living.has(before.leader, version):
         return _proof(history, before, version, _REPLACED, before.leader)
@@ -169,7 +169,7 @@ _REPLACED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Living:
-    """Who surely is in office, and has been let alone for a while."""
+    """The brokers that surely are in office, and with which nothing has interfered for a while."""
 
     seen: MetadataView
     when: Calm

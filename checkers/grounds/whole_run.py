@@ -225,7 +225,7 @@ def _of_clients(
 
 
 def _gone_since(summary: HistorySummary, surveys: Sequence[FileSurvey]) -> Iterator[_Wrong]:
-    """What the disks hold was read after the final reads; a key may have no replica that was."""
+    """Find final reads with more records than any replica, whose disk was read later, holds."""
     longest: dict[str, int] = {}
     for (key, _), count in _all_records(surveys, "replicas").items():
         longest[key] = max(longest.get(key, 0), count)

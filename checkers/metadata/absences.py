@@ -36,7 +36,16 @@ from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
 from checkers.metadata.view import MetadataView
 from checkers.spans import FOREVER_NS, Span, common, outside
 
-__all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm", "calm_of", "return_count"]
+__all__ = [
+    "LEAVING_NS",
+    "Absence",
+    "Calm",
+    "absences",
+    "calm",
+    "calm_of",
+    "return_count",
+    "surely_since",
+]
 
 LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
@@ -299,13 +308,16 @@ def _eligible(broker: BrokerHistory, facts: Facts) -> Iterator[Span]:
             same = version.registration_offset == since.registration_offset
             if version.eligible and same:
                 continue
-            yield from _span(since.timestamp_ms, facts.earliest_ns(version.timestamp_ms), facts)
+            yield from surely_since(
+                since.timestamp_ms, facts.earliest_ns(version.timestamp_ms), facts
+            )
         since = version if version.eligible else None
     if since is not None:
-        yield from _span(since.timestamp_ms, FOREVER_NS, facts)
+        yield from surely_since(since.timestamp_ms, FOREVER_NS, facts)
 
 
-def _span(from_ms: int, until_ns: int, facts: Facts) -> Iterator[Span]:
+def surely_since(from_ms: int, until_ns: int, facts: Facts) -> Iterator[Span]:
+    """Yield the span from when a record with this timestamp surely was there, if it is one."""
     from_ns = facts.latest_ns(from_ms)
     if from_ns < until_ns:
         yield Span(from_ns=from_ns, until_ns=until_ns)

@@ -36,6 +36,7 @@ __all__ = [
     "IsrRequests",
     "VersionProposals",
     "Wish",
+    "ids_by_name",
     "isr_changes",
     "made",
     "proposals",
@@ -146,9 +147,7 @@ def requests_by_partition(
 
     Old versions name the topic; those are left out where two topics of the log had that name.
     """
-    ids: dict[str, set[str]] = {}
-    for history in histories.values():
-        ids.setdefault(history.topic, set()).add(history.topic_id)
+    ids = ids_by_name(histories.values())
     found: dict[tuple[str, int], list[Rpc]] = {}
     for rpc in rpcs(wire, api):
         topic_id = rpc.of("topic_id")
@@ -158,6 +157,14 @@ def requests_by_partition(
         if topic_id is not None and rpc.of("partition") is not None:
             found.setdefault((topic_id, rpc.of("partition")), []).append(rpc)
     return {place: _indexed(requests) for place, requests in found.items()}
+
+
+def ids_by_name(histories: Iterable[PartitionHistory]) -> Mapping[str, set[str]]:
+    """Return the ids of the topics that had each name."""
+    ids: dict[str, set[str]] = {}
+    for history in histories:
+        ids.setdefault(history.topic, set()).add(history.topic_id)
+    return ids
 
 
 def _indexed(requests: Sequence[Rpc]) -> IsrRequests:
@@ -218,7 +225,7 @@ def isr_changes(
 
 
 def _may_be_own(version: PartitionVersion, seen: MetadataView) -> bool:
-    """Return whether the controller that wrote a version may be the leader, which asks nobody."""
+    """Return whether the controller that wrote a version may lead it, and so send no request."""
     term = term_at(seen.terms, version.metadata_offset)
     controller = None if term is None else seen.facts.node_ids.get(term.node)
     return controller is None or controller == version.leader

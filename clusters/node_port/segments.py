@@ -40,9 +40,9 @@ class Segment:
 
 
 class Segments:
-    """Full segments in their order, of which each log that shares them has the first so many.
+    """A list of full segments in their order, shared by logs that each have a prefix of it.
 
-    Who has all of them adds the next one here; a log that goes on otherwise has a list of its own.
+    A log that has all of it adds its next segment here; one that continues differently gets a copy.
     """
 
     __slots__ = ("_folds", "items")
@@ -50,7 +50,7 @@ class Segments:
     def __init__(self, items: Iterable[Segment] = ()) -> None:
         self.items = list(items)
         self._folds: dict[Fold, list[list[Any]]] = {}
-        """What was found in the first `_FOLDED`, in twice as many and so on; none of them first."""
+        """By fold, its results over the first 0, `_FOLDED`, 2 `_FOLDED` … segments."""
 
     def with_next(self, count: int, segment: Segment) -> "Segments":
         """Return those that have the first `count` of these, and then this one."""

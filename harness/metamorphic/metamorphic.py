@@ -1,6 +1,6 @@
 """Stored runs judged again after each transformation.
 
-It may accuse nobody; or it plants something, and has to be called.
+A transformation must not get the cluster accused; a plant has to be called by a check.
 
 A transformation is one task, and its checks are tasks of that task: a run that is worth this is
 small, and on several cores several transformations are tried at once. The copy of a run that is

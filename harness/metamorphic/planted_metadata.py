@@ -59,7 +59,7 @@ def leader_epoch_ahead(run: CopiedRun, draw: Random) -> bool:
 
 
 def setting_unwritten(run: CopiedRun, draw: Random) -> bool:
-    """A broker showed a setting that nobody wrote."""
+    """A broker showed a setting that was never written."""
     return _change_shown(
         run,
         draw,

@@ -123,7 +123,7 @@ def offset_elsewhere(run: CopiedRun, draw: Random) -> bool:
 
 
 def read_unsent(run: CopiedRun, draw: Random) -> bool:
-    """A consumer read a value that nobody sent."""
+    """A consumer read a value that was never sent."""
     return change_one(
         run,
         draw,

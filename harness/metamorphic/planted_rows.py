@@ -1,4 +1,4 @@
-"""What plants are made with: rows of a copied run, drawn, changed and removed."""
+"""Helpers of the plants: draw, change and remove rows of a copied run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random

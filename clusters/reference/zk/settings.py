@@ -69,7 +69,7 @@ class Settings:
         self._situation.asking.ask((GetChildren(CONFIG_CHANGES, watch=True),), then, effects)
 
     def _changes_there(self, now: int, answer: ZkAnswer, _effects: Effects) -> None:
-        """What they name is read after them, with everything."""
+        """Note the notifications of before: a session that begins reads all settings after them."""
         self._news(now, answer)
 
     def _changes_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
