@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.rpcs import BY_PROXY
+from checkers.metadata.exchanges import BY_PROXY
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
 from checkers.spans import Span

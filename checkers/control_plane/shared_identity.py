@@ -21,14 +21,17 @@ Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
 from checkers.metadata.sessions import TermsOfNodes
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
@@ -78,20 +81,22 @@ def _has_replayed(terms: TermsOfNodes, node: str, offset: int, time_ns: int) -> 
 class _Answered:
     """The requests of a broker that told its controller an epoch, or were told it, and when."""
 
-    def __init__(self, told: Sequence[tuple[int, int, Rpc]]) -> None:
+    def __init__(self, told: Rpcs) -> None:
         self._told = told
-        in_time = sorted((answered_ns, epoch) for answered_ns, epoch, _ in told)
-        self._answered_ns = [answered_ns for answered_ns, _ in in_time]
-        self._highest = list(accumulate((epoch for _, epoch in in_time), max))
+        self._answered_ns = told.answered("time_ns").to_numpy()
+        self._epochs = _epochs(told).to_numpy()
+        order = np.argsort(self._answered_ns, kind="stable")
+        self._in_time = self._answered_ns[order].tolist()
+        self._highest = np.maximum.accumulate(self._epochs[order]).tolist()
 
     def above(self, epoch: int, *, before_ns: int) -> Iterator[tuple[int, Rpc]]:
         """Yield those of a higher epoch that were answered before, each with its epoch."""
-        place = bisect_left(self._answered_ns, before_ns)
-        if not place or self._highest[place - 1] <= epoch:
+        count = bisect_left(self._in_time, before_ns)
+        if not count or self._highest[count - 1] <= epoch:
             return  # of nearly every heartbeat, of which there are as many as answers
-        for answered_ns, higher, rpc in self._told:
-            if answered_ns < before_ns and higher > epoch:
-                yield higher, rpc
+        higher = (self._answered_ns < before_ns) & (self._epochs > epoch)
+        for place in np.flatnonzero(higher).tolist():
+            yield int(self._epochs[place]), self._told[place]
 
 
 def _answered(wire: Source) -> Mapping[int, _Answered]:
@@ -99,16 +104,16 @@ def _answered(wire: Source) -> Mapping[int, _Answered]:
 
     And, where brokers register in ZooKeeper, the heartbeats, with the one that they named.
     """
-    found: dict[int, list[tuple[int, int, Rpc]]] = {}
-    for rpc in rpcs(wire, METADATA_HEARTBEAT):
-        if rpc.ok and rpc.answered_ns is not None:
-            told = (rpc.answered_ns, rpc.of("broker_epoch"), rpc)
-            found.setdefault(rpc.of("broker_id"), []).append(told)
-    for rpc in rpcs(wire, "BrokerRegistration"):
-        epoch, answered_ns = rpc.answered("broker_epoch"), rpc.answered_ns
-        if rpc.ok and epoch is not None and answered_ns is not None:
-            found.setdefault(rpc.of("broker_id"), []).append((answered_ns, epoch, rpc))
-    return {broker_id: _Answered(told) for broker_id, told in found.items()}
+    told = rpcs(wire, METADATA_HEARTBEAT, "BrokerRegistration")
+    told = told.where(told.ok)
+    told = told.where(pc.is_valid(_epochs(told)))
+    return {broker_id: _Answered(mine) for (broker_id,), mine in told.by("broker_id").items()}
+
+
+def _epochs(told: Rpcs) -> pa.Array:
+    """Return the epochs that heartbeats named and registrations were given."""
+    named = pc.equal(told.of("api"), METADATA_HEARTBEAT)
+    return pc.if_else(named, told.of("broker_epoch"), told.answered("broker_epoch"))
 
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:

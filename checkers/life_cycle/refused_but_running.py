@@ -15,14 +15,15 @@ broker epoch and with one answer, is one finding.
 Source: KIP-631, "Broker registration"; `BrokerLifecycleManager`.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple
 
+import pyarrow.compute as pc
+
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
@@ -49,44 +50,35 @@ def refused_but_running(tables: Tables, seen: MetadataView) -> Judged:  # noqa: 
     wire = streamed(tables, "wire")
     registrations = _by_source(wire, "BrokerRegistration")
     works = _by_source(wire, "BrokerHeartbeat", "AlterPartition")
-    for node in sorted(registrations):
-        yield node, counted(NAME, node, _judged(registrations[node], works.get(node, [])))
+    for node, mine in sorted(registrations.items()):
+        yield node, counted(NAME, node, _judged(mine, works.get(node, mine[:0])))
 
 
-def _by_source(wire: Source, *apis: str) -> dict[str, list[Rpc]]:
-    found: dict[str, list[Rpc]] = {}
-    for rpc in rpcs(wire, *apis):
-        if rpc.of("item") == 0:
-            found.setdefault(rpc.source, []).append(rpc)
-    return found
+def _by_source(wire: Source, *apis: str) -> dict[str, Rpcs]:
+    asked = rpcs(wire, *apis)
+    first = asked.where(pc.equal(asked.of("item"), 0))
+    return {source: several for (source,), several in first.by("source").items()}
 
 
-def _judged(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proof | None]:
+def _judged(registrations: Rpcs, works: Rpcs) -> Iterator[Proof | None]:
     """Yield the findings, and None for every other refusal."""
     registered: set[str] = set()
     refusals = 0
     kinds: dict[_Kind, list[tuple[Rpc, Rpc]]] = {}
-    for place, rpc in enumerate(registrations):
+    until = [*registrations.asked_ns[1:].tolist(), OPEN_NS]
+    for rpc, until_ns in zip(registrations, until, strict=True):
         incarnation = rpc.of("incarnation_id")
         if rpc.ok or (rpc.response is None and rpc.reached_ns is not None):
             registered.add(incarnation)
         if incarnation in registered or rpc.response is None or rpc.returned_ns is None:
             continue
         refusals += 1
-        following = registrations[place + 1 : place + 2]
-        until_ns = following[0].asked_ns if following else OPEN_NS
-        for work in _between(works, rpc.returned_ns, until_ns):
+        for work in works.asked_between(rpc.returned_ns, until_ns):
             if work.connection >= rpc.connection:
                 kind = _Kind(incarnation, work.api, work.of("broker_epoch"), work.error)
                 kinds.setdefault(kind, []).append((rpc, work))
     yield from (_proof(*several[0], works=several) for several in kinds.values())
     yield from repeat(None, max(0, refusals - len(kinds)))
-
-
-def _between(works: Sequence[Rpc], from_ns: int, until_ns: int) -> Sequence[Rpc]:
-    """Return those that were asked after and before these times; they stand in that order."""
-    first = bisect_right(works, from_ns, key=lambda one: one.asked_ns)
-    return works[first : bisect_left(works, until_ns, key=lambda one: one.asked_ns)]
 
 
 def _proof(refused: Rpc, work: Rpc, *, works: Sequence[tuple[Rpc, Rpc]]) -> Proof:

@@ -32,8 +32,7 @@ incarnation ids", "Broker-Side Heartbeat Timeout".
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -49,7 +48,7 @@ from checkers.metadata.metadata_heartbeats import (
     METADATA_HEARTBEAT,
     timeouts_ms,
 )
-from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
 from checkers.metadata.sessions import session_timeouts_ns
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -94,10 +93,10 @@ class _Office(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """The time from when on a broker may not serve, and the request whose answer says so."""
+    """The time from when on a broker may not serve, and the place of what says so."""
 
     time_ns: int
-    rpc: Rpc
+    place: int
     rule: str
     """Its evidence, as the end of a rule; names facts of the request."""
     over_ns: int | None = None
@@ -151,16 +150,13 @@ def _each(reads: NDArray[np.int64]) -> Iterator[_Read]:
         yield from map(_Read._make, reads[first : first + _READS_AT_ONCE].tolist())
 
 
-def _contacts(wire: Source) -> Mapping[str, list[Rpc]]:
+def _contacts(wire: Source) -> Mapping[str, Rpcs]:
     """Return each broker's answers without an error, in the order in which they were passed on."""
-    found: dict[str, list[Rpc]] = {}
-    for rpc in rpcs(wire, *_HEARTBEATS, "BrokerRegistration"):
-        if rpc.ok and rpc.returned_ns is not None:
-            found.setdefault(rpc.source, []).append(rpc)
-    return {
-        node: sorted(several, key=lambda rpc: rpc.returned_ns or 0)
-        for node, several in found.items()
-    }
+    asked = rpcs(wire, *_HEARTBEATS, "BrokerRegistration")
+    answered = asked.where(asked.ok)
+    returned = answered.where(pc.is_valid(answered.answered("forwarded_ns")))
+    in_turn = returned.sorted_by(returned.answered("forwarded_ns").to_numpy())
+    return {node: mine for (node,), mine in in_turn.by("source").items()}
 
 
 def _offices(seen: MetadataView) -> Mapping[str, Sequence[_Office]]:
@@ -186,70 +182,81 @@ def _legacy(seen: MetadataView) -> Collection[str]:
     }
 
 
-@dataclass(slots=True)
 class _Leases:
     """The leases of one broker, out of what it was answered."""
 
-    contacts: Sequence[Rpc]
-    lease_ns: int
-    offices: Sequence[_Office]
-    _returned_ns: list[int] = field(init=False)
-    _newest: list[Rpc] = field(init=False)
-    """The newest contact by place: of those up to it, the one that was asked last."""
-    _newest_beats: list[Rpc | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._returned_ns = [rpc.returned_ns or 0 for rpc in self.contacts]
-        self._newest = list(accumulate(self.contacts, _newer))
-        beats = (rpc if rpc.api in _HEARTBEATS else None for rpc in self.contacts)
-        self._newest_beats = list(accumulate(beats, _newer_of_any))
+    def __init__(self, contacts: Rpcs, lease_ns: int, offices: Sequence[_Office]) -> None:
+        self._contacts, self._lease_ns, self._offices = contacts, lease_ns, offices
+        asked_ns = contacts.asked_ns
+        returned_ns = contacts.answered("forwarded_ns").to_numpy()
+        is_beat = pc.is_in(contacts.of("api"), pa.array(_HEARTBEATS)).to_numpy(zero_copy_only=False)
+        to_itself = pc.equal(contacts.of("source"), contacts.of("target"))
+        self._asked_ns, self._returned_ns = asked_ns.tolist(), returned_ns.tolist()
+        self._to_itself = to_itself.to_numpy(zero_copy_only=False)
+        self._newest = _last_asked(asked_ns, np.ones(len(asked_ns), dtype=np.bool_))
+        """The newest contact by place: of those up to it, the one that was asked last."""
+        self._newest_beats = _last_asked(asked_ns, is_beat)
+        """The same of heartbeats; -1: there is none."""
+        self._fenced = _told_fenced(contacts)
 
     def is_known(self, read: _Read) -> bool:
         """Return whether it is known what was answered to the broker before the read returned."""
         known = bisect_left(self._returned_ns, read.return_ns)
         if not known:
             return False
-        held = [one for one in self.offices if one.begin_ns < read.return_ns]
+        held = [one for one in self._offices if one.begin_ns < read.return_ns]
         newest = self._newest[known - 1]
-        return not held or newest.source == newest.target or newest.asked_ns > held[-1].end_ns
+        return not held or self._to_itself[newest] or self._asked_ns[newest] > held[-1].end_ns
 
     def end_for(self, read: _Read) -> _End | None:
         """Return when the right to serve had surely ended before the read was called, or None."""
         known = bisect_left(self._returned_ns, read.return_ns)
         if not known:
             return None
-        ends = (self._over(self._newest[known - 1]), _fenced(self._newest_beats[known - 1]))
+        ends = (self._over(self._newest[known - 1]), self._told(self._newest_beats[known - 1]))
         past = [end for end in ends if end is not None and end.time_ns < read.call_ns]
         return min(past, key=lambda end: end.time_ns, default=None)
 
-    def _over(self, newest: Rpc) -> _End:
-        over_ns = newest.asked_ns + self.lease_ns
+    def contact(self, end: _End) -> Rpc:
+        """Return the request whose answer says so."""
+        return self._contacts[end.place]
+
+    def _over(self, newest: int) -> _End:
+        over_ns = self._asked_ns[newest] + self._lease_ns
         return _End(
-            time_ns=over_ns + self.lease_ns // _DRIFT_SHARE + _SLACK_NS,
-            rpc=newest,
+            time_ns=over_ns + self._lease_ns // _DRIFT_SHARE + _SLACK_NS,
+            place=newest,
             rule="had a lease until {over} at most, by what it sent last of all that was answered "
             "({api} of {asked}, frame {frame})",
             over_ns=over_ns,
         )
 
+    def _told(self, beat: int) -> _End | None:
+        if beat < 0 or not self._fenced[beat]:
+            return None
+        return _End(
+            time_ns=self._returned_ns[beat] + _SLACK_NS,
+            place=beat,
+            rule="had been told by {target} at {told} that it is fenced (frame {answer_frame})",
+        )
 
-def _fenced(beat: Rpc | None) -> _End | None:
-    if beat is None or not beat.answered("fenced") or beat.answered("shutting_down"):
-        return None
-    assert beat.returned_ns is not None
-    return _End(
-        time_ns=beat.returned_ns + _SLACK_NS,
-        rpc=beat,
-        rule="had been told by {target} at {told} that it is fenced (frame {answer_frame})",
+
+def _last_asked(asked_ns: NDArray[np.int64], among: NDArray[np.bool_]) -> list[int]:
+    """Return by place which of those up to it was asked last; -1 without any."""
+    times = np.where(among, asked_ns, -1)
+    is_new = among & (times >= np.maximum.accumulate(times))
+    last: list[int] = np.maximum.accumulate(np.where(is_new, np.arange(len(times)), -1)).tolist()
+    return last
+
+
+def _told_fenced(contacts: Rpcs) -> NDArray[np.bool_]:
+    """Return which answers say that the broker is fenced, and do not let it go."""
+    fenced, leaves = (
+        pc.fill_null(contacts.answered(name), fill_value=False).to_numpy(zero_copy_only=False)
+        for name in ("fenced", "shutting_down")
     )
-
-
-def _newer(one: Rpc, other: Rpc) -> Rpc:
-    return other if other.asked_ns >= one.asked_ns else one
-
-
-def _newer_of_any(one: Rpc | None, other: Rpc | None) -> Rpc | None:
-    return one or other if one is None or other is None else _newer(one, other)
+    told: NDArray[np.bool_] = fenced & ~leaves
+    return told
 
 
 def _judged(node: str, reads: Iterable[_Read], leases: _Leases) -> Iterator[Proof | None]:
@@ -261,22 +268,22 @@ def _judged(node: str, reads: Iterable[_Read], leases: _Leases) -> Iterator[Proo
             yield None
             continue
         again = awake_ns.get(end.time_ns, read.call_ns) < read.call_ns
-        yield _proof(node, read, end) if again else None
+        yield _proof(node, read, end, leases.contact(end)) if again else None
         awake_ns[end.time_ns] = min(read.return_ns, awake_ns.get(end.time_ns, read.return_ns))
 
 
-def _proof(node: str, read: _Read, end: _End) -> Proof:
+def _proof(node: str, read: _Read, end: _End, contact: Rpc) -> Proof:
     leased = end.over_ns is not None
-    of_rpc: dict[str, Any] = {"api": end.rpc.api} if leased else {"target": end.rpc.target}
+    of_rpc: dict[str, Any] = {"api": contact.api} if leased else {"target": contact.target}
     return Proof.of(
         "{node} answered read {read}, called at {call}, at {return_}; it " + end.rule,
         values={"read": read.number},
-        frames={"frame": end.rpc.frame, "answer_frame": end.rpc.answer_frame},
+        frames={"frame": contact.frame, "answer_frame": contact.answer_frame},
         times={
             "call": read.call_ns,
             "return_": read.return_ns,
-            "asked": end.rpc.asked_ns if leased else None,
-            "told": None if leased else end.rpc.returned_ns,
+            "asked": contact.asked_ns if leased else None,
+            "told": None if leased else contact.returned_ns,
             "over": end.over_ns,
         },
         sources={"asked": "frame", "api": "frame", "told": "answer_frame"},

@@ -28,11 +28,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT, heartbeats_of
-from checkers.metadata.rpcs import Rpc, rpcs, taken
+from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -65,12 +67,12 @@ def unfenced_too_early(tables: Tables, seen: MetadataView) -> Judged:
 
 def heartbeats_by_registration(wire: Source) -> Heartbeats:
     """Return the heartbeats that say what their brokers have applied."""
-    found: dict[tuple[int, int], list[Rpc]] = {}
-    for rpc in rpcs(wire, "BrokerHeartbeat"):
-        if rpc.of("fetch_offset") is not None:
-            place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
-            found.setdefault(place, []).append(rpc)
-    return {place: taken(several) for place, several in found.items()}
+    beats = rpcs(wire, "BrokerHeartbeat").taken()
+    applied = beats.where(pc.is_valid(beats.of("fetch_offset")))
+    return {
+        (broker_id, broker_epoch): several
+        for (broker_id, broker_epoch), several in applied.by("broker_id", "broker_epoch").items()
+    }
 
 
 def _activations(wire: Source, seen: MetadataView) -> Mapping[int, Sequence[Proof | None]]:
@@ -83,9 +85,11 @@ def _activations(wire: Source, seen: MetadataView) -> Mapping[int, Sequence[Proo
     found: dict[int, list[Proof | None]] = {}
     for broker_id, heartbeats in heartbeats_of(wire).items():
         judged: set[int] = set()
-        for rpc in sorted(heartbeats, key=lambda one: one.answered_ns or OPEN_NS):
+        active = heartbeats.where(heartbeats.ok)
+        active = active.where(pc.invert(active.answered("fenced")))
+        for rpc in active.sorted_by(active.answered("time_ns").to_numpy()):
             incarnation = rpc.of("broker_epoch")
-            if not rpc.ok or rpc.answered("fenced") is not False or incarnation in judged:
+            if incarnation in judged:
                 continue
             judged.add(incarnation)
             term = term_at(terms, incarnation)

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.rpcs import BY_PROXY, UNREACHED
+from checkers.metadata.exchanges import BY_PROXY
+from checkers.metadata.rpcs import UNREACHED
 from checkers.sources import Source
 
 __all__ = ["ABSENT", "HEARTBEAT", "TapedHeartbeat", "TapedHeartbeats", "beats_of", "in_turn"]

@@ -3,13 +3,13 @@
 Source: the draft "Controller heartbeats, broker incarnation ids".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.rpcs import UNREACHED, Rpc, rpcs
+from checkers.metadata.rpcs import UNREACHED, Rpcs, rpcs
 from checkers.metadata.setting_values import whole_number
 from checkers.sources import Source
 
@@ -32,12 +32,12 @@ LEGACY: Final = "4"
 _INCARNATION: Final = ("target", "broker_id", "broker_epoch")
 
 
-def heartbeats_of(wire: pa.Table | Source) -> Mapping[int, Sequence[Rpc]]:
+def heartbeats_of(wire: pa.Table | Source) -> Mapping[int, Rpcs]:
     """Return the heartbeats on the tape by broker id, in the order of their arrival."""
-    found: dict[int, list[Rpc]] = {}
-    for rpc in rpcs(wire, METADATA_HEARTBEAT):
-        found.setdefault(rpc.of("broker_id"), []).append(rpc)
-    return found
+    return {
+        broker_id: several
+        for (broker_id,), several in rpcs(wire, METADATA_HEARTBEAT).by("broker_id").items()
+    }
 
 
 def heard_first(wire: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,32 +1,31 @@
 """The tape (`wire`) as requests and their answers: what checks of the control plane compare.
 
-A request and its response have a connection and a correlation id in common, and their items are
-matched by topic and partition. A node of a simulated cluster may use a number again on the same
-connection: then an answer belongs to the last request before it. Frames that the proxy answered in
-a node's place, or never passed on, were no doing of the cluster: `reached` and `answered` tell.
+Frames that the proxy answered in a node's place, or never passed on, were no doing of the cluster:
+`reached` and `answered` tell.
 """
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.metadata.exchanges import CORRELATION, exchanges
 from checkers.metadata.frames import TapeRow, frames_of
 from checkers.metadata.remembered import remembered
-from checkers.rows import OPEN_NS
+from checkers.metadata.shared_values import shared_values
 from checkers.sources import Source, source_of
+from history.cluster_schema import WIRE
 
 __all__ = [
-    "BY_PROXY",
     "UNREACHED",
     "Rpc",
+    "Rpcs",
     "accepted_registrations",
     "in_turn",
     "rpcs",
@@ -35,15 +34,10 @@ __all__ = [
 
 UNREACHED: Final = ("answered", "dropped", "undeliverable")
 """The fates, at the proxy, of frames that never reached their target."""
-BY_PROXY: Final = "answered"
-"""The fate of a frame that the proxy made up itself."""
 
-_CORRELATION: Final = "correlation_id"
-_IDS: Final = ("api", "connection", _CORRELATION)
-"""The columns that a request and its response have in common."""
-_ARRIVAL: Final = ("time_ns", "frame", "item")
-_PLACE: Final = (*_IDS, *_ARRIVAL)
-_AT_ONCE: Final = 1 << 14
+_AT_ONCE: Final = 1 << 12
+_AT_HAND: Final = 1 << 16
+"""The rows of a tape that may all be Python's at a time, which takes some 40 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +122,145 @@ class Rpc:
         return None if self.response is None else getattr(self.response, column)
 
 
+class Rpcs(Sequence[Rpc]):
+    """Requests, each with its answer. Of a long tape each is made when it is asked for.
+
+    A row of Python's takes half a kilobyte, and a broker sends a quarter of a million heartbeats a
+    night: what a check keeps of them are `Rpcs`, which are numbers.
+    """
+
+    def __init__(self, tape: "_Tape", places: NDArray[np.int64]) -> None:
+        self._tape, self._places = tape, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Rpc]:
+        return self._tape.rpcs(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Rpc: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Rpcs": ...
+
+    def __getitem__(self, place: int | slice) -> "Rpc | Rpcs":
+        if isinstance(place, slice):
+            return Rpcs(self._tape, self._places[place])
+        return next(self._tape.rpcs(self._places[[place]]))
+
+    def of(self, column: str) -> pa.Array:
+        """Return a column of the requests."""
+        return self._tape.column(column, self._tape.asked[self._places])
+
+    def answered(self, column: str) -> pa.Array:
+        """Return a column of the responses; null without one."""
+        return self._tape.column(column, self._tape.answer[self._places])
+
+    @cached_property
+    def asked_ns(self) -> NDArray[np.int64]:
+        """The times when they arrived at the proxy: none was sent later."""
+        times: NDArray[np.int64] = self.of("time_ns").to_numpy()
+        return times
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Which of them were answered without an error."""
+        return _mask(pc.equal(self.answered("error"), "NONE"))
+
+    def where(self, condition: pa.Array | NDArray[np.bool_]) -> "Rpcs":
+        """Return those of which it holds, in their order. A null is false."""
+        mask = condition if isinstance(condition, np.ndarray) else _mask(condition)
+        return Rpcs(self._tape, self._places[mask])
+
+    def sorted_by(self, *columns: NDArray[np.int64]) -> "Rpcs":
+        """Return them in the order of these numbers, the first of which counts most."""
+        return Rpcs(self._tape, self._places[np.lexsort(columns[::-1])])
+
+    def by(self, *columns: str) -> Mapping[tuple[Any, ...], "Rpcs"]:
+        """Return them by these columns of the request, where none of these is null."""
+        places: dict[tuple[Any, ...], list[int]] = {}
+        values = (shared_values(self.of(name)) for name in columns)
+        for place, key in enumerate(zip(*values, strict=True)):
+            if None not in key:
+                places.setdefault(key, []).append(place)
+        return {key: Rpcs(self._tape, self._places[mine]) for key, mine in places.items()}
+
+    def asked_between(self, from_ns: int, until_ns: int) -> "Rpcs":
+        """Return those that were asked after and before these times; they stand in that order."""
+        first = np.searchsorted(self.asked_ns, from_ns, side="right")
+        return self[first : max(first, np.searchsorted(self.asked_ns, until_ns))]
+
+    def taken(self) -> "Rpcs":
+        """Return those that reached their target, in the order in which they did."""
+        unreached = pc.is_in(self.of("action"), pa.array(UNREACHED))
+        reached = pc.and_not(pc.is_valid(self.of("forwarded_ns")), pc.fill_null(unreached, False))
+        mine = self.where(reached)
+        return mine.sorted_by(mine.of("forwarded_ns").to_numpy(), mine.of("frame").to_numpy())
+
+
+class _Tape:
+    """The frames of a tape, paired."""
+
+    def __init__(self, frames: pa.Table) -> None:
+        self._frames = frames
+        self.asked, self.answer = exchanges(frames)
+        """The rows of the requests, and of their answers; -1 without one."""
+        self._made: Sequence[Rpc] | None = None
+        if len(frames) <= _AT_HAND:
+            self._made = tuple(self._make(np.arange(len(self.asked))))
+
+    def rpcs(self, places: NDArray[np.int64]) -> Iterator[Rpc]:
+        """Yield the requests in these places."""
+        if self._made is not None:
+            return map(self._made.__getitem__, places.tolist())
+        several = (places[at : at + _AT_ONCE] for at in range(0, len(places), _AT_ONCE))
+        return (rpc for some in several for rpc in self._make(some))
+
+    def column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
+        """Return a column of some rows; null for -1."""
+        found = self._frames[name].take(pa.array(rows, mask=rows < 0)).combine_chunks()
+        return found.cast(WIRE.field(name).type) if pa.types.is_null(found.type) else found
+
+    def _make(self, places: NDArray[np.int64]) -> Iterator[Rpc]:
+        asked, answer = self.asked[places], self.answer[places]
+        answers = self._rows(answer[answer >= 0])
+        for request, has in zip(self._rows(asked), (answer >= 0).tolist(), strict=True):
+            yield Rpc(request, next(answers) if has else None)
+
+    def _rows(self, rows: NDArray[np.int64]) -> Iterator[TapeRow]:
+        for batch in self._frames.take(pa.array(rows)).combine_chunks().to_batches():
+            yield from frames_of(batch)
+
+
 @remembered
-def rpcs(wire: pa.Table | Source, *apis: str) -> Sequence[Rpc]:
+def rpcs(wire: pa.Table | Source, *apis: str) -> Rpcs:
     """Return the requests of these APIs, item by item, in the order of their arrival at the proxy.
 
-    One that is held there is overtaken by others: `taken` has the order of their targets.
+    One that is held there is overtaken by others: `Rpcs.taken` has the order of their targets.
     """
-    wanted, rows, places = pa.array(apis, pa.string()), list[TapeRow](), list[pa.RecordBatch]()
-    # Batch by batch: as lists of their columns, all rows at once take more than as rows.
-    for batch in source_of(wire)((*TapeRow._fields, _CORRELATION)):
-        for first in range(0, batch.num_rows, _AT_ONCE):
-            several = batch.slice(first, _AT_ONCE)
-            mine = several.filter(pc.is_in(several.column("api"), wanted))
-            rows += frames_of(mine)
-            places.append(mine.select(list(_PLACE)))
-    if not rows:
-        return ()
-    order = pa.Table.from_batches(places)
-    answer_of: list[int | None] = [None] * len(rows)
-    for exchange in _exchanges(order):
-        _pair(rows, exchange, answer_of)
-    return tuple(
-        Rpc(rows[place], None if answer is None else rows[answer])
-        for place in _order_of(order, *_ARRIVAL).tolist()
-        if rows[place].direction == "request"
-        for answer in (answer_of[place],)
-    )
+    wanted, columns = pa.array(apis, pa.string()), (*TapeRow._fields, CORRELATION)
+    frames = [
+        _narrowed(batch.filter(pc.is_in(batch.column("api"), wanted)))
+        for batch in source_of(wire)(columns)
+    ]
+    frames = frames or [pa.table({name: pa.nulls(0) for name in columns})]
+    joined = pa.concat_tables(frames, promote_options="default")
+    tape = _Tape(joined.unify_dictionaries().combine_chunks())
+    return Rpcs(tape, np.arange(len(tape.asked)))
+
+
+def _narrowed(frames: pa.RecordBatch) -> pa.Table:
+    """Return the same with numbers for words, and no memory for columns without a value."""
+    columns = [
+        pa.nulls(len(column))
+        if column.null_count == len(column)
+        else column.dictionary_encode()
+        if pa.types.is_string(column.type)
+        else column
+        for column in frames.columns
+    ]
+    return pa.table(columns, names=frames.schema.names)
 
 
 def taken(several: Iterable[Rpc]) -> list[Rpc]:
@@ -194,75 +301,8 @@ def accepted_registrations(wire: pa.Table | Source) -> Mapping[tuple[int, int], 
     return found
 
 
-def _order_of(frames: pa.Table, *columns: str) -> NDArray[np.int64]:
-    """Return the places of all rows, by these columns."""
-    return np.lexsort([_codes(frames[name]) for name in reversed(columns)])
-
-
-def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return numbers in the order of a column of numbers; of words, the same for equal ones."""
-    if pa.types.is_string(column.type):
-        column = column.combine_chunks().dictionary_encode().indices
-    codes: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), -1).to_numpy()
-    return codes
-
-
-def _exchanges(frames: pa.Table) -> Iterator[list[int]]:
-    """Yield the places of rows that have an API and ids in common, in the order of arrival."""
-    order = _order_of(frames, *_IDS, *_ARRIVAL)
-    if len(order):
-        ids = np.column_stack([_codes(frames[name])[order] for name in _IDS])
-        bounds = np.flatnonzero(np.any(ids[1:] != ids[:-1], axis=1)) + 1
-        ends = np.append(bounds, len(order)).tolist()
-        yield from (order[first:end].tolist() for first, end in pairwise([0, *ends]))
-
-
-def _pair(rows: Sequence[TapeRow], exchange: Sequence[int], answer_of: list[int | None]) -> None:
-    """Note the answer of each request of an exchange."""
-    requests = [place for place in exchange if rows[place].direction == "request"]
-    answers: dict[int | None, list[int]] = {}
-    for place in exchange:
-        row = rows[place]
-        if row.direction != "request" and row.action != BY_PROXY:
-            answers.setdefault(row.partition, []).append(place)
-    if not answers:
-        return
-    asked_ns = sorted({rows[place].time_ns for place in requests})
-    for place in requests:
-        answer_of[place] = _answer(rows, rows[place], asked_ns, answers)
-
-
-def _answer(
-    rows: Sequence[TapeRow],
-    request: TapeRow,
-    asked_ns: Sequence[int],
-    answers: Mapping[int | None, Sequence[int]],
-) -> int | None:
-    """Return the item that speaks of the same partition; else the one that speaks of none.
-
-    Of several that speak of none (IsrChange), the one in the same place. Only answers that came
-    after the request and before the next request of these ids. One that the proxy duplicated is on
-    the tape twice at one time: both have all the answers.
-    """
-    following = bisect_right(asked_ns, request.time_ns)
-    until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
-
-    def candidates(partition: int | None) -> Iterator[int]:
-        for place in answers.get(partition, ()):
-            if request.time_ns <= rows[place].time_ns < until_ns:
-                yield place
-
-    if request.partition is not None:
-        for place in candidates(request.partition):
-            if _same_topic(rows[place], request):
-                return place
-    whole = None
-    for place in candidates(None):
-        whole = place if whole is None or rows[place].item == request.item else whole
-    return whole
-
-
-def _same_topic(one: TapeRow, other: TapeRow) -> bool:
-    if one.topic_id and other.topic_id:
-        return one.topic_id == other.topic_id
-    return one.topic == other.topic
+def _mask(condition: pa.Array) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = pc.fill_null(condition, fill_value=False).to_numpy(
+        zero_copy_only=False
+    )
+    return mask

@@ -27,7 +27,7 @@ from checkers.facts import Facts
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.remembered import remembered
-from checkers.metadata.rpcs import Rpc, rpcs, taken
+from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.setting_values import whole_number
 from checkers.sources import Source
 
@@ -68,10 +68,10 @@ class Term:
 class Contacts:
     """The heartbeats of a registration to one controller.
 
-    Those that reached it, in the order in which they did (`taken`).
+    Those that reached it, in the order in which they did (`Rpcs.taken`).
     """
 
-    heartbeats: tuple[Rpc, ...]
+    heartbeats: Sequence[Rpc]
 
     def last_before(self, time_ns: int) -> Rpc | None:
         """Return the last to reach the controller of those heartbeats surely accepted by then."""
@@ -192,12 +192,11 @@ def _begun(terms: Sequence[tuple[int, Term]], time_ns: int) -> Term | None:
 @remembered
 def contacts_of(wire: pa.Table | Source) -> Mapping[tuple[int, int, str], Contacts]:
     """Return the heartbeats on the tape by broker id, broker epoch and target node."""
-    found: dict[tuple[int, int, str], list[Rpc]] = {}
-    for rpc in rpcs(wire, "BrokerHeartbeat"):
-        if rpc.of("broker_id") is not None and rpc.of("broker_epoch") is not None:
-            place = (rpc.of("broker_id"), rpc.of("broker_epoch"), rpc.target)
-            found.setdefault(place, []).append(rpc)
-    return {place: Contacts(heartbeats=tuple(taken(several))) for place, several in found.items()}
+    beats = rpcs(wire, "BrokerHeartbeat").taken().by("broker_id", "broker_epoch", "target")
+    return {
+        (broker_id, broker_epoch, target): Contacts(heartbeats=several)
+        for (broker_id, broker_epoch, target), several in beats.items()
+    }
 
 
 def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:
