@@ -19,9 +19,8 @@ Each call is given one bucket of `records`, and all transactions.
 Source: Jepsen's Kafka workload (`int-send-skip`, `precommitted-read`); KIP-98.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -31,10 +30,11 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found, none
 from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
-from checkers.membership import has_repeats
+from checkers.membership import distinct, has_repeats
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 from history.schema import F, Outcome
 
@@ -45,161 +45,217 @@ PRECOMMITTED: Final = "precommitted-read"
 
 _UNKNOWN: Final = -1
 _NEVER_NS: Final = -1
+_PENDING: Final = 1 << 20
 _COLUMNS: Final = ("key", "offset", "value", "operation", "f", "outcome", "return_ns")
+_READ: Final = ("operation", "offset", "value", "return_ns")
 
 _Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    """The values that transactions sent to one key, as parallel arrays, in the order of sending."""
+    """The values that transactions sent to one key, in the order of sending."""
 
-    value: _Numbers
-    transaction: _Numbers
+    def __init__(self, value: _Numbers, transaction: _Numbers) -> None:
+        self.value, self.transaction = value, transaction
+        """Parallel arrays."""
+        self._order = np.argsort(value, kind="stable")
+        self._sorted = value[self._order]
 
     def place_of(self, values: _Numbers) -> _Numbers:
         """Return the place of each of these values here; -1 without one."""
-        if not len(self.value):
-            return np.full(len(values), -1, dtype=np.int64)
-        order = np.argsort(self.value, kind="stable")
-        place = np.searchsorted(self.value[order], values)
-        place[place == len(order)] = 0
-        return np.where(self.value[order[place]] == values, order[place], -1).astype(np.int64)
+        place = np.searchsorted(self._sorted, values)
+        place[place == len(self._sorted)] = 0
+        return np.where(self._sorted[place] == values, self._order[place], -1).astype(np.int64)
+
+
+class _Key(Protocol):
+    """A key, judged by its records, which come batch by batch: a night has too many at a time."""
+
+    def add(self, records: pa.RecordBatch) -> None:
+        """Note these records."""
+
+    def found(self, key: str) -> Found:
+        """Return the findings on the key."""
 
 
 def skipped_sends(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find neighbours of a transaction with others between. Reads `records`, `transactions`."""
-    for key, records, written in _keys(tables):
-        doubt = _doubt(records)
-        if doubt:
-            yield key, none(SKIPPED, key, cases=0, doubt=doubt)
-        else:
-            yield key, _skipped(key, records, written)
+    return _judged(SKIPPED, tables, _Skips)
 
 
 def precommitted_reads(tables: Tables, seen: MetadataView) -> Judged:  # noqa: ARG001  # as all kernels
     """Find reads of values before their commit, by key. Reads `records`, `transactions`."""
-    ends = tables["transactions"]["end_call_ns"]
-    end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
-    for key, records, written in _keys(tables):
-        if doubt := _doubt(records):
-            yield key, none(PRECOMMITTED, key, cases=0, doubt=doubt)
+    ends = [
+        pc.fill_null(batch.column("end_call_ns"), _NEVER_NS).to_numpy()
+        for batch in streamed(tables, "transactions")(("end_call_ns",))
+    ]
+    end_ns = np.concatenate([np.empty(0, np.int64), *ends])
+    return _judged(PRECOMMITTED, tables, lambda written: _EarlyReads(written, end_ns))
+
+
+def _judged(check: str, tables: Tables, judge: Callable[[_Written], _Key]) -> Judged:
+    """Judge the keys of the bucket that transactions wrote to, in order."""
+    records = streamed(tables, "records")
+    here = {
+        key for batch in records(("key",)) for key in pc.unique(batch.column("key")).to_pylist()
+    }
+    written = _written(streamed(tables, "transactions"), here)
+    judged = {key: judge(mine) for key, mine in written.items()}
+    sent: dict[str, list[_Numbers]] = {key: [] for key in judged}
+    for batch in records(_COLUMNS):
+        for key in pc.unique(batch.column("key")).to_pylist():
+            if key in judged:
+                mine = batch.filter(pc.equal(batch.column("key"), key))
+                judged[key].add(mine)
+                sends = mine.filter(pc.equal(mine.column("f"), F.SEND.value))
+                sent[key].append(_numbers(sends, "value"))
+    for key in sorted(judged):
+        if has_repeats(np.concatenate(sent.pop(key))):
+            yield key, none(check, key, cases=0, doubt="two sends carry one value")
         else:
-            yield key, _precommitted(key, records, written, end_ns)
+            yield key, judged[key].found(key)
 
 
-def _doubt(records: pa.Table) -> str:
-    """Return why the records of a key cannot be told apart; empty if they can."""
-    sent = records.filter(pc.equal(records["f"], F.SEND.value))
-    return "two sends carry one value" if has_repeats(_numbers(sent, "value")) else ""
+def _written(transactions: Source, here: set[str]) -> Mapping[str, _Written]:
+    """Return what transactions, numbered as they stand, sent to each of these keys."""
+    told: dict[str, list[tuple[_Numbers, _Numbers]]] = {}
+    count = 0
+    for batch in transactions(("keys", "values")):
+        keys = pc.list_flatten(batch.column("keys"))
+        values = pc.list_flatten(batch.column("values")).to_numpy()
+        owners = pc.list_parent_indices(batch.column("keys")).to_numpy() + count
+        for key in here & set(pc.unique(keys).to_pylist()):
+            mine = pc.equal(keys, key).to_numpy(zero_copy_only=False)
+            told.setdefault(key, []).append((values[mine], owners[mine].astype(np.int64)))
+        count += len(batch)
+    return {
+        key: _Written(*(np.concatenate(parts) for parts in zip(*several, strict=True)))
+        for key, several in told.items()
+    }
 
 
-def _keys(tables: Tables) -> Iterator[tuple[str, pa.Table, _Written]]:
-    """Yield the keys of the bucket that transactions wrote to, in order."""
-    transactions = tables["transactions"].combine_chunks()
-    keys = pc.list_flatten(transactions["keys"])
-    values = pc.list_flatten(transactions["values"]).to_numpy()
-    owners = pc.list_parent_indices(transactions["keys"]).to_numpy()
-    records = tables["records"].select(list(_COLUMNS))
-    here = set(pc.unique(records["key"]).to_pylist())
-    for key in sorted(here & set(pc.unique(keys).to_pylist())):
-        mine = pc.equal(keys, key).to_numpy(zero_copy_only=False)
-        written = _Written(value=values[mine], transaction=owners[mine].astype(np.int64))
-        yield key, records.filter(pc.equal(records["key"], key)), written
-
-
-def _numbers(table: pa.Table, name: str, null: int = _UNKNOWN) -> _Numbers:
-    numbers: _Numbers = pc.fill_null(table[name], null).to_numpy()
+def _numbers(records: pa.RecordBatch, name: str) -> _Numbers:
+    numbers: _Numbers = pc.fill_null(records.column(name), _UNKNOWN).to_numpy()
     return numbers
 
 
-def _mask(condition: pa.ChunkedArray) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = condition.to_numpy()
-    return mask
+class _Skips:
+    """A key, judged for what stands between the neighbours of a transaction."""
 
+    def __init__(self, written: _Written) -> None:
+        self._written = written
+        self._offset = np.full(len(written.value), _UNKNOWN, dtype=np.int64)
+        self._operation = np.full(len(written.value), _UNKNOWN, dtype=np.int64)
+        """Of each value the offset, and the operation that told it; -1 where unknown."""
+        self._taken = np.empty(0, np.int64)
+        self._further: list[_Numbers] = []
+        """The offsets at which anything stands, in order; and more, not in it yet."""
 
-def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
-    acknowledged = pc.equal(records["outcome"], Outcome.OK.value)
-    read = pc.not_equal(records["f"], F.SEND.value)
-    seen = records.filter(pc.and_(pc.or_(acknowledged, read), pc.is_valid(records["offset"])))
-    offset, place = _offsets(seen, written)
-    position = np.searchsorted(np.unique(_numbers(seen, "offset")), offset)
-    known = offset != _UNKNOWN
-    pair = known[1:] & known[:-1] & (np.diff(written.transaction) == 0)
-    skips = np.flatnonzero(pair & (np.diff(position) > 1))
-    operation = _numbers(seen, "operation")
+    def add(self, records: pa.RecordBatch) -> None:
+        """Note the offsets that these records tell."""
+        acknowledged = pc.equal(records.column("outcome"), Outcome.OK.value)
+        read = pc.not_equal(records.column("f"), F.SEND.value)
+        placed = pc.is_valid(records.column("offset"))
+        seen = records.filter(pc.and_(pc.or_(acknowledged, read), placed))
+        offset, operation = _numbers(seen, "offset"), _numbers(seen, "operation")
+        self._further.append(distinct(offset))
+        if sum(map(len, self._further)) > len(self._taken) + _PENDING:
+            self._in_order()
+        place = self._written.place_of(_numbers(seen, "value"))
+        told = np.flatnonzero(place >= 0)[::-1]  # of several, the first one's is kept
+        told = told[self._offset[place[told]] == _UNKNOWN]
+        self._offset[place[told]] = offset[told]
+        self._operation[place[told]] = operation[told]
 
-    def proof(number: int) -> Proof:
-        first, second = int(skips[number]), int(skips[number]) + 1
-        between = int(position[second] - position[first]) - 1
-        values = (int(written.value[first]), int(written.value[second]))
-        return Proof.of(
-            "transaction {transaction} sent value {value} (offset {offset}) and then "
-            "value {later_value} (offset {later_offset}), with {between} records of others in "
-            "between",
-            operations={
-                "operation": int(operation[place[first]]),
-                "later_operation": int(operation[place[second]]),
-            },
-            offsets={"offset": int(offset[first]), "later_offset": int(offset[second])},
-            values=dict(zip(("value", "later_value"), values, strict=True)),
-            sources={"value": "operation", "offset": "operation"}
-            | {"later_value": "later_operation", "later_offset": "later_operation"},
-            transaction=written.transaction[first],
-            between=between,
+    def _in_order(self) -> _Numbers:
+        """Return the offsets at which anything stands, in order."""
+        self._taken = distinct(np.concatenate([self._taken, *self._further]))
+        self._further = []
+        return self._taken
+
+    def found(self, key: str) -> Found:
+        """Return the steps over others, which are allowed."""
+        offset, operation = self._offset, self._operation
+        value, transaction = self._written.value, self._written.transaction
+        position = np.searchsorted(self._in_order(), offset)
+        known = offset != _UNKNOWN
+        pair = known[1:] & known[:-1] & (np.diff(transaction) == 0)
+        skips = np.flatnonzero(pair & (np.diff(position) > 1))
+
+        def proof(number: int) -> Proof:
+            first, second = int(skips[number]), int(skips[number]) + 1
+            return Proof.of(
+                "transaction {transaction} sent value {value} (offset {offset}) and then "
+                "value {later_value} (offset {later_offset}), with {between} records of others in "
+                "between",
+                operations={
+                    "operation": int(operation[first]),
+                    "later_operation": int(operation[second]),
+                },
+                offsets={"offset": int(offset[first]), "later_offset": int(offset[second])},
+                values={"value": int(value[first]), "later_value": int(value[second])},
+                sources={"value": "operation", "offset": "operation"}
+                | {"later_value": "later_operation", "later_offset": "later_operation"},
+                transaction=transaction[first],
+                between=int(position[second] - position[first]) - 1,
+            )
+
+        return found(
+            SKIPPED,
+            key,
+            cases=int(np.count_nonzero(pair)),
+            never=np.arange(0),
+            allowed=np.arange(len(skips)),
+            proof=proof,
         )
 
-    return found(
-        SKIPPED,
-        key,
-        cases=int(np.count_nonzero(pair)),
-        never=np.arange(0),
-        allowed=np.arange(len(skips)),
-        proof=proof,
-    )
 
+class _EarlyReads:
+    """A key, judged for reads of what was not to be committed yet."""
 
-def _offsets(seen: pa.Table, written: _Written) -> tuple[_Numbers, _Numbers]:
-    """Return (the offset of each value written, the row that told it); -1 where unknown."""
-    offset = np.full(len(written.value), _UNKNOWN, dtype=np.int64)
-    row = np.full(len(written.value), -1, dtype=np.int64)
-    place = written.place_of(_numbers(seen, "value"))
-    told = np.flatnonzero(place >= 0)[::-1]  # of several, the first one's is kept
-    offset[place[told]] = _numbers(seen, "offset")[told]
-    row[place[told]] = told
-    return offset, row
+    def __init__(self, written: _Written, end_ns: _Numbers) -> None:
+        self._written, self._end_ns = written, end_ns
+        self._judged_count = 0
+        self._early: list[dict[str, int]] = []
 
+    def add(self, records: pa.RecordBatch) -> None:
+        """Judge the reads among these records."""
+        acknowledged = pc.equal(records.column("outcome"), Outcome.OK.value)
+        read = pc.not_equal(records.column("f"), F.SEND.value)
+        reads = records.filter(pc.and_(acknowledged, read))
+        place = self._written.place_of(_numbers(reads, "value"))
+        row = np.flatnonzero(place >= 0)
+        transaction = self._written.transaction[place[row]]
+        end_ns = self._end_ns[transaction]
+        self._judged_count += int(np.count_nonzero(end_ns != _NEVER_NS))
+        early = _numbers(reads, "return_ns")[row] < end_ns
+        told = reads.take(pa.array(row[early])).select(list(_READ)).to_pylist()
+        for one, owner in zip(told, transaction[early].tolist(), strict=True):
+            self._early.append(one | {"transaction": owner})
 
-def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbers) -> Found:
-    reads = records.filter(
-        pc.and_(
-            pc.equal(records["outcome"], Outcome.OK.value),
-            pc.not_equal(records["f"], F.SEND.value),
+    def found(self, key: str) -> Found:
+        """Return the early reads."""
+
+        def proof(number: int) -> Proof:
+            one = self._early[number]
+            return Proof.of(
+                "operation {operation} returned value {value} of transaction {transaction} by "
+                "{return_}, and the client called commit or abort only at {end}",
+                operations={"operation": one["operation"]},
+                offsets={"offset": one["offset"]},
+                values={"value": one["value"]},
+                times={"return_": one["return_ns"], "end": int(self._end_ns[one["transaction"]])},
+                sources=dict.fromkeys(("value", "offset", "return_"), "operation"),
+                transaction=one["transaction"],
+            )
+
+        return found(
+            PRECOMMITTED,
+            key,
+            cases=self._judged_count,
+            never=np.arange(len(self._early)),
+            proof=proof,
         )
-    )
-    value, return_ns = _numbers(reads, "value"), _numbers(reads, "return_ns")
-    place = written.place_of(value)
-    row = np.flatnonzero(place >= 0)
-    transaction = written.transaction[place[row]]
-    judged_count = int(np.count_nonzero(end_ns[transaction] != _NEVER_NS))
-    early = return_ns[row] < end_ns[transaction]
-    row, transaction = row[early], transaction[early]
-    operation, offset = _numbers(reads, "operation"), _numbers(reads, "offset")
-
-    def proof(number: int) -> Proof:
-        read, one = row[number], int(transaction[number])
-        return Proof.of(
-            "operation {operation} returned value {value} of transaction {transaction} by "
-            "{return_}, and the client called commit or abort only at {end}",
-            operations={"operation": int(operation[read])},
-            offsets={"offset": int(offset[read])},
-            values={"value": int(value[read])},
-            times={"return_": int(return_ns[read]), "end": int(end_ns[one])},
-            sources=dict.fromkeys(("value", "offset", "return_"), "operation"),
-            transaction=one,
-        )
-
-    return found(PRECOMMITTED, key, cases=judged_count, never=np.arange(len(row)), proof=proof)
 
 
 CHECKS: Final = (

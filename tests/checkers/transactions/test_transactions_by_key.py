@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pyarrow as pa
+import pytest
 from histories import History, history
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from metadata_logs import asked
 from proving import assert_proof, source_of
@@ -14,6 +15,7 @@ from small_histories import KEY, histories
 from checkers.anomaly import anomalies_of
 from checkers.facts import Facts, Judged
 from checkers.proof import Proof
+from checkers.transactions import by_key
 from checkers.transactions.by_key import precommitted_reads, skipped_sends
 from history.request_schema import TRANSACTIONS
 
@@ -57,14 +59,24 @@ def found(judged: Judged, *, allowed: bool) -> list[Proof]:
     ]
 
 
+def in_pieces(table: pa.Table) -> pa.Table:
+    """A night's tables come batch by batch."""
+    return pa.Table.from_batches(table.to_batches(max_chunksize=2), table.schema)
+
+
+@pytest.fixture(autouse=True)
+def _few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_key, "_PENDING", 2)
+
+
 def skips(past: History, *rows: Transaction) -> list[Proof]:
-    tables = {"records": past.records, "transactions": transactions(*rows)}
+    tables = {"records": in_pieces(past.records), "transactions": in_pieces(transactions(*rows))}
     assert not found(asked(skipped_sends, tables, FACTS), allowed=False)
     return found(asked(skipped_sends, tables, FACTS), allowed=True)
 
 
 def early(past: History, *rows: Transaction) -> list[Proof]:
-    tables = {"records": past.records, "transactions": transactions(*rows)}
+    tables = {"records": in_pieces(past.records), "transactions": in_pieces(transactions(*rows))}
     return found(asked(precommitted_reads, tables, FACTS), allowed=False)
 
 
@@ -139,6 +151,7 @@ def test_values_that_are_not_unique_tell_nothing() -> None:
         assert (judged[1].doubt, judged[1].case_count) == ("two sends carry one value", 0)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(), st.lists(st.integers(1, 8), unique=True, max_size=8), st.data())
 def test_the_kernels_agree_with_a_slow_look_at_every_pair(
     past: History, order: list[int], data: st.DataObject
