@@ -190,12 +190,14 @@ def by_key(
     if first_called_ns and seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
+    called: dict[str, list[PartitionHistory]] = {}
+    for one in seen.histories():
+        called.setdefault(one.key, []).append(one)
     for key, first_ns in sorted(first_called_ns.items()):
         histories = [
             one
-            for one in seen.histories()
-            if one.key == key
-            and (one.deleted_ms is None or seen.facts.latest_ns(one.deleted_ms) >= first_ns)
+            for one in called.get(key, ())
+            if one.deleted_ms is None or seen.facts.latest_ns(one.deleted_ms) >= first_ns
         ]
         if len(histories) == 1:
             yield key, judged(histories[0])

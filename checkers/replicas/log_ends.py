@@ -19,9 +19,10 @@ was not in that log then.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -29,10 +30,12 @@ from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.frames import TapeRow
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.remembered import remembered
+from checkers.metadata.shared_values import shared_values
 from checkers.proof import Proof
 from checkers.replicas.commitments import Commitment, commitments, in_force
 from checkers.replicas.sends import AcknowledgedSends
-from checkers.sources import Source
+from checkers.sources import Source, rows_of
 
 __all__ = [
     "FETCH",
@@ -212,21 +215,46 @@ def _fetched(row: Mapping[str, Any]) -> Proof:
 
 def _fetches(wire: Source, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of WIRE by which followers ask for this partition, of this very topic."""
+    told = _fetches_by_partition(wire)
+    named = ((history.topic_id, None), (None, history.topic))
+    places = [told.places.get((*one, history.partition), _NOWHERE) for one in named]
+    return rows_of(told.rows.take(pa.array(np.sort(np.concatenate([_NOWHERE, *places])))))
+
+
+class _Fetches(NamedTuple):
+    """The Fetches of followers, and by partition their places."""
+
+    rows: pa.Table
+    places: Mapping[tuple[str | None, str | None, int], NDArray[np.int64]]
+    """By (topic id, None, partition), or by (None, topic, partition) of those without an id."""
+
+
+@remembered
+def _fetches_by_partition(wire: Source) -> _Fetches:
+    """Return the Fetches of a tape: it is read once, however many partitions there are."""
+    kept = []
     for batch in wire(TapeRow._fields):
-        api, direction, topic, topic_id, partition = map(batch.column, _PLACE)
-        asked = pc.and_(pc.equal(api, FETCH), pc.equal(direction, "request"))
-        named = pc.or_kleene(pc.equal(topic_id, history.topic_id), pc.equal(topic, history.topic))
-        mine = pc.and_(pc.and_(asked, named), pc.equal(partition, history.partition))
-        for row in batch.filter(mine).select(list(_COLUMNS)).to_pylist():
-            is_follower = row["broker_id"] is not None and row["broker_id"] >= 0
-            if is_follower and row["topic_id"] in (None, history.topic_id):
-                yield row
+        asked = pc.and_(
+            pc.equal(batch.column("api"), FETCH), pc.equal(batch.column("direction"), "request")
+        )
+        of_follower = pc.greater_equal(batch.column("broker_id"), 0)
+        mine = batch.filter(pc.and_(asked, of_follower)).select(list(_COLUMNS))
+        kept.append(pa.Table.from_batches([mine]))
+    rows = pa.concat_tables(kept).combine_chunks()
+    ids, topics = (shared_values(rows[name].combine_chunks()) for name in ("topic_id", "topic"))
+    places: dict[tuple[str | None, str | None, int], list[int]] = {}
+    for place, (topic_id, topic, partition) in enumerate(
+        zip(ids, topics, rows["partition"].to_pylist(), strict=True)
+    ):
+        named = (topic_id, None) if topic_id is not None else (None, topic)
+        places.setdefault((*named, partition), []).append(place)
+    return _Fetches(rows, {one: np.array(several) for one, several in places.items()})
 
 
-_PLACE: Final = ("api", "direction", "topic", "topic_id", "partition")
+_NOWHERE: Final = np.empty(0, np.int64)
 _COLUMNS: Final = (
-    *("frame", "source", "time_ns", "topic_id", "broker_id", "broker_epoch", "leader_epoch"),
-    "fetch_offset",
+    *("frame", "source", "time_ns", "topic", "topic_id", "partition"),
+    *("broker_id", "broker_epoch", "leader_epoch", "fetch_offset"),
 )
 
 

@@ -1,5 +1,6 @@
 """C10 and D17 along the way: where a log was seen to end, against what had been acknowledged."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,16 +8,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, asked, case_count, never, proofs, tables, wire
-from proving import assert_proof, facts_of_proof, source_of
+from metadata_logs import FACTS, asked, case_count, metadata_log, never, proofs, tables, wire
+from proving import assert_proof, facts_of_proof
+from proving import source_of as told_by
 from replica_disks import disks, faults, sends
 
 from checkers.facts import Facts
+from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
-from checkers.replicas.log_ends import HighestAcknowledged
+from checkers.replicas.log_ends import HighestAcknowledged, fetched_ends
 from checkers.replicas.sends import AcknowledgedSends
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
+from checkers.sources import source_of
 
 LOG = """
     3 register 1 unfenced
@@ -75,7 +79,7 @@ def test_a_leader_that_takes_a_record_below_an_acknowledged_one_lacks_one_of_the
         leader_epoch=1,
         metadata_offset=40,
     )
-    assert source_of(proof, "late_value") == "operation 2"
+    assert told_by(proof, "late_value") == "operation 2"
     assert cases == 2  # each leader
     assert unsafe(KEPT) == ([], 2)
 
@@ -125,6 +129,34 @@ def test_a_send_without_an_end_or_that_overlaps_proves_nothing() -> None:
     assert not cut(SENDS + "19@1 at 3900..4500")[0]  # an old leader may have taken it
 
 
+WIDE = """
+    3 register 1 unfenced
+    4 register 2 unfenced
+    5 topic t
+    6 partition t-0 replicas 1,2 isr 1,2 leader 1
+    7 partition t-1 replicas 1,2 isr 1,2 leader 1
+    90 noop
+"""
+
+
+def test_the_tape_is_read_once_however_many_partitions_there_are() -> None:
+    fetch = "at 5000 broker-2 to broker-1 fetches t-{0} epoch 4 leader-epoch 0 from {0} -> nothing"
+    tape = source_of(wire("\n".join(fetch.format(one) for one in (0, 1))))
+    reads = []
+
+    def counted(columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
+        reads.append(columns)
+        return tape(columns)
+
+    seen = MetadataView(run=FACTS, metadata_log=metadata_log(WIDE))
+    ends = {
+        one.key: [end.offset for end in fetched_ends(counted, one, seen.brokers, FACTS)]
+        for one in seen.histories()
+    }
+    assert ends == {"t-0": [0], "t-1": [1]}
+    assert len(reads) == 1
+
+
 def test_a_member_of_the_isr_fetches_from_below_an_acknowledged_record() -> None:
     (proof,), cases = unsafe(frames=FETCHED)
     assert_proof(
@@ -143,7 +175,7 @@ def test_a_member_of_the_isr_fetches_from_below_an_acknowledged_record() -> None
         leader=2,
         metadata_offset=40,
     )
-    assert source_of(proof, "end") == "frame 0"
+    assert told_by(proof, "end") == "frame 0"
     assert cases == 2
     assert unsafe(frames=FETCHED.replace("from 1", "from 2")) == ([], 2)
     assert unsafe(SENDS.replace("2100", "3950"), frames=FETCHED) == ([], 1)  # acknowledged too late
