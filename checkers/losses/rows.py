@@ -108,7 +108,7 @@ class LostRows:
 
 def case_of(lost: LostValues, tables: Tables, seen: MetadataView) -> Case:
     """Return the case of these values."""
-    histories = [one for one in seen.histories() if one.key == lost.key][-1:]
+    histories = seen.histories_of(lost.key)[-1:]
     requests = requests_by_partition(tables["wire"], seen.partitions)
     places = [(one.topic_id, one.partition) for one in histories]
     mine = requests.get(places[0], NO_REQUESTS) if places else NO_REQUESTS

@@ -146,6 +146,17 @@ class MetadataView:
         """Yield the histories of all partitions, in the order of their creation."""
         return iter(self.partitions.values())
 
+    def histories_of(self, key: str) -> Sequence[PartitionHistory]:
+        """Return those of the partitions that were called that, in the order of their creation."""
+        return self._by_key.get(key, ())
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, Sequence[PartitionHistory]]:
+        called: dict[str, list[PartitionHistory]] = {}
+        for one in self.histories():
+            called.setdefault(one.key, []).append(one)
+        return called
+
     def broker_before(self, broker_id: int, metadata_offset: int) -> BrokerVersion | None:
         """Return a broker as it was just before this offset; None if nothing is known."""
         history = self.brokers.get(broker_id)
@@ -190,13 +201,10 @@ def by_key(
     if first_called_ns and seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
-    called: dict[str, list[PartitionHistory]] = {}
-    for one in seen.histories():
-        called.setdefault(one.key, []).append(one)
     for key, first_ns in sorted(first_called_ns.items()):
         histories = [
             one
-            for one in called.get(key, ())
+            for one in seen.histories_of(key)
             if one.deleted_ms is None or seen.facts.latest_ns(one.deleted_ms) >= first_ns
         ]
         if len(histories) == 1:

@@ -55,7 +55,7 @@ def _found(key: str, proofs: Sequence[Proof], cases: int, seen: MetadataView) ->
     if seen.log.doubt:
         doubt = f"{proofs[0].sentence}; was an election unclean? {seen.log.doubt}"
         return none(NAME, key, cases=cases, doubt=doubt)
-    unclean = any(one.elected_uncleanly for one in seen.histories() if one.key == key)
+    unclean = any(one.elected_uncleanly for one in seen.histories_of(key))
     legal = len(proofs) if unclean else 0
     return spelled(NAME, key, proofs, cases=cases, allowed_count=legal)
 

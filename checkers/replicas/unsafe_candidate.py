@@ -18,6 +18,8 @@ Source: KIP-966; Kafka's documentation, Replication.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from checkers.anomaly import Found
 from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
@@ -46,7 +48,7 @@ def unsafe_candidates(tables: Tables, seen: MetadataView) -> Judged:
         return
     doubt = seen.doubt_at_the_end()
     for key in keys:
-        histories = [one for one in seen.histories() if one.key == key]
+        histories = seen.histories_of(key)
         for history in histories:
             way = _along_the_way(history, tables, seen) if len(histories) == 1 else []
             end = [] if doubt or history.deleted else _in_the_end(history, tables, seen)
@@ -82,12 +84,9 @@ def _in_the_end(
 
 
 def _rows(history: PartitionHistory, tables: Tables) -> list[Mapping[str, Any]]:
-    return [row for row in tables["replicas"].to_pylist() if _is_of(row, history)]
-
-
-def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
+    of_key = tables["replicas"].filter(pc.equal(tables["replicas"]["key"], history.key))
     # Before 2.8 no disk states a topic id.
-    return row["key"] == history.key and row["topic_id"] in (None, history.topic_id)
+    return [row for row in of_key.to_pylist() if row["topic_id"] in (None, history.topic_id)]
 
 
 def _unread(history: PartitionHistory, tables: Tables, seen: MetadataView) -> str:
