@@ -120,12 +120,14 @@ def _judged(
     seen: MetadataView,
     groups: Callable[[PartitionHistory, FirstReads, MetadataView], Iterator[_Group]],
 ) -> Judged:
+    records = tables["records"]  # read once for all keys
+
     def judged(history: PartitionHistory) -> Found:
-        reads = _known(history.key, tables["records"], seen)
+        reads = _known(history.key, records, seen)
         wanted = min_isr(history.topic, tables["node_settings"], seen)
         return _found(check, history.key, list(groups(history, reads, seen)), wanted)
 
-    yield from by_key(check, first_calls(tables["records"]), seen, judged)
+    yield from by_key(check, first_calls(records), seen, judged)
 
 
 def _known(key: str, records: pa.Table, seen: MetadataView) -> FirstReads:

@@ -28,6 +28,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from checkers.anomaly import Found
 from checkers.disk_faults import last_disk_fault_ns
 from checkers.entry import CatalogueEntry, Strength
@@ -75,10 +77,12 @@ def _judged(
 ) -> Judged:
     if seen.facts.acks != "all":
         return
+    # Read once for all keys, and not kept by the tables.
+    held = tables["replica_records"] if copies else None
 
     def judged(history: PartitionHistory) -> Found:
         doubt = seen.doubt_at_the_end() if copies else ""
-        found = list(_copies(history, tables, seen)) if copies and not doubt else []
+        found = [] if held is None or doubt else list(_copies(history, tables, held, seen))
         answers: list[Proof | None] = [proof for one in found for proof in _stories(one)]
         cases = sum(len(one.sends) for one in found)
         if way:
@@ -108,7 +112,9 @@ class _Copies:
     sends: AcknowledgedSends
 
 
-def _copies(history: PartitionHistory, tables: Tables, seen: MetadataView) -> Iterator[_Copies]:
+def _copies(
+    history: PartitionHistory, tables: Tables, held: pa.Table, seen: MetadataView
+) -> Iterator[_Copies]:
     stretches = sends_by_key(tables)[history.key].stretches(tables)
     groups = [
         group for sends in stretches for group in commitments(sends, history.versions, seen.facts)
@@ -120,7 +126,7 @@ def _copies(history: PartitionHistory, tables: Tables, seen: MetadataView) -> It
         for broker_id in seen.facts.node_ids.values()
         if broker_id not in version.replicas
     }
-    for log in replica_logs(history.key, tables["replicas"], tables["replica_records"]):
+    for log in replica_logs(history.key, tables["replicas"], held):
         if log.damage is None and log.topic_id in (None, history.topic_id):
             safe_ns = last_disk_fault_ns(tables["faults"], log.node)
             broker_id = seen.facts.node_ids.get(log.node, -1)
