@@ -18,6 +18,7 @@ from checkers.facts import Facts
 from checkers.finding_rows import findings_table, found_row
 from checkers.metadata.sliced import COLUMNS, keep_of, topic_names
 from checkers.metadata.view import METADATA, MetadataView
+from checkers.runner.memory import give_back
 from checkers.runner.tables import OffsetRange, SealedFile, offset_end, row_count, source_in
 from checkers.slices import OF_KEYS, RECORDS_A_ROW, WHOLE, Slice, Split, slices_of
 from checkers.sources import Keep, Source, everything, source_of
@@ -175,6 +176,7 @@ class KernelCaller:
         """Return FINDINGS of the call."""
         if self._shelf is None or not self._shelf.serves(call):
             self._shelf = None  # what it holds is let go before anything else is read
+            give_back()
             self._shelf = _Shelf(call, self._facts, self._sources)
         self._shelf.verify(call)
         tables, view = _GivenTables(call, self._shelf), self._shelf.view(call)

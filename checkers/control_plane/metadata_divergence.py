@@ -34,16 +34,19 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Facts, Judged, Tables
+from checkers.membership import distinct
 from checkers.metadata.log_of_record import BatchTimes, LogOfRecord
 from checkers.metadata.rpcs import rpcs
 from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
-from checkers.sources import rows_of
+from checkers.sources import Source, rows_of, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_divergences"]
 
 NAME: Final = "metadata-divergence"
+
+_COLUMNS: Final = ("node", "metadata_offset", "controller_epoch", "digest", "type", "timestamp_ms")
 
 _Row = Mapping[str, Any]
 
@@ -53,53 +56,66 @@ def metadata_divergences(tables: Tables, seen: MetadataView) -> Judged:
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
-    metadata_log, log = tables["metadata_log"], seen.log
-    proofs = list(_two_in_one_epoch(metadata_log, seen))
+    logged, log = _logged(streamed(tables, "metadata_log")), seen.log
+    proofs = list(_two_in_one_epoch(logged, seen))
     told: list[Proof | None] = []
     if not log.doubt:
         told += [*_gone(log, tables, seen.facts), *_creations(log, tables, seen.facts)]
-        proofs += _other_than_applied(log, tables, seen.facts)
-    cases = _shared_count(metadata_log) + len(told)
+        proofs += _other_than_applied(log, logged, tables, seen.facts)
+    cases = _shared_count(logged) + len(told)
     found = [*proofs, *filter(None, told)]
     yield METADATA, spelled(NAME, METADATA, found, cases=cases, doubt=log.doubt)
 
 
-def _shared_count(metadata_log: pa.Table) -> int:
+def _logged(metadata_log: Source) -> pa.Table:
+    """Return the records of all nodes' logs, without snapshots; words are numbers."""
+    kept = []
+    for batch in metadata_log((*_COLUMNS, "snapshot")):
+        mine = batch.filter(pc.invert(batch.column("snapshot"))).select(list(_COLUMNS))
+        columns = [
+            column.dictionary_encode() if pa.types.is_string(column.type) else column
+            for column in mine.columns
+        ]
+        kept.append(pa.table(columns, names=list(_COLUMNS)))
+    return pa.concat_tables(kept).unify_dictionaries().combine_chunks()
+
+
+def _shared_count(logged: pa.Table) -> int:
     """Return the number of metadata offsets at which two or more nodes have a record."""
-    logged = metadata_log.select(["node", "metadata_offset", "snapshot"])
-    logged = logged.filter(pc.invert(logged["snapshot"]))
-    node = logged["node"].combine_chunks().dictionary_encode()
+    node = logged["node"].combine_chunks()
     count = len(node.dictionary) or 1
-    holders = np.unique(logged["metadata_offset"].to_numpy() * count + node.indices.to_numpy())
-    _, holder_count = np.unique(holders // count, return_counts=True)
-    return int(np.count_nonzero(holder_count > 1))
+    offsets = distinct(logged["metadata_offset"].to_numpy() * count + node.indices.to_numpy())
+    offsets //= count
+    # Each node's is here once: one that follows itself is another's, and counts at its first time.
+    again = offsets[1:] == offsets[:-1]
+    return int(np.count_nonzero(again) - np.count_nonzero(again[1:] & again[:-1]))
 
 
-def _two_in_one_epoch(metadata_log: pa.Table, seen: MetadataView) -> Iterator[Proof]:
-    logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
-    place = ["metadata_offset", "controller_epoch"]
-    several = (
-        logged.group_by(place)
-        .aggregate([("digest", "count_distinct")])
-        .filter(pc.greater(pc.field("digest_count_distinct"), 1))
-    )
-    told = logged.select([*place, "node", "digest", "type"])
-    rows = told.join(several.select(place), place, join_type="left semi").to_pylist()
+def _two_in_one_epoch(logged: pa.Table, seen: MetadataView) -> Iterator[Proof]:
+    place = ("metadata_offset", "controller_epoch")
+    offset, epoch, digest = (logged[name].to_numpy() for name in (*place, "digest"))
+    order = np.lexsort((digest, epoch, offset))
+    one, other = order[:-1], order[1:]
+    differs = (offset[one] == offset[other]) & (epoch[one] == epoch[other])
+    differs &= digest[one] != digest[other]
+    several = pa.array(distinct(offset[one[differs]]))
+    rows = logged.filter(pc.is_in(logged["metadata_offset"], several)).to_pylist()
     rows.sort(key=lambda row: (row["metadata_offset"], row["controller_epoch"], row["node"]))
-    for (offset, epoch), of_nodes in groupby(rows, key=itemgetter(*place)):
-        one, *others = of_nodes
-        other = next(row for row in others if row["digest"] != one["digest"])
-        yield Proof.of(
-            "at metadata offset {offset} of controller epoch {epoch}, {node} has "
-            "{record}, and {other_node} has {other_record}",
-            metadata_offsets={"offset": offset},
-            values={"epoch": epoch},
-            sources={"epoch": "offset"},
-            node=one["node"],
-            record=_record(one, seen),
-            other_node=other["node"],
-            other_record=_record(other, seen),
-        )
+    for (at, of_epoch), of_nodes in groupby(rows, key=itemgetter(*place)):
+        first, *others = of_nodes
+        another = next((row for row in others if row["digest"] != first["digest"]), None)
+        if another is not None:
+            yield Proof.of(
+                "at metadata offset {offset} of controller epoch {epoch}, {node} has "
+                "{record}, and {other_node} has {other_record}",
+                metadata_offsets={"offset": at},
+                values={"epoch": of_epoch},
+                sources={"epoch": "offset"},
+                node=first["node"],
+                record=_record(first, seen),
+                other_node=another["node"],
+                other_record=_record(another, seen),
+            )
 
 
 def _record(row: _Row, seen: MetadataView) -> Proof:
@@ -154,12 +170,14 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
         )
 
 
-def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
+def _other_than_applied(
+    log: LogOfRecord, logged: pa.Table, tables: Tables, facts: Facts
+) -> Iterator[Proof]:
     """Judge by rule 3; one proof per broker, its first."""
-    decided = log.rows.filter(pc.invert(log.rows["snapshot"])).select(
-        ["metadata_offset", "digest", "controller_epoch", "type"]
-    )
-    registered = {rpc.source: rpc.asked_ns for rpc in rpcs(tables["wire"], "BrokerRegistration")}
+    decided = log.rows.filter(pc.invert(log.rows["snapshot"]))
+    registered = {
+        rpc.source: rpc.asked_ns for rpc in rpcs(streamed(tables, "wire"), "BrokerRegistration")
+    }
     applied: dict[str, tuple[int, int]] = {}
     for row in _applied(tables, facts):
         since = registered.get(row["node"])
@@ -167,23 +185,32 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
             mine = (row["metadata_offset"], row["time_ns"])
             applied[row["node"]] = max(applied.get(row["node"], mine), mine)
     for node, (applied_offset, time_ns) in sorted(applied.items()):
-        table = tables["metadata_log"]
-        own = table.filter(
-            pc.and_(pc.equal(table["node"], node), pc.invert(table["snapshot"]))
-        ).select(["metadata_offset", "digest", "controller_epoch", "type", "timestamp_ms"])
-        batches = BatchTimes.of(own["timestamp_ms"].to_numpy())
+        copy = logged.filter(pc.equal(logged["node"], node))
+        batches = BatchTimes.of(copy["timestamp_ms"].to_numpy())
         of_copy = replace(facts, followings_ms=batches.followings_ms)
-        copy = own.filter(pc.less_equal(own["metadata_offset"], applied_offset))
-        both = copy.join(decided, "metadata_offset", join_type="inner", right_suffix="_decided")
-        differs = both.filter(
-            pc.or_(
-                pc.not_equal(both["digest"], both["digest_decided"]),
-                pc.not_equal(both["controller_epoch"], both["controller_epoch_decided"]),
-            )
-        ).sort_by("metadata_offset")
-        for found in differs.slice(0, 1).to_pylist():
-            if of_copy.latest_ns(found["timestamp_ms"]) < time_ns:
-                yield _other(node, found, applied_offset, time_ns)
+        found = _first_other(copy, decided, until=applied_offset)
+        if found is not None and of_copy.latest_ns(found["timestamp_ms"]) < time_ns:
+            yield _other(node, found, applied_offset, time_ns)
+
+
+def _first_other(copy: pa.Table, decided: pa.Table, *, until: int) -> _Row | None:
+    """Return the first record up to an offset that is another one than was decided there."""
+    offset, there = (rows["metadata_offset"].to_numpy() for rows in (copy, decided))
+    if not len(there):
+        return None
+    place = np.minimum(np.searchsorted(there, offset), len(there) - 1)
+    both = (there[place] == offset) & (offset <= until)
+    differs = np.zeros(len(offset), dtype=np.bool_)
+    for name in ("digest", "controller_epoch"):
+        differs |= copy[name].to_numpy() != decided[name].to_numpy()[place]
+    others = np.flatnonzero(both & differs)
+    if not len(others):
+        return None
+    first = int(others[np.argmin(offset[others])])
+    (own,), (other,) = (
+        rows.slice(at, 1).to_pylist() for rows, at in ((copy, first), (decided, int(place[first])))
+    )
+    return {**own, **{f"{name}_decided": other[name] for name in ("controller_epoch", "type")}}
 
 
 def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:

@@ -31,6 +31,7 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import METADATA, MetadataView, counted
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import Source, streamed
 from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
@@ -39,6 +40,9 @@ NAME: Final = "two-leaders"
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _LEADERS_WORD: Final = "BeginQuorumEpoch"
 _WORD: Final = ("source", "target", "direction", "leader_id", "leader_epoch")
+_ELECTIONS: Final = (
+    *("type", "control", "leader", "snapshot", "controller_epoch", "node", "metadata_offset"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +203,8 @@ def _outside(history: PartitionHistory, version: PartitionVersion, *, stranger: 
 
 
 def _quorum_claims(tables: Tables, facts: Facts) -> Iterator[_Claim]:
-    yield from _elected(tables["metadata_log"])
-    yield from _named(tables["wire"])
+    yield from _elected(streamed(tables, "metadata_log"))
+    yield from _named(streamed(tables, "wire"))
     for row in tables["quorum_claims"].to_pylist():
         yield _Claim(
             epoch=row["controller_epoch"],
@@ -215,11 +219,15 @@ def _quorum_claims(tables: Tables, facts: Facts) -> Iterator[_Claim]:
         )
 
 
-def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
-    elections = metadata_log.filter(
-        pc.and_(pc.equal(metadata_log["type"], LEADER_CHANGE), metadata_log["control"])
+def _elected(metadata_log: Source) -> Iterator[_Claim]:
+    elections = (
+        row
+        for batch in metadata_log(_ELECTIONS)
+        for row in batch.filter(
+            pc.and_(pc.equal(batch.column("type"), LEADER_CHANGE), batch.column("control"))
+        ).to_pylist()
     )
-    for row in elections.to_pylist():
+    for row in elections:
         if row["leader"] is not None and not row["snapshot"]:
             yield _Claim(
                 epoch=row["controller_epoch"],
@@ -234,11 +242,13 @@ def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
             )
 
 
-def _named(wire: pa.Table) -> Iterator[_Claim]:
+def _named(wire: Source) -> Iterator[_Claim]:
     """Yield the leader's own words, and answers that name one. A candidate's Vote names none."""
     kept = ["frame", "time_ns", "source", "target", "direction", "api", "leader_id", "leader_epoch"]
     of_quorum = (
-        row for batch in wire.to_batches() for row in _of_quorum(batch).select(kept).to_pylist()
+        row
+        for batch in wire((*kept, "action", "topic"))
+        for row in _of_quorum(batch).select(kept).to_pylist()
     )
     for row in of_quorum:
         if _names_a_leader(row):

@@ -40,6 +40,9 @@ _COLUMNS: Final = (
 )
 _NARROW: Final = ("frame", "connection", "correlation_id", "item", "source", "target")
 
+_TOGETHER: Final = 1 << 17
+"""Rows of which even a narrow column is a mapping of its own (`checkers.runner.memory`)."""
+
 _Columns = dict[str, NDArray[Any]]
 
 
@@ -112,7 +115,8 @@ def beats_of(wire: Source) -> TapedHeartbeats:
     nodes: dict[str, int] = {}
     asked, answered = _frames(wire, nodes)
     order = np.lexsort((asked["item"], asked["frame"], asked["time_ns"]))
-    asked = {name: column[order] for name, column in asked.items()}
+    for name in asked:  # one after the other: all at once would be there twice
+        asked[name] = asked[name][order]
     answer = _answers(asked, answered)
     has = answer >= 0
 
@@ -142,14 +146,14 @@ def beats_of(wire: Source) -> TapedHeartbeats:
 
 def _frames(wire: Source, nodes: dict[str, int]) -> tuple[_Columns, _Columns]:
     """Return the requests, and the answers that the proxy did not make up."""
-    asked, answered = [], []
+    asked, answered = _Growing(), _Growing()
     for batch in wire(_COLUMNS):
         mine = batch.filter(pc.equal(batch.column("api"), HEARTBEAT))
         is_request = pc.equal(mine.column("direction"), "request")
         by_proxy = pc.equal(mine.column("action"), BY_PROXY)
-        asked.append(_requests(mine.filter(is_request), nodes))
-        answered.append(_responses(mine.filter(pc.invert(pc.or_(is_request, by_proxy)))))
-    return _joined(asked), _joined(answered)
+        asked.add(_requests(mine.filter(is_request), nodes))
+        answered.add(_responses(mine.filter(pc.invert(pc.or_(is_request, by_proxy)))))
+    return asked.joined(), answered.joined()
 
 
 def _requests(rows: pa.RecordBatch, nodes: dict[str, int]) -> _Columns:
@@ -183,8 +187,30 @@ def _mask(condition: pa.Array) -> NDArray[np.bool_]:
     return mask
 
 
+class _Growing:
+    """Columns that grow batch by batch, without thousands of small arrays at a time."""
+
+    def __init__(self) -> None:
+        self._large: list[_Columns] = []
+        self._small: list[_Columns] = []
+        self._count = 0
+
+    def add(self, rows: _Columns) -> None:
+        """Take rows; all have the same columns."""
+        self._small.append(rows)
+        self._count += len(next(iter(rows.values())))
+        if self._count >= _TOGETHER:
+            self._large.append(_joined(self._small))
+            self._small, self._count = [], 0
+
+    def joined(self) -> _Columns:
+        """Return all rows; there is at least one batch."""
+        return _joined([*self._large, *self._small])
+
+
 def _joined(parts: list[_Columns]) -> _Columns:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    # What a column was made of goes as it is made.
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in tuple(parts[0])}
 
 
 def _answers(asked: _Columns, answered: _Columns) -> NDArray[np.int64]:

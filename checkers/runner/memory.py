@@ -9,6 +9,7 @@ An address space is larger than what is used of it: threads have stacks and heap
 touch. So a worker may map `MAPPED_BYTES` beyond its share.
 """
 
+import ctypes
 import os
 import resource
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 __all__ = [
     "MAPPED_BYTES",
+    "give_back",
     "give_back_what_is_freed",
     "machine_memory_bytes",
     "out_of_memory",
@@ -55,6 +57,17 @@ def give_back_what_is_freed() -> None:
     """Have Arrow return memory to the system as it is freed, in a worker with these variables."""
     if pa.default_memory_pool().backend_name == _RETURNING:
         pa.jemalloc_set_decay_ms(0)
+
+
+def give_back() -> None:
+    """Return to the system what the process has freed piece by piece, where that can be done.
+
+    Python's small values lie among each other: without it a worker holds what its largest slice
+    took, as holes.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def machine_memory_bytes() -> int:
