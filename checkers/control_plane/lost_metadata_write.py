@@ -31,7 +31,7 @@ from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
+__all__ = ["CHECKS", "NAME", "lost_metadata_writes", "written_value"]
 
 NAME: Final = "lost-metadata-write"
 
@@ -102,9 +102,17 @@ def _place_of(write: _Row) -> _Place | None:
         return (_CREATE, write["topic_id"]) if write["topic_id"] else None
     if write["f"] == _DELETE:
         return _DELETE, write["topic"]
-    if write["f"] == _ALTER and write["config_value"] is not None:
-        return _ALTER, f"{write['topic']}={_COUNTER_BASE + write['config_value']}"
-    return None
+    value = written_value(write)
+    return None if value is None else (_ALTER, f"{write['topic']}={value}")
+
+
+def written_value(write: _Row) -> str | None:
+    """Return the value of its setting that a row of METADATA_WRITES asks for; None if of none."""
+    if write["f"] == _CREATE:
+        return str(_COUNTER_BASE)
+    if write["f"] != _ALTER or write["config_value"] is None:
+        return None
+    return str(_COUNTER_BASE + write["config_value"])
 
 
 def _appended_ms(seen: MetadataView) -> Mapping[_Place, list[int]]:

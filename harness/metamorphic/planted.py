@@ -88,6 +88,7 @@ PLANTED: Final = (
         "epoch-went-back",
     ),
     _plant("setting-unwritten", planted_metadata.setting_unwritten),
+    _plant("setting-unasked", planted_metadata.setting_unasked, "unwritten-setting"),
     _plant("old-member", planted_metadata.old_member, "stale-epoch-join", "epoch-check-bypassed"),
     _plant("isr-unasked", planted_metadata.isr_unasked, "unasked-change", "nonlinearizable-isr"),
     _plant("lowest-ahead", planted_metadata.lowest_ahead, "false-lowest-acknowledged-offset"),

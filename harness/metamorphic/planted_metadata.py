@@ -19,6 +19,7 @@ __all__ = [
     "nodes_disagree",
     "old_claim",
     "old_member",
+    "setting_unasked",
     "setting_unwritten",
     "topic_uncreated",
 ]
@@ -26,6 +27,8 @@ __all__ = [
 
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
+_FIRST_VALUE: Final = 1_000_000_000_000
+"""The value with which the `metadata` workload creates topics; changes of it are greater."""
 
 
 def _change_shown(
@@ -145,6 +148,19 @@ def no_replica_in_isr(run: CopiedRun, draw: Random) -> bool:
 def leader_outside_isr(run: CopiedRun, draw: Random) -> bool:
     """A broker that is not in the ISR leads."""
     return _change_log(run, draw, _is_change_of_isr, lambda _: {"leader": 99})
+
+
+def setting_unasked(run: CopiedRun, draw: Random) -> bool:
+    """The least number of replicas of a topic became 1, and nobody had asked for it."""
+    # A value that is far above the first one comes with no creation.
+    half_ns = (run.manifest.healed_ns or 0) // 2
+
+    def is_fit(row: Row) -> bool:
+        is_early = row["timestamp_ms"] * 1_000_000 - run.manifest.origin_utc_ns < half_ns
+        changed = row["type"] == "ConfigRecord" and (row["value"] or "").isdigit()
+        return is_early and changed and int(row["value"]) > _FIRST_VALUE
+
+    return _change_log(run, draw, is_fit, lambda _: {"name": "min.insync.replicas", "value": "1"})
 
 
 def broker_epoch_back(run: CopiedRun, draw: Random) -> bool:

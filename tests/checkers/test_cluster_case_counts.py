@@ -42,6 +42,7 @@ from checkers.control_plane.stale_request_accepted import stale_requests_accepte
 from checkers.control_plane.two_leaders import two_leaders
 from checkers.control_plane.unasked_change import unasked_changes
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
+from checkers.control_plane.unwritten_setting import unwritten_settings
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
 from checkers.life_cycle.controller_heartbeats import (
@@ -101,6 +102,21 @@ def created(topic_id: str) -> pa.Table:
     row = {"index": 0, "process": 0, "f": "create-topic", "node": "broker-1", "topic": "t"}
     times = {"call_ns": 450, "return_ns": 550, "outcome": "ok"}
     return rows_of(METADATA_WRITES, row | times | {"topic_id": topic_id})
+
+
+SET = """
+    1 topic t at 1000
+    2 partition t-0 replicas 1,2 isr 1,2 leader 1 at 1000
+    3 config t retention.ms 1000000000007 at 2000
+    90 noop at 9000
+"""
+
+
+def altered(value: int) -> pa.Table:
+    """A change of a setting, and a write later on."""
+    row = {"process": 0, "f": "alter-config", "node": "broker-1", "topic": "t", "outcome": "ok"}
+    first = row | {"index": 0, "config_value": value, "call_ns": 1900, "return_ns": 2100}
+    return rows_of(METADATA_WRITES, first, first | {"index": 1, "call_ns": 8000, "return_ns": 8100})
 
 
 def moved(*replicas: int) -> pa.Table:
@@ -317,6 +333,14 @@ CHECKS = (
         good=given(GROWN, ASKED_FOR.format("ok 1")),
         good_count=1,
         nothing=given(GROWN),
+    ),
+    Check(
+        kernel=unwritten_settings,
+        bad=given(SET),
+        bad_count=1,
+        good=given(SET, metadata_writes=altered(7)),
+        good_count=1,
+        nothing=given(SET.replace("config t", "config u")),
     ),
     Check(
         kernel=leaderless,
