@@ -35,9 +35,10 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What takes a night: storms of eight hours in virtual time in both generations, an hour of processes,
-# and three hours on Kafka; and checks tried on short runs, which are changed in ways that may not
-# accuse their clusters. The seed is the day's; runs that are not as expected do not stop the rest.
+# What takes a night: storms of eight hours in virtual time in both generations, five minutes of 5,000
+# partitions, an hour of processes, and three hours on Kafka; and checks tried on short runs, which
+# are changed in ways that may not accuse their clusters. The seed is the day's; runs that are not as
+# expected do not stop the rest.
 SEED ?= $(shell date +%Y%m%d)
 NIGHT = $(BIN)/fencepost run
 
@@ -47,6 +48,7 @@ nightly: $(READY)
 	$(BIN)/fencepost selftest --planted --seed $(SEED) || code=1; \
 	$(NIGHT) storm --cluster simulated --time-limit 8h --seed $(SEED) || code=1; \
 	$(NIGHT) reference-zookeeper-storm --cluster simulated-zookeeper --time-limit 8h --seed $(SEED) || code=1; \
+	$(NIGHT) wide --cluster simulated --seed $(SEED) || code=1; \
 	$(NIGHT) storm --cluster reference --time-limit 1h --seed $(SEED) || code=1; \
 	$(NIGHT) storm --cluster simulated --time-limit 3m --runs 24 --seed $(SEED) || code=1; \
 	$(NIGHT) combined-storm --cluster simulated --time-limit 3m --runs 24 --seed $(SEED) || code=1; \
