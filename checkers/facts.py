@@ -52,6 +52,8 @@ class Facts:
     """Brokers end their own leases."""
     keys: tuple[str, ...] = ()
     """The keys of the run; a cluster has others of its own."""
+    recorded: tuple[str, ...] = ()
+    """The tables that it set out to record."""
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""
@@ -177,6 +179,7 @@ def facts_of(manifest: Manifest) -> Facts:
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
+        recorded=tuple(manifest.recorded),
         skews=tuple(
             skew
             for skew in manifest.clock_skews

@@ -10,7 +10,7 @@ Not judged: what belongs to a creation (in the log of a KRaft controller it foll
 in ZooKeeper it goes before it), what a snapshot says, values that were there already, what may have
 been appended after the last write that is known, and topics that the run does not know as its own:
 the brokers' internal ones, and those of others. Nothing is where settings are copied from ZooKeeper
-to controllers.
+to controllers, or where no write is known of clients that were to write.
 
 Source: KIP-631, ConfigRecord; KIP-339, IncrementalAlterConfigs.
 """
@@ -32,6 +32,7 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "unwritten_settings"]
 
 NAME: Final = "unwritten-setting"
+_WRITES: Final = "metadata_writes"
 _REMOVED: Final = ("RemoveTopicRecord", "TopicDeletionRecord")
 """From a deletion that is decided on, a topic's settings may go at any time."""
 
@@ -44,9 +45,9 @@ def unwritten_settings(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    if seen.facts.migrating:
+    writes = tables[_WRITES]
+    if seen.facts.migrating or (_WRITES in seen.facts.recorded and not len(writes)):
         return
-    writes = tables["metadata_writes"]
     called, until_ns = _called(writes), pc.max(writes["call_ns"]).as_py()
     topics = {key.rpartition("-")[0] for key in seen.facts.keys} | {topic for topic, _ in called}
     found: dict[str, list[Proof | None]] = {}
@@ -127,6 +128,6 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=unwritten_settings,
-        tables=("metadata_log", "metadata_writes"),
+        tables=("metadata_log", _WRITES),
     ),
 )

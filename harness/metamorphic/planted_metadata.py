@@ -27,6 +27,7 @@ __all__ = [
 
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
+_UNCLEAN: Final = "unclean.leader.election.enable"
 _FIRST_VALUE: Final = 1_000_000_000_000
 """The value with which the `metadata` workload creates topics; changes of it are greater."""
 
@@ -151,7 +152,7 @@ def leader_outside_isr(run: CopiedRun, draw: Random) -> bool:
 
 
 def setting_unasked(run: CopiedRun, draw: Random) -> bool:
-    """The least number of replicas of a topic became 1, and nobody had asked for it."""
+    """A topic was allowed to elect leaders without its records, and nobody had asked for it."""
     # A value that is far above the first one comes with no creation.
     half_ns = (run.manifest.healed_ns or 0) // 2
 
@@ -160,7 +161,7 @@ def setting_unasked(run: CopiedRun, draw: Random) -> bool:
         changed = row["type"] == "ConfigRecord" and (row["value"] or "").isdigit()
         return is_early and changed and int(row["value"]) > _FIRST_VALUE
 
-    return _change_log(run, draw, is_fit, lambda _: {"name": "min.insync.replicas", "value": "1"})
+    return _change_log(run, draw, is_fit, lambda _: {"name": _UNCLEAN, "value": "true"})
 
 
 def broker_epoch_back(run: CopiedRun, draw: Random) -> bool:

@@ -112,6 +112,10 @@ def test_a_creation_that_is_asked_for_again_may_set_its_first_value_again() -> N
     assert len(judged(ALTER, log=LOG.replace("9 noop", again))[0]) == 1
 
 
+def test_where_clients_were_to_write_and_no_write_is_known_nothing_is() -> None:
+    assert judged(log=LOWERED, facts=replace(FACTS, recorded=("metadata_writes",))) == ([], 0)
+
+
 def test_a_migration_copies_settings() -> None:
     migrating = replace(FACTS, node_ids={**FACTS.node_ids, "zookeeper-1": 2001})
     assert judged(log=LOWERED, facts=migrating) == ([], 0)
