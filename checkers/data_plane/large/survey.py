@@ -44,7 +44,7 @@ class Grain:
     """The granularity at which a key is cut."""
 
     block_offsets: int = 1 << 12
-    segment_rows: int = 1 << 21
+    segment_rows: int = 1 << 20
     """The most rows of a segment, if the blocks allow it: some 135 bytes each in a task."""
 
 
