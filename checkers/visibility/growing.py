@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from checkers.metadata.shared_values import shared_values
 from checkers.proof import Proof
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
@@ -33,7 +34,7 @@ def went_back(
     if numbers.min() == numbers.max():
         return
     columns = {name: reads[name].to_numpy().astype(np.int64) for name in _COLUMNS}
-    nodes = np.array(reads["node"].to_pylist(), dtype=object)
+    nodes = np.array(shared_values(reads["node"].combine_chunks()), dtype=object)
     for node in np.unique(nodes):
         here = nodes == node
         mine, others = np.flatnonzero(here), np.flatnonzero(~here if across else here)
@@ -44,6 +45,8 @@ def went_back(
             before_ns=columns["call_ns"][mine],
         )
         lacks = claim != NONE
+        if not lacks.any():
+            continue  # and nothing of these reads is kept
         stale, newer = mine[lacks], others[claim[lacks]]
         yield Lacking(
             key=key,
