@@ -48,7 +48,7 @@ from checkers.metadata.isr_changes import (
 )
 from checkers.metadata.metadata_heartbeats import heartbeats_of
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc, taken
+from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
@@ -92,7 +92,7 @@ class _Learning:
     def of(tables: Tables) -> "_Learning":
         heard_ns: dict[tuple[str, int, int], int] = {}
         for broker_id, beats in heartbeats_of(tables["wire"]).items():
-            for beat in taken(beats):
+            for beat in beats.taken():
                 place = (beat.target, broker_id, beat.of("broker_epoch"))
                 heard_ns.setdefault(place, beat.reached_ns or 0)
         return _Learning(Standstills.of(tables.get("faults")), heard_ns)

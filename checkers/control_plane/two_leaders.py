@@ -40,9 +40,8 @@ NAME: Final = "two-leaders"
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _LEADERS_WORD: Final = "BeginQuorumEpoch"
 _WORD: Final = ("source", "target", "direction", "leader_id", "leader_epoch")
-_ELECTIONS: Final = (
-    *("type", "control", "leader", "snapshot", "controller_epoch", "node", "metadata_offset"),
-)
+_ELECTED: Final = ("type", "control", "leader", "snapshot", "controller_epoch")
+_ELECTIONS: Final = (*_ELECTED, "node", "metadata_offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

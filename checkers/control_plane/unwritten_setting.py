@@ -1,4 +1,4 @@
-"""C21 unwritten-setting: a topic's setting was changed, and nobody had asked for it.
+"""C21 unwritten-setting: no client asked for a change of a topic's setting.
 
 The settings of a topic come with its creation, and stand until somebody changes them. Of the
 parties of a run one does, the `metadata` workload, and it records each change before it asks for
@@ -117,11 +117,11 @@ CHECKS: Final = (
         entry=CatalogueEntry(
             id="C21",
             name=NAME,
-            title="A topic's setting was changed, and nobody had asked for it",
+            title="A topic's setting was changed without a request",
             rule="The log of record gives a setting of a topic of the run another value, after the "
             "topic's creation, and no client of the run had called a change to that value by the "
             "latest moment at which the record can have been appended.",
-            meaning="Records are kept, acknowledged or deleted by rules that nobody chose.",
+            meaning="A topic keeps, acknowledges or deletes records by a rule that no client set.",
             case="a change of a setting of a topic of the run in the metadata log, before "
             "the last write of clients to the metadata",
             source="KIP-631; KIP-339",

@@ -196,7 +196,7 @@ class _Leases:
         self._newest = _last_asked(asked_ns, np.ones(len(asked_ns), dtype=np.bool_))
         """The newest contact by place: of those up to it, the one that was asked last."""
         self._newest_beats = _last_asked(asked_ns, is_beat)
-        """The same of heartbeats; -1: there is none."""
+        """The newest heartbeat by place; -1 without one."""
         self._fenced = _told_fenced(contacts)
 
     def is_known(self, read: _Read) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.exchanges import BY_PROXY
+from checkers.metadata.exchanges import BY_PROXY, mask
 from checkers.metadata.rpcs import UNREACHED
 from checkers.sources import Source
 
@@ -163,28 +163,21 @@ def _requests(rows: pa.RecordBatch, nodes: dict[str, int]) -> _Columns:
         codes = [nodes.setdefault(word, len(nodes)) for word in coded.dictionary.to_pylist()]
         found[name] = np.array(codes, dtype=np.int32)[coded.indices.to_numpy()]
     unreached = pc.is_in(rows.column("action"), pa.array(UNREACHED))
-    found["forwarded_ns"] = np.where(_mask(unreached), ABSENT, found["forwarded_ns"])
+    found["forwarded_ns"] = np.where(mask(unreached), ABSENT, found["forwarded_ns"])
     return found
 
 
 def _responses(rows: pa.RecordBatch) -> _Columns:
     found = {name: _numbers(rows, name) for name in (*_SAID, *_ANSWERED)}
-    found["ok"] = _mask(pc.equal(rows.column("error"), "NONE"))
-    found["unfenced"] = _mask(pc.invert(rows.column("fenced")))
-    found["to_go"] = _mask(rows.column("shutting_down"))
+    found["ok"] = mask(pc.equal(rows.column("error"), "NONE"))
+    found["unfenced"] = mask(pc.invert(rows.column("fenced")))
+    found["to_go"] = mask(rows.column("shutting_down"))
     return found
 
 
 def _numbers(rows: pa.RecordBatch, name: str) -> NDArray[Any]:
     numbers: NDArray[Any] = pc.fill_null(rows.column(name).cast(pa.int64()), ABSENT).to_numpy()
     return numbers.astype(np.int32) if name in _NARROW else numbers
-
-
-def _mask(condition: pa.Array) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = pc.fill_null(condition, fill_value=False).to_numpy(
-        zero_copy_only=False
-    )
-    return mask
 
 
 class _Growing:
@@ -209,7 +202,7 @@ class _Growing:
 
 
 def _joined(parts: list[_Columns]) -> _Columns:
-    # What a column was made of goes as it is made.
+    # Drop the parts of a column once it is joined.
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in tuple(parts[0])}
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from checkers.metadata.shared_values import shared_values
 from checkers.rows import OPEN_NS
 
-__all__ = ["BY_PROXY", "CORRELATION", "exchanges"]
+__all__ = ["BY_PROXY", "CORRELATION", "exchanges", "mask"]
 
 BY_PROXY: Final = "answered"
 """The fate of a frame that the proxy made up itself."""
@@ -27,10 +27,12 @@ CORRELATION: Final = "correlation_id"
 
 _IDS: Final = ("api", "connection", CORRELATION)
 _ARRIVAL: Final = ("time_ns", "frame", "item")
+_ONE_EACH: Final = 2
+"""The rows of an exchange of one request and one answer."""
 
 
 class _Row(NamedTuple):
-    """What tells of a row which other one it answers."""
+    """The columns by which a row and its answer are matched."""
 
     direction: str
     time_ns: int
@@ -45,19 +47,20 @@ def exchanges(frames: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     `frames`: rows of `wire`, in any order.
     """
-    is_request = _mask(pc.equal(frames["direction"], "request"))
-    by_proxy = _mask(pc.equal(frames["action"], BY_PROXY))
+    is_request = mask(pc.equal(frames["direction"], "request"))
+    by_proxy = mask(pc.equal(frames["action"], BY_PROXY))
     answer_of = np.full(len(frames), -1, dtype=np.int64)
     if len(frames):
         order = _order_of(frames, *_IDS, *_ARRIVAL)
         order = order[is_request[order] | ~by_proxy[order]]
         sizes = _sizes(frames, order)
         # Nearly all of them are one request and one answer, of which a night has a million.
-        by_two = order[np.repeat(sizes == 2, sizes)].reshape(-1, 2)  # noqa: PLR2004
+        of_two = sizes == _ONE_EACH
+        by_two = order[np.repeat(of_two, sizes)].reshape(-1, _ONE_EACH)
         requests, answers, plain = _plain(frames, by_two, is_request)
         answer_of[requests] = answers
         other = sizes > 1
-        other[np.flatnonzero(sizes == 2)[plain]] = False  # noqa: PLR2004
+        other[np.flatnonzero(of_two)[plain]] = False
         _pair(frames, order[np.repeat(other, sizes)], sizes[other], answer_of)
     arrived = _order_of(frames, *_ARRIVAL)
     asked = arrived[is_request[arrived]]
@@ -83,7 +86,7 @@ def _plain(
     is_first = is_request[by_two[:, 0]]
     requests = np.where(is_first, by_two[:, 0], by_two[:, 1])
     answers = np.where(is_first, by_two[:, 1], by_two[:, 0])
-    of_partition = _mask(pc.is_valid(frames["partition"]))
+    of_partition = mask(pc.is_valid(frames["partition"]))
     plain = is_request[requests] & ~is_request[answers]
     plain &= ~(of_partition[requests] & of_partition[answers])
     requests, answers = requests[plain], answers[plain]
@@ -179,6 +182,9 @@ def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return codes
 
 
-def _mask(condition: pa.ChunkedArray) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = pc.fill_null(condition, fill_value=False).to_numpy()
-    return mask
+def mask(condition: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return a condition as a numpy array; a null is false."""
+    found: NDArray[np.bool_] = pc.fill_null(condition, fill_value=False).to_numpy(
+        zero_copy_only=False
+    )
+    return found

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.exchanges import CORRELATION, exchanges
+from checkers.metadata.exchanges import CORRELATION, exchanges, mask
 from checkers.metadata.frames import TapeRow, frames_of
 from checkers.metadata.remembered import remembered
 from checkers.metadata.shared_values import shared_values
@@ -37,7 +37,7 @@ UNREACHED: Final = ("answered", "dropped", "undeliverable")
 
 _AT_ONCE: Final = 1 << 12
 _AT_HAND: Final = 1 << 16
-"""The rows of a tape that may all be Python's at a time, which takes some 40 MB."""
+"""The rows of a tape that may all be Python's at a time, which takes some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +166,12 @@ class Rpcs(Sequence[Rpc]):
     @property
     def ok(self) -> NDArray[np.bool_]:
         """Which of them were answered without an error."""
-        return _mask(pc.equal(self.answered("error"), "NONE"))
+        return mask(pc.equal(self.answered("error"), "NONE"))
 
     def where(self, condition: pa.Array | NDArray[np.bool_]) -> "Rpcs":
         """Return those of which it holds, in their order. A null is false."""
-        mask = condition if isinstance(condition, np.ndarray) else _mask(condition)
-        return Rpcs(self._tape, self._places[mask])
+        kept = condition if isinstance(condition, np.ndarray) else mask(condition)
+        return Rpcs(self._tape, self._places[kept])
 
     def sorted_by(self, *columns: NDArray[np.int64]) -> "Rpcs":
         """Return them in the order of these numbers, the first of which counts most."""
@@ -299,10 +299,3 @@ def accepted_registrations(wire: pa.Table | Source) -> Mapping[tuple[int, int], 
     for rpc in sorted(accepted, key=lambda one: one.answered_ns or 0):
         found.setdefault((rpc.of("broker_id"), rpc.answered("broker_epoch")), rpc)
     return found
-
-
-def _mask(condition: pa.Array) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = pc.fill_null(condition, fill_value=False).to_numpy(
-        zero_copy_only=False
-    )
-    return mask

@@ -6,6 +6,7 @@ from typing import Final
 
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import SOME, Row, change_one
+from workloads.simulated.metadata_writer import COUNTER_BASE
 
 __all__ = [
     "broker_epoch_back",
@@ -28,8 +29,6 @@ __all__ = [
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
 _UNCLEAN: Final = "unclean.leader.election.enable"
-_FIRST_VALUE: Final = 1_000_000_000_000
-"""The value with which the `metadata` workload creates topics; changes of it are greater."""
 
 
 def _change_shown(
@@ -152,14 +151,14 @@ def leader_outside_isr(run: CopiedRun, draw: Random) -> bool:
 
 
 def setting_unasked(run: CopiedRun, draw: Random) -> bool:
-    """A topic was allowed to elect leaders without its records, and nobody had asked for it."""
+    """A topic was set to elect leaders uncleanly, without a request."""
     # A value that is far above the first one comes with no creation.
     half_ns = (run.manifest.healed_ns or 0) // 2
 
     def is_fit(row: Row) -> bool:
         is_early = row["timestamp_ms"] * 1_000_000 - run.manifest.origin_utc_ns < half_ns
         changed = row["type"] == "ConfigRecord" and (row["value"] or "").isdigit()
-        return is_early and changed and int(row["value"]) > _FIRST_VALUE
+        return is_early and changed and int(row["value"]) > COUNTER_BASE
 
     return _change_log(run, draw, is_fit, lambda _: {"name": _UNCLEAN, "value": "true"})
 

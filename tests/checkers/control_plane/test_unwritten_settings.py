@@ -1,4 +1,4 @@
-"""C21: a topic's setting that nobody wrote."""
+"""C21: changes of topics' settings that no client asked for."""
 
 from dataclasses import replace
 from typing import Any
