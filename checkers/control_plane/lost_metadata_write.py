@@ -30,13 +30,12 @@ from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
+from history.counter import counter_value
 
 __all__ = ["CHECKS", "NAME", "lost_metadata_writes", "written_value"]
 
 NAME: Final = "lost-metadata-write"
 
-_COUNTER_BASE: Final = 1_000_000_000_000
-"""The number that writers add to a `config_value`, so that its setting removes nothing."""
 _CREATE, _DELETE, _ALTER = "create-topic", "delete-topic", "alter-config"
 _WORDS: Final = {
     _CREATE: "the creation",
@@ -109,10 +108,10 @@ def _place_of(write: _Row) -> _Place | None:
 def written_value(write: _Row) -> str | None:
     """Return the value of its setting that a row of METADATA_WRITES asks for; None if of none."""
     if write["f"] == _CREATE:
-        return str(_COUNTER_BASE)
+        return counter_value(0)
     if write["f"] != _ALTER or write["config_value"] is None:
         return None
-    return str(_COUNTER_BASE + write["config_value"])
+    return counter_value(write["config_value"])
 
 
 def _appended_ms(seen: MetadataView) -> Mapping[_Place, list[int]]:

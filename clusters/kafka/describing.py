@@ -30,10 +30,10 @@ from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
+from history.counter import COUNTER_SETTING, counter_of
 from history.journal import ReadJournal
 
 __all__ = [
-    "COUNTER_SETTING",
     "DescribeRecorder",
     "Item",
     "Overview",
@@ -42,15 +42,9 @@ __all__ = [
     "ask_placement",
     "ask_topics",
     "config_items",
-    "counter_in",
-    "counter_setting",
     "metadata_items",
 ]
 
-COUNTER_SETTING: Final = "retention.ms"
-"""A setting that can carry a number: any value is legal, and a large one changes nothing."""
-_COUNTER_BASE: Final = 1_000_000_000_000
-"""32 years: nothing is old enough to be removed. Smaller values are the cluster's, not ours."""
 _TOPIC: Final = i8(2)
 """The resource type."""
 Item = dict[str, Any]
@@ -137,20 +131,8 @@ def config_items(response: DescribeConfigsResponse) -> Iterator[Item]:
         item: Item = {"topic": result.resource_name, "error": error_name(result.error_code)}
         for config in result.configs:
             if config.name == COUNTER_SETTING:
-                item |= counter_in(config.value)
+                item["config_value"] = counter_of(config.value)
         yield item
-
-
-def counter_in(value: str | None) -> Item:
-    """Return `config_value`, the counter that this value of the setting carries, if it does."""
-    if value and value.isdigit() and int(value) >= _COUNTER_BASE:
-        return {"config_value": int(value) - _COUNTER_BASE}
-    return {}
-
-
-def counter_setting(config_value: int) -> dict[str, str]:
-    """The setting that carries this number."""
-    return {COUNTER_SETTING: str(_COUNTER_BASE + config_value)}
 
 
 def _partition_items(topic: MetadataResponseTopic) -> Iterator[Item]:

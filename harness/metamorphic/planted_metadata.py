@@ -6,7 +6,7 @@ from typing import Final
 
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import SOME, Row, change_one
-from workloads.simulated.metadata_writer import COUNTER_BASE
+from history.counter import counter_of
 
 __all__ = [
     "broker_epoch_back",
@@ -157,8 +157,8 @@ def setting_unasked(run: CopiedRun, draw: Random) -> bool:
 
     def is_fit(row: Row) -> bool:
         is_early = row["timestamp_ms"] * 1_000_000 - run.manifest.origin_utc_ns < half_ns
-        changed = row["type"] == "ConfigRecord" and (row["value"] or "").isdigit()
-        return is_early and changed and int(row["value"]) > COUNTER_BASE
+        changed = row["type"] == "ConfigRecord" and (counter_of(row["value"]) or 0) > 0
+        return is_early and changed
 
     return _change_log(run, draw, is_fit, lambda _: {"name": _UNCLEAN, "value": "true"})
 

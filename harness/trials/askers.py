@@ -26,10 +26,11 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesRequest,
 )
 from clusters.simulation.world import WAKE
+from history.counter import COUNTER_SETTING, counter_of, counter_value
 from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.generators.topic_lives import MetadataF
-from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING, told
+from workloads.simulated.metadata_writer import told
 
 __all__ = ["Administrator", "MetadataAsker", "WriteBook"]
 
@@ -191,7 +192,7 @@ class Administrator:
             order = list(replicas)
             draw.shuffle(order)
             return AlterReassignmentsRequest(number, ((topic_name, partition, tuple(order)),))
-        value = str(COUNTER_BASE + number)
+        value = counter_value(number)
         return AlterConfigsRequest(number, ((_TOPIC, "t", COUNTER_SETTING, value),))
 
 
@@ -203,8 +204,6 @@ def _written(change: Any) -> dict[str, object] | None:
             return {"f": MetadataF.DELETE, "topic": change.topics[0][0]}
         case AlterConfigsRequest():
             _, topic, _, value = change.changes[0]
-            assert value is not None, "an administrator sets it, and never takes it away"
-            config_value = int(value) - COUNTER_BASE
-            return {"f": MetadataF.ALTER, "topic": topic, "config_value": config_value}
+            return {"f": MetadataF.ALTER, "topic": topic, "config_value": counter_of(value)}
         case _:
             return None

@@ -18,9 +18,10 @@ from kafka.protocol.metadata import MetadataRequest
 from kio.schema.errors import ErrorCode
 
 from clusters.kafka.admin_requests import error_name
-from clusters.kafka.describing import COUNTER_SETTING, Item, counter_in
+from clusters.kafka.describing import Item
 from clusters.port import NodeName, node_number
 from clusters.protocol.talking import Address
+from history.counter import COUNTER_SETTING, counter_of
 
 __all__ = ["KafkaPythonReads"]
 
@@ -124,7 +125,7 @@ def _described(code: int, name: str, entries: Sequence[tuple[Any, ...]]) -> Item
     if code:
         return {"topic": name, "error": error_name(ErrorCode(code))}
     value = next((value for key, value, *_ in entries if key == COUNTER_SETTING), None)
-    return {"topic": name, "error": error_name(ErrorCode.none), **counter_in(value)}
+    return {"topic": name, "error": error_name(ErrorCode.none), "config_value": counter_of(value)}
 
 
 def _silence(names: Sequence[str], error: KafkaError) -> tuple[Item, ...]:

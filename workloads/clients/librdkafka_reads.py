@@ -19,9 +19,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are th
 from kio.schema.errors import ErrorCode
 
 from clusters.kafka.admin_requests import error_name
-from clusters.kafka.describing import COUNTER_SETTING, Item, counter_in
+from clusters.kafka.describing import Item
 from clusters.port import NodeName, node_number
 from clusters.protocol.talking import Address
+from history.counter import COUNTER_SETTING, counter_of
 
 __all__ = ["LibrdkafkaReads"]
 
@@ -101,7 +102,7 @@ def _described(name: str, answer: Any, *, within_s: float) -> Item:
     except KafkaException as ended:
         return {"topic": name, "error": _name_of(ended.args[0])}
     value = entries[COUNTER_SETTING].value if COUNTER_SETTING in entries else None
-    return {"topic": name, "error": _name_of(None), **counter_in(value)}
+    return {"topic": name, "error": _name_of(None), "config_value": counter_of(value)}
 
 
 def _silence(names: Sequence[str], error: KafkaError) -> tuple[Item, ...]:

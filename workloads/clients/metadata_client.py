@@ -31,9 +31,10 @@ from clusters.kafka.admin_requests import (
     delete_topic,
 )
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.describing import DescribeRecorder, Item, ask_overview, counter_setting
+from clusters.kafka.describing import DescribeRecorder, Item, ask_overview
 from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
+from history.counter import COUNTER_SETTING, counter_value
 from history.journal import EventJournal, ReadJournal
 from history.operation import Outcome
 from workloads.clients.kafka_python_reads import KafkaPythonReads
@@ -248,7 +249,7 @@ def _request(write: TopicWrite, *, timeout_s: float) -> Write:
     if write.f is MetadataF.GROW:
         return create_partitions(write.topic, write.partition_count, timeout_s=timeout_s)
     assert write.config_value is not None, write
-    setting = counter_setting(write.config_value)
+    setting = {COUNTER_SETTING: counter_value(write.config_value)}
     if write.f is MetadataF.ALTER:
         return alter_config(write.topic, setting)
     topic = TopicSpec(

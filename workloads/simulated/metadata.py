@@ -25,6 +25,7 @@ from clusters.reference.nodes.messages.client import (
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import ReadBook, last_offset, metadata_items
 from clusters.simulation.world import WAKE
+from history.counter import COUNTER_SETTING, counter_of
 from history.counts import ClientCounts, Counts
 from history.journal import EventJournal
 from history.manifest import Promises
@@ -33,7 +34,7 @@ from workloads.generators.topic_lives import TopicLives
 from workloads.kind import SimulatedSetup
 from workloads.metadata_spec import MetadataSpec
 from workloads.simulated.clients import Clients
-from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING, SimulatedWriter
+from workloads.simulated.metadata_writer import SimulatedWriter
 
 __all__ = ["SimulatedMetadata", "SimulatedMetadataReader", "build"]
 
@@ -279,6 +280,6 @@ def _settings_item(
     _, name, error, settings = resource
     item: dict[str, Any] = {"topic": name, "error": Error(error).name}
     for setting, value, _ in settings:
-        if setting == COUNTER_SETTING and value.isdigit() and int(value) >= COUNTER_BASE:
-            item["config_value"] = int(value) - COUNTER_BASE
+        if setting == COUNTER_SETTING:
+            item["config_value"] = counter_of(value)
     return item

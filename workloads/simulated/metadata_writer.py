@@ -28,6 +28,7 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
 )
 from clusters.simulation.world import WAKE
+from history.counter import COUNTER_SETTING, counter_value
 from history.errors import ErrorSystem, outcome_of
 from history.operation import Outcome
 from workloads.clients.recording import RecordsEvents
@@ -35,12 +36,7 @@ from workloads.generators.asked import Asked
 from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
 from workloads.simulated.routes import hosts_of
 
-__all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter", "told"]
-
-COUNTER_SETTING: Final = "retention.ms"
-"""A setting that can carry a number."""
-COUNTER_BASE: Final = 1_000_000_000_000
-"""The smallest counter: smaller values of the setting are the cluster's, not ours."""
+__all__ = ["SimulatedWriter", "told"]
 
 _TOPIC: Final = 2
 _LOOK_NS: Final = int(LOOK_S * S)
@@ -175,7 +171,7 @@ class SimulatedWriter:
             grown = NewPartitions(write.topic, write.partition_count)
             return CreatePartitionsRequest(self._correlation, (grown,), self._timeout_ns)
         assert write.config_value is not None, write
-        value = str(COUNTER_BASE + write.config_value)
+        value = counter_value(write.config_value)
         if write.f is MetadataF.ALTER:
             change = (_TOPIC, write.topic, COUNTER_SETTING, value)
             return AlterConfigsRequest(self._correlation, (change,))

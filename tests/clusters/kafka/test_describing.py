@@ -33,19 +33,18 @@ from sealed_runs import sealed_table
 
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import (
-    COUNTER_SETTING,
     DescribeRecorder,
     Placement,
     ask_overview,
     ask_placement,
     config_items,
-    counter_setting,
     metadata_items,
 )
 from clusters.kafka.metadata_watch import MetadataWatch, quorum_offsets
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from history.clock import Clock
+from history.counter import COUNTER_SETTING, counter_value
 from history.failure import HarnessError
 from history.journal import ReadJournal
 from history.run_directory import RunDirectory
@@ -102,12 +101,13 @@ def test_a_row_a_partition_and_one_for_a_topic_that_is_unknown() -> None:
 
 
 def test_a_setting_carries_a_number_and_what_it_was_before_is_none_of_ours() -> None:
-    (value,) = counter_setting(7).values()
+    value = counter_value(7)
     assert list(config_items(configs(value))) == [
         {"topic": "t", "error": "NONE", "config_value": 7}
     ]
     for other in ("604800000", "-1", None):
-        assert list(config_items(configs(other))) == [{"topic": "t", "error": "NONE"}]
+        unset = {"topic": "t", "error": "NONE", "config_value": None}
+        assert list(config_items(configs(other))) == [unset]
     missing = configs(None, ErrorCode.unknown_topic_or_partition)
     assert list(config_items(missing)) == [{"topic": "t", "error": "UNKNOWN_TOPIC_OR_PARTITION"}]
 
