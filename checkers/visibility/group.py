@@ -1,4 +1,4 @@
-"""The checks of visibility as a group: each reads its tables whole, in a Spark task.
+"""The checks of visibility as a group: each of a slice of what clients were shown, in Spark tasks.
 
 Kafka promises that brokers catch up, and not when: without a promise of the run the checks are
 figures, and what was found is legal. A run may promise a greatest age of every read, and one of
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import CatalogueEntry, Strength
-from checkers.facts import Tables, facts_of
+from checkers.facts import facts_of
 from checkers.proof import Proof
 from checkers.quiet import Quiet, long_waits, quiet
 from checkers.runner.tables import (
@@ -32,9 +32,11 @@ from checkers.runner.tables import (
 )
 from checkers.runner.tasks import TaskResult
 from checkers.slices import Slice, Split, slices_of
+from checkers.sources import source_of
 from checkers.spans import Span
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.known_offsets import KnownOffsets
+from checkers.visibility.shown import Shown, shown
 from checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
@@ -45,7 +47,6 @@ from checkers.visibility.whole_writes import missing_write
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.request_schema import PARTITION_WRITES
-from history.schema import TABLES
 
 __all__ = ["CHECKS"]
 
@@ -106,10 +107,10 @@ BACKWARD_SESSION: Final = CatalogueEntry(
     needs=("describes",),
 )
 
-Kernel = Callable[[Tables], StaleReads]
+Kernel = Callable[[Shown], StaleReads]
 
 _Task = tuple[str, Slice]
-"""A check by name, and its topics: a slice has those whose names it would have as a partition."""
+"""A check by name, and the slice of what was shown."""
 
 _KERNELS: Final[Mapping[str, Kernel]] = {
     STALE.name: stale_reads,
@@ -228,47 +229,39 @@ class _Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """The checks by name, of these files; each of some topics, as a slice of the run has them."""
+    """The checks by name, of these files; each of a slice."""
 
     files: Mapping[str, SealedFile]
     promise: _Promise
 
     def __call__(self, task: _Task) -> _Told:
         """Return the findings of the check."""
-        check, topics = task
-        read = {name: self._read(name, topics) for name in self.files}
-        tables = {_LATER: PARTITION_WRITES.empty_table(), **read}
-        found = _KERNELS[check](tables)
+        check, part = task
+        sources = {name: source_in(file, name) for name, file in self.files.items()}
+        told = shown(
+            sources["describes"],
+            topic_writes=sources["metadata_writes"],
+            partition_writes=sources.get(_LATER, source_of(PARTITION_WRITES.empty_table())),
+            part=part,
+        )
+        found = _KERNELS[check](told)
         return _Told(
             found=found,
-            case_count=_case_count(_KERNELS[check], tables, found, self.promise),
-            doubt=missing_write(tables) if _LATER in read else "",
+            case_count=_case_count(_KERNELS[check], told, found, self.promise),
+            doubt=missing_write(told) if _LATER in self.files else "",
         )
 
-    def _read(self, name: str, topics: Slice) -> pa.Table:
-        source = source_in(self.files[name], name)
-        batches = source(TABLES[name].names)
-        return pa.Table.from_batches(batch.filter(_of(topics, batch)) for batch in batches)
 
-
-def _of(topics: Slice, batch: pa.RecordBatch) -> pa.Array:
-    """Return a mask of the rows of these topics."""
-    names = pc.unique(batch.column("topic"))
-    mine = [one for one in names.to_pylist() if topics.has_partition(one)]
-    return pc.is_in(batch.column("topic"), pa.array(mine, pa.string()))
-
-
-def _case_count(kernel: Kernel, tables: Tables, found: StaleReads, promise: _Promise) -> int:
+def _case_count(kernel: Kernel, told: Shown, found: StaleReads, promise: _Promise) -> int:
     """Return how many of the comparisons the run makes a promise about; without a promise, all.
 
     Reads that are held to nothing are left out altogether: what only they had shown before a read
     is not counted against it, so the number is rather too small.
     """
-    describes = tables["describes"]
-    held = promise.held(describes["call_ns"].to_numpy())
-    if held.all() or not promise.promises.metadata_age_is_bounded:
+    every_age = promise.promises.metadata_age_max_ms is not None
+    if every_age or not promise.promises.metadata_age_is_bounded:
         return found.judged_count
-    return kernel({**tables, "describes": describes.filter(pa.array(held))}).judged_count
+    return kernel(told.called(promise.held)).judged_count
 
 
 def _answer(question: Question) -> GroupAnswers:

@@ -26,28 +26,23 @@ from checkers.proof import Proof
 from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
+from checkers.visibility.shown import Shown
 
 __all__ = ["counts_that_lack_a_write", "counts_that_went_back"]
 
 _GROWTH: Final = "create-partitions"
-_READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "topic_id")
 
 
-def counts_that_lack_a_write(
-    describes: pa.Table, *, topic_writes: pa.Table, partition_writes: pa.Table
-) -> tuple[list[Lacking], int]:
-    """Find reads with fewer partitions than a write had given; return how many were compared.
-
-    DESCRIBES, METADATA_WRITES, PARTITION_WRITES.
-    """
-    growths = _acknowledged(partition_writes, _GROWTH)
+def counts_that_lack_a_write(told: Shown) -> tuple[list[Lacking], int]:
+    """Find reads with fewer partitions than a write had given; return how many were compared."""
+    growths = _acknowledged(told.partition_writes, _GROWTH)
     if not len(growths):
         return [], 0
     growths_of = {rows["topic"][0].as_py(): rows for rows in _by_topic(growths)}
-    created_ns = _created_ns(topic_writes)
+    created_ns = _created_ns(told.topic_writes)
     found: list[Lacking] = []
     judged_count = 0
-    for reads in _of_one_id(_counts(describes)):
+    for reads in _of_one_id(told.counts):
         topic, topic_id = reads["topic"][0].as_py(), reads["topic_id"][0].as_py()
         if topic not in growths_of or topic_id not in created_ns:
             continue
@@ -59,9 +54,9 @@ def counts_that_lack_a_write(
     return found, judged_count
 
 
-def counts_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
+def counts_that_went_back(told: Shown, *, across: bool) -> tuple[list[Lacking], int]:
     """Find reads that went back; return how many were compared. `across`: as of leader epochs."""
-    topics = list(_of_one_id(_counts(describes)))
+    topics = list(_of_one_id(told.counts))
     found = [
         lacking
         for reads in topics
@@ -97,17 +92,6 @@ def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:
         call_ns=columns["call_ns"][stale],
         known_ns=known_ns[lacked],
         clauses=clauses,
-    )
-
-
-def _counts(describes: pa.Table) -> pa.Table:
-    """Return a row per read and topic id: DESCRIBES' columns and `count`, of partitions."""
-    kept = describes.filter(
-        pc.and_(pc.is_valid(describes["topic_id"]), pc.is_valid(describes["partition"]))
-    )
-    counted = kept.group_by(list(_READ)).aggregate([("partition", "count")])
-    return counted.rename_columns(
-        ["count" if name == "partition_count" else name for name in counted.column_names]
     )
 
 

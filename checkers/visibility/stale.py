@@ -33,10 +33,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Tables
 from checkers.proof import Proof
 from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking, stale_table
@@ -45,6 +43,7 @@ from checkers.visibility.partition_counts import (
     counts_that_lack_a_write,
     counts_that_went_back,
 )
+from checkers.visibility.shown import Shown
 from checkers.visibility.sightings import (
     ABSENCE,
     ALTER,
@@ -90,43 +89,39 @@ class _Claims:
     clause: Callable[[int], Proof]
 
 
-def stale_reads(tables: Tables) -> StaleReads:
-    """Judge V1, from `describes`, `metadata_writes` and `partition_writes`."""
-    writes_of = writes_by_topic(tables["metadata_writes"])
+def stale_reads(told: Shown) -> StaleReads:
+    """Judge V1."""
+    writes_of = writes_by_topic(told.topic_writes)
     found: list[Lacking] = []
     judged_count = 0
-    for topic, seen in sightings_by_topic(tables["describes"]):
+    for topic, seen in sightings_by_topic(told.topics):
         if (writes := writes_of.get(topic)) is None:
             continue
         ranks = seen.ranks(writes)
         claims = _of_writes(writes)
         judged_count += _judged_count(seen, ranks, claims)
         found.append(_lacking(topic, seen, claims, _outdated(seen, ranks, claims)))
-    of_counts, counts_count = counts_that_lack_a_write(
-        tables["describes"],
-        topic_writes=tables["metadata_writes"],
-        partition_writes=tables["partition_writes"],
-    )
+    of_counts, counts_count = counts_that_lack_a_write(told)
     return StaleReads(
         table=stale_table([*found, *of_counts]), judged_count=judged_count + counts_count
     )
 
 
-def nonrepeatable_reads(tables: Tables) -> StaleReads:
-    """Judge V2, from `describes`, and `metadata_writes` for what has no order of its own."""
-    return _backward(tables, across=True)
+def nonrepeatable_reads(told: Shown) -> StaleReads:
+    """Judge V2: from writes it takes what has no order of its own."""
+    return _backward(told, across=True)
 
 
-def backward_sessions(tables: Tables) -> StaleReads:
-    """Judge V3, from `describes`, and `metadata_writes` for what has no order of its own."""
-    return _backward(tables, across=False)
+def backward_sessions(told: Shown) -> StaleReads:
+    """Judge V3, as V2."""
+    return _backward(told, across=False)
 
 
-def _backward(tables: Tables, *, across: bool) -> StaleReads:
-    writes_of = writes_by_topic(tables["metadata_writes"])
+def _backward(told: Shown, *, across: bool) -> StaleReads:
+    writes_of = writes_by_topic(told.topic_writes)
     found: list[Lacking] = []
     judged_count = 0
-    for topic, seen in sightings_by_topic(tables["describes"]):
+    for topic, seen in sightings_by_topic(told.topics):
         if (writes := writes_of.get(topic)) is None:
             continue
         ranks = seen.ranks(writes)
@@ -136,8 +131,8 @@ def _backward(tables: Tables, *, across: bool) -> StaleReads:
             mine = seen.take(here)
             judged_count += _judged_count(mine, ranks[here], claims)
             found.append(_lacking(topic, mine, claims, _outdated(mine, ranks[here], claims)))
-    of_epochs, epochs_count = _epochs_that_went_back(tables["describes"], across=across)
-    of_counts, counts_count = counts_that_went_back(tables["describes"], across=across)
+    of_epochs, epochs_count = _epochs_that_went_back(told, across=across)
+    of_counts, counts_count = counts_that_went_back(told, across=across)
     return StaleReads(
         table=stale_table([*found, *of_epochs, *of_counts]),
         judged_count=judged_count + epochs_count + counts_count,
@@ -249,18 +244,12 @@ def _shown(seen: Sightings, row: int) -> Proof:
     return Proof.of("no such topic")
 
 
-def _epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
+def _epochs_that_went_back(told: Shown, *, across: bool) -> tuple[list[Lacking], int]:
     """Find reads that went back, and how many sightings were compared.
 
     `across`: against reads through other brokers, else through the same one.
     """
-    kept = describes.filter(
-        pc.and_(
-            pc.is_valid(describes["topic_id"]),
-            pc.greater_equal(pc.fill_null(describes["leader_epoch"], -1), 0),
-        )
-    )
-    partitions = list(stretches(kept, ("topic", "topic_id", "partition"), then="read"))
+    partitions = list(stretches(told.epochs, ("topic", "topic_id", "partition"), then="read"))
     found = [
         lacking
         for partition in partitions

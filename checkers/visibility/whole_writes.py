@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.facts import Tables
+from checkers.visibility.shown import Shown
 
 __all__ = ["missing_write"]
 
@@ -28,13 +28,10 @@ _GROWTH = "create-partitions"
 _COLUMNS = ("topic", "call_ns", "f")
 
 
-def missing_write(tables: Tables) -> str:
-    """Return what proves that a write is missing; empty if nothing does.
-
-    Reads `metadata_writes`, `partition_writes`, `describes`.
-    """
-    writes = tables["metadata_writes"]
-    growths = tables["partition_writes"].filter(pc.equal(tables["partition_writes"]["f"], _GROWTH))
+def missing_write(told: Shown) -> str:
+    """Return what proves that a write is missing; empty if nothing does."""
+    writes = told.topic_writes
+    growths = told.partition_writes.filter(pc.equal(told.partition_writes["f"], _GROWTH))
     numbered = pa.concat_tables(
         [
             writes.select([*_COLUMNS, "config_value"]),
@@ -43,7 +40,7 @@ def missing_write(tables: Tables) -> str:
             ),
         ]
     ).sort_by([("topic", "ascending"), ("call_ns", "ascending")])
-    return _skipped(numbered) or _unwritten(tables["describes"], writes)
+    return _skipped(numbered) or _unwritten(told.topics, writes)
 
 
 def _skipped(writes: pa.Table) -> str:

@@ -15,6 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from checkers.slices import WHOLE, Slice
+from checkers.sources import source_of
+from checkers.visibility.shown import Shown, shown
 from history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES
 
 TOPIC = "m-000001"
@@ -32,6 +35,19 @@ def tables(text: str) -> dict[str, pa.Table]:
         else:
             writes.append(_write(word, rest))
     return numbered(writes, reads)
+
+
+def told(text: str) -> Shown:
+    return of_clients(tables(text))
+
+
+def of_clients(tables: dict[str, pa.Table], part: Slice = WHOLE) -> Shown:
+    return shown(
+        source_of(tables["describes"]),
+        topic_writes=source_of(tables["metadata_writes"]),
+        partition_writes=source_of(tables["partition_writes"]),
+        part=part,
+    )
 
 
 def numbered(writes: list[dict[str, Any]], reads: list[dict[str, Any]]) -> dict[str, pa.Table]:

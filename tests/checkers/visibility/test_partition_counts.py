@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metadata_histories import GROWTH, a_growth, a_read, a_write, numbered, tables
+from metadata_histories import GROWTH, a_growth, a_read, a_write, numbered, of_clients, told
 from proving import assert_proof
 
 from checkers.proof import Proof
@@ -38,7 +38,7 @@ def counted(found: StaleReads) -> list[tuple[object, int]]:
 
 
 def test_fewer_partitions_than_were_given_are_stale() -> None:
-    found = stale_reads(tables(f"{LIFE} reads b2 A 45-46"))
+    found = stale_reads(told(f"{LIFE} reads b2 A 45-46"))
     assert counted(found) == [(1, 5)]
     (row,) = found.table.to_pylist()
     lacks = Proof.of_columns(row["lacks"])
@@ -59,7 +59,7 @@ def test_fewer_partitions_than_were_given_are_stale() -> None:
     ],
 )
 def test_a_read_that_may_be_right_is_not(read: str) -> None:
-    assert counted(stale_reads(tables(f"{LIFE} reads {read}"))) == []
+    assert counted(stale_reads(told(f"{LIFE} reads {read}"))) == []
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_a_read_that_may_be_right_is_not(read: str) -> None:
     ],
 )
 def test_a_write_of_which_too_little_is_known_makes_no_read_stale(writes: str) -> None:
-    assert counted(stale_reads(tables(f"{writes} \n reads b2 A 45-46"))) == []
+    assert counted(stale_reads(told(f"{writes} \n reads b2 A 45-46"))) == []
 
 
 def test_partitions_that_were_seen_and_are_gone_went_back() -> None:
-    across = tables("reads b1 A*3 10-11 \n reads b2 A*2 12-13")
+    across = told("reads b1 A*3 10-11 \n reads b2 A*2 12-13")
     assert counted(nonrepeatable_reads(across)) == [(2, 1)]
     assert counted(backward_sessions(across)) == []
-    within = tables("reads b1 A*3 10-11 \n reads b1 A*2 12-13")
+    within = told("reads b1 A*3 10-11 \n reads b1 A*2 12-13")
     assert counted(nonrepeatable_reads(within)) == []
     assert counted(backward_sessions(within)) == [(2, 1)]
     (row,) = within_rows = backward_sessions(within).table.to_pylist()
@@ -98,7 +98,7 @@ def test_partitions_that_were_seen_and_are_gone_went_back() -> None:
     ],
 )
 def test_partitions_that_did_not_go_back(reads: str) -> None:
-    assert counted(nonrepeatable_reads(tables(reads))) == []
+    assert counted(nonrepeatable_reads(told(reads))) == []
 
 
 @st.composite
@@ -153,7 +153,7 @@ def _taking_place(moments: list[tuple[int, int, str, Any]], unclear: set[int]) -
 @given(honest())
 def test_a_topic_that_grows_at_one_moment_is_never_accused(history: tuple[Rows, Rows]) -> None:
     for check in (stale_reads, nonrepeatable_reads, backward_sessions):
-        assert check(numbered(*history)).table.to_pylist() == []
+        assert check(of_clients(numbered(*history))).table.to_pylist() == []
 
 
 @st.composite
@@ -183,7 +183,7 @@ def noise(draw: st.DrawFn) -> tuple[Rows, Rows]:
 @settings(max_examples=4 * settings().max_examples)
 @given(noise())
 def test_the_kernels_find_what_plain_loops_find(history: tuple[Rows, Rows]) -> None:
-    table = numbered(*history)
+    table = of_clients(numbered(*history))
     writes, reads = history
     assert _found(stale_reads(table)) == _slow_stale(writes, reads)
     assert _found(nonrepeatable_reads(table)) == _slow_backward(reads, across=True)

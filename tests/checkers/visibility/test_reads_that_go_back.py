@@ -1,7 +1,7 @@
 """V2 through several brokers and V3 through one: smallest, nearest, and with unclear writes."""
 
 import pytest
-from metadata_histories import tables
+from metadata_histories import told
 from proving import assert_proof
 
 from checkers.proof import Proof
@@ -18,7 +18,7 @@ OPEN = """
 
 def through(other: str, first: str, second: str) -> tuple[int, int]:
     """How many reads go back: across brokers, within one."""
-    history = tables(f"{OPEN} reads b1 {first} \n reads {other} {second}")
+    history = told(f"{OPEN} reads b1 {first} \n reads {other} {second}")
     across, within = nonrepeatable_reads(history), backward_sessions(history)
     return len(across.table), len(within.table)
 
@@ -65,7 +65,7 @@ def test_a_read_that_may_be_as_new_does_not(first: str, second: str) -> None:
 )
 def test_a_case_is_a_sighting_after_another(first: str, second: str, case_count: int) -> None:
     for other, of_across, of_within in (("b2", case_count, 0), ("b1", 0, case_count)):
-        history = tables(f"{OPEN} reads b1 {first} \n reads {other} {second}")
+        history = told(f"{OPEN} reads b1 {first} \n reads {other} {second}")
         assert nonrepeatable_reads(history).judged_count == of_across
         assert backward_sessions(history).judged_count == of_within
 
@@ -77,7 +77,7 @@ def test_an_info_write_that_was_seen_counts_from_then_on() -> None:
         reads b1 =1 50-51
         reads b2 =0 60-61
     """
-    (row,) = nonrepeatable_reads(tables(history)).table.to_pylist()
+    (row,) = nonrepeatable_reads(told(history)).table.to_pylist()
     assert row["known_ns"] == 51
     lacks = Proof.of_columns(row["lacks"])
     assert_proof(lacks, "had shown", setting=1, read=0, node="broker-1", process=1)
@@ -91,7 +91,7 @@ def test_what_an_info_write_may_have_made_does_not_go_back() -> None:
         reads b1 =2 70-71
         reads b2 =1 80-81
     """
-    assert len(nonrepeatable_reads(tables(history)).table) == 0
+    assert len(nonrepeatable_reads(told(history)).table) == 0
 
 
 def went_back(found: StaleReads) -> list[tuple[str, object]]:
@@ -102,10 +102,10 @@ def went_back(found: StaleReads) -> list[tuple[str, object]]:
 
 
 def test_a_leader_epoch_goes_back_without_any_write() -> None:
-    history = tables("reads b1 A/5 10-11 \n reads b2 A/4 12-13 \n reads b1 A/5 14-15")
+    history = told("reads b1 A/5 10-11 \n reads b2 A/4 12-13 \n reads b1 A/5 14-15")
     assert went_back(nonrepeatable_reads(history)) == [("m-000001-0", 4)]
     assert went_back(backward_sessions(history)) == []
-    same = tables("reads b2 A/5 10-11 \n reads b2 A/4 12-13")
+    same = told("reads b2 A/5 10-11 \n reads b2 A/4 12-13")
     assert went_back(backward_sessions(same)) == [("m-000001-0", 4)]
     assert went_back(nonrepeatable_reads(same)) == []
 
@@ -119,4 +119,4 @@ def test_a_leader_epoch_goes_back_without_any_write() -> None:
     ],
 )
 def test_leader_epochs_that_do_not_go_back(reads: str) -> None:
-    assert went_back(nonrepeatable_reads(tables(reads))) == []
+    assert went_back(nonrepeatable_reads(told(reads))) == []

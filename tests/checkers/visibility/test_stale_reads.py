@@ -1,7 +1,7 @@
 """V1: the smallest stale reads, the nearest that are none, and writes without a clear end."""
 
 import pytest
-from metadata_histories import tables
+from metadata_histories import told
 from proving import assert_proof
 
 from checkers.proof import Proof
@@ -16,7 +16,7 @@ LIFE = """
 
 
 def ages(history: str) -> list[int]:
-    table = stale_reads(tables(history)).table
+    table = stale_reads(told(history)).table
     return [row["call_ns"] - row["known_ns"] for row in table.to_pylist()]
 
 
@@ -100,7 +100,7 @@ def test_a_change_of_settings_proves_that_there_was_a_topic() -> None:
 
 
 def test_the_clauses_name_what_was_shown_and_the_write() -> None:
-    (row,) = stale_reads(tables(f"{LIFE} reads b2 A 85-86")).table.to_pylist()
+    (row,) = stale_reads(told(f"{LIFE} reads b2 A 85-86")).table.to_pylist()
     assert (row["read"], row["node"]) == (0, "broker-2")
     assert_proof(Proof.of_columns(row["seen"]), "topic id {topic_id}", topic_id="A")
     assert_proof(Proof.of_columns(row["lacks"]), "the deletion", write=2, node="broker-1")
@@ -108,10 +108,10 @@ def test_the_clauses_name_what_was_shown_and_the_write() -> None:
 
 def test_what_could_be_compared_is_counted() -> None:
     history = f"{LIFE} reads b2 A 25-26 \n reads b2 C 25-26 \n reads b2 none 25-26"
-    assert stale_reads(tables(history)).judged_count == 2
-    assert stale_reads(tables(f"{LIFE} reads b2 A 85-86")).judged_count == 1
+    assert stale_reads(told(history)).judged_count == 2
+    assert stale_reads(told(f"{LIFE} reads b2 A 85-86")).judged_count == 1
 
 
 def test_a_read_before_anything_was_acknowledged_is_no_case() -> None:
-    assert not stale_reads(tables(f"{LIFE} reads b2 A 15-16")).judged_count
-    assert not stale_reads(tables(LIFE)).judged_count
+    assert not stale_reads(told(f"{LIFE} reads b2 A 15-16")).judged_count
+    assert not stale_reads(told(LIFE)).judged_count

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metadata_histories import a_read, a_write, numbered
+from metadata_histories import a_read, a_write, numbered, of_clients
 
 from checkers.visibility.stale import backward_sessions, nonrepeatable_reads, stale_reads
 
@@ -103,9 +103,9 @@ def _take_place(writes: Rows, reads: Rows, moments: Any, *, settings_read: bool)
 @settings(max_examples=4 * settings().max_examples)
 @given(honest())
 def test_what_takes_effect_at_one_moment_is_never_accused(history: tuple[Rows, Rows]) -> None:
-    tables = numbered(*history)
+    told = of_clients(numbered(*history))
     for check in (stale_reads, nonrepeatable_reads, backward_sessions):
-        assert check(tables).table.to_pylist() == []
+        assert check(told).table.to_pylist() == []
 
 
 @settings(max_examples=4 * settings().max_examples)
@@ -113,9 +113,10 @@ def test_what_takes_effect_at_one_moment_is_never_accused(history: tuple[Rows, R
 def test_the_kernels_find_what_plain_loops_find(history: tuple[Rows, Rows]) -> None:
     tables = numbered(*history)
     writes, reads = (tables[name].to_pylist() for name in ("metadata_writes", "describes"))
-    assert _found(stale_reads(tables)) == _slow_stale(writes, reads)
-    assert _found(nonrepeatable_reads(tables)) == _slow_backward(writes, reads, across=True)
-    assert _found(backward_sessions(tables)) == _slow_backward(writes, reads, across=False)
+    told = of_clients(tables)
+    assert _found(stale_reads(told)) == _slow_stale(writes, reads)
+    assert _found(nonrepeatable_reads(told)) == _slow_backward(writes, reads, across=True)
+    assert _found(backward_sessions(told)) == _slow_backward(writes, reads, across=False)
 
 
 def _found(found: Any) -> dict[int, int]:
