@@ -121,6 +121,8 @@ _TABLES: Final = ("describes", "metadata_writes")
 """The tables that are read; an empty table stands for writes that were not recorded."""
 _LATER: Final = "partition_writes"
 """A run that did not set out to record it may be older than the table."""
+_READS_A_ROW: Final = 4
+"""A row of a read, of which few columns are kept, takes that much less memory than a request."""
 _EXAMPLES_MAX: Final = 5
 """Operations, offsets and the like, which a read of metadata has none of."""
 _NS_A_MS: Final = 1_000_000
@@ -276,7 +278,9 @@ def _answer(question: Question) -> GroupAnswers:
         return GroupAnswers.unknown(question.checks, str(error))
     size = sum(map(byte_count, files.values()))
     rows = max((row_count(file) or 0 for file in files.values()), default=0)
-    slices = list(slices_of(Split.PARTITIONS, max(1, -(-rows // question.slice_rows))))
+    slices = list(
+        slices_of(Split.PARTITIONS, max(1, -(-rows // (_READS_A_ROW * question.slice_rows))))
+    )
     tasks = [(check, topics) for check in question.checks for topics in slices]
     answers = question.each(tasks, _Work(files=files, promise=promise), bytes_in_all=size)
     return GroupAnswers.of(
