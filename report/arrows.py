@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from report.frames import DECIDING, DISTURBING, ShownFrame
+from report.frames import DECIDING, DISTURBING, ITEMS_MAX, ShownFrame
 from report.notation import length, moment
 
 __all__ = ["ARROWS_MAX", "Arrow", "ArrowFate", "arrows_of", "chosen_arrows"]
@@ -23,7 +23,6 @@ _AGAIN_NS: Final = 2_000_000_000
 """The same again within this is a repeat."""
 _LATE_NS: Final = 50_000_000
 """A frame on the proxy for longer than this is drawn with its wait."""
-_ITEMS_NAMED: Final = 2
 
 
 def _key(item: Mapping[str, Any]) -> str:
@@ -215,10 +214,8 @@ def _fate(frame: ShownFrame) -> ArrowFate:
 def _words_of(frame: ShownFrame) -> str:
     """Return the content of the frame, short enough for the arrow."""
     if not frame.is_answer:
-        # The topics of the run before Kafka's own.
-        items = sorted(frame.items, key=lambda item: str(item.get("topic", "")).startswith("__"))
-        said = ", ".join(filter(None, map(_item, items[:_ITEMS_NAMED])))
-        more = len(frame.items) - _ITEMS_NAMED
+        said = ", ".join(filter(None, map(_item, frame.items)))
+        more = frame.item_count - ITEMS_MAX
         said += f" and {more} more" if more > 0 else ""
         return f"{frame.api} {said}".strip()
     return f"{frame.api} {_answer_of(frame)}".strip()
@@ -248,7 +245,7 @@ def _details_of(frame: ShownFrame, answer: ShownFrame | None) -> Iterator[str]:
     version = f" v{frame.api_version}" if frame.api_version >= 0 else ""
     yield f"{frame.api}{version} {frame.sender} → {frame.receiver}"
     yield f"sent {moment(frame.time_ns)}" + _arrival(frame)
-    for item in frame.items[:_ITEMS_NAMED]:
+    for item in frame.items:
         yield _fields(item)
     if answer is not None:
         yield f"answered after {length(answer.time_ns - frame.time_ns)}: {_answer_of(answer)}"

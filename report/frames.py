@@ -12,16 +12,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from checkers.sources import rows_of
 from history.schema import TABLES, with_later_columns
 
 __all__ = [
     "DECIDING",
     "DISTURBING",
+    "ITEMS_MAX",
     "NO_FRAMES",
     "PASSED",
     "FrameCounts",
@@ -69,6 +72,8 @@ _ANSWERING_NOTHING: Final = frozenset(("Notification", "WatcherEvent"))
 """Messages of ZooKeeper's that no request asks for. So are the packets of its quorums, which are
 named in capitals."""
 
+ITEMS_MAX: Final = 2
+"""The items of a frame that are read whole: one may have thousands."""
 _BATCH_ROWS: Final = 1 << 14
 
 DISTURBING: Final = frozenset(
@@ -99,7 +104,11 @@ class ShownFrame:
     api: str
     api_version: int
     items: tuple[Mapping[str, Any], ...]
-    """The rows of `wire` of the frame, without nulls."""
+    """The first `ITEMS_MAX` rows of `wire` of the frame, without nulls; those about the topics of
+    the run come before those about Kafka's own."""
+    item_count: int
+    errors: tuple[str, ...]
+    """The errors that all of its items name, but NONE."""
 
     @property
     def sender(self) -> str:
@@ -131,12 +140,6 @@ class ShownFrame:
     def exchange(self) -> tuple[int, int]:
         """The connection and correlation id, which a request and its response share."""
         return self.connection, self.correlation_id
-
-    @property
-    def errors(self) -> tuple[str, ...]:
-        """The errors it names, but NONE."""
-        found = dict.fromkeys(item["error"] for item in self.items if "error" in item)
-        return tuple(error for error in found if error != "NONE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,10 +214,9 @@ def frames_between(
     refused = (ds.field("api") == "BrokerHeartbeat") & (ds.field("error") != "NONE")
     named = ds.field("frame").isin(sorted(proven))
     wanted = disturbed | deciding | answered | refused | named
-    rows = _chosen(files, inside & wanted)
     frames = [
         frame
-        for frame in _frames(rows.sort_by(_ORDER), topics)
+        for frame in _frames(_chosen(files, inside & wanted, topics), topics)
         if frame.api in DECIDING
         or frame.number in proven
         or frame.exchange in exchanges
@@ -238,18 +240,68 @@ def frame_ends(files: Sequence[Path], numbers: Collection[int]) -> Mapping[int, 
     return {row["frame"]: row["forwarded_ns"] or row["time_ns"] for row in rows}
 
 
-def _chosen(files: Sequence[Path], chosen: ds.Expression) -> pa.Table:
-    """Return the rows that are chosen, whole, in their order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What is kept of the rows of some frames."""
+
+    first: pa.Table
+    """The first `ITEMS_MAX` of each frame, in order; WIRE."""
+    counts: pa.Table
+    """A row a frame: `frame`, `count`, of its items."""
+    errors: pa.Table
+    """A row a frame and error: `frame`, `error`, `item`, the first one that names it."""
+
+
+def _chosen(files: Sequence[Path], chosen: ds.Expression, topics: Mapping[str, str]) -> _Chosen:
+    """Return the rows that are chosen.
 
     Read batch by batch: a scan of all columns holds several groups of a million rows.
     """
-    parts = [TABLES["wire"].empty_table()]
+    internal = pa.array([one for one, name in topics.items() if _is_internal(name)], pa.string())
+    parts = [_kept(TABLES["wire"].empty_table(), internal)]
     for path in files:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
                 whole = with_later_columns(pa.Table.from_batches([batch]), "wire")
-                parts.append(whole.filter(chosen))
-    return pa.concat_tables(parts)
+                parts.append(_kept(whole.filter(chosen), internal))
+    counts = pa.concat_tables(part.counts for part in parts)
+    errors = pa.concat_tables(part.errors for part in parts)
+    return _Chosen(
+        first=_first_items(pa.concat_tables(part.first for part in parts), internal),
+        counts=_grouped(counts, ["frame"], "count", "sum"),
+        errors=_grouped(errors, ["frame", "error"], "item", "min").sort_by(_ORDER),
+    )
+
+
+def _kept(rows: pa.Table, internal: pa.Array) -> _Chosen:
+    named = rows.filter(pc.not_equal(rows["error"], "NONE"))
+    return _Chosen(
+        first=_first_items(rows, internal),
+        counts=_grouped(rows, ["frame"], "item", "count").rename_columns(["frame", "count"]),
+        errors=_grouped(named, ["frame", "error"], "item", "min"),
+    )
+
+
+def _is_internal(topic: str) -> bool:
+    return topic.startswith("__")
+
+
+def _first_items(rows: pa.Table, internal: pa.Array) -> pa.Table:
+    """Return of each frame the first items; those about internal topics, by name or id, last."""
+    by_name = pc.fill_null(pc.starts_with(rows["topic"], "__"), False)
+    by_id = pc.and_(pc.is_null(rows["topic"]), pc.is_in(rows["topic_id"], internal))
+    last = pc.or_(by_name, by_id).to_numpy()
+    frame, item = rows["frame"].to_numpy(), rows["item"].to_numpy()
+    order = np.lexsort((item, last, frame))
+    place = np.arange(len(order))
+    starts = np.flatnonzero(np.diff(frame[order], prepend=-1))
+    place -= np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return rows.take(pa.array(order[place < ITEMS_MAX]))
+
+
+def _grouped(rows: pa.Table, by: list[str], column: str, how: str) -> pa.Table:
+    grouped = rows.group_by(by).aggregate([(column, how)])
+    return grouped.select([*by, f"{column}_{how}"]).rename_columns([*by, column])
 
 
 def _is_in(batch: pa.RecordBatch, column: str, words: Collection[str]) -> pa.Array:
@@ -262,9 +314,14 @@ def _exchanges(files: Sequence[Path], chosen: ds.Expression) -> frozenset[tuple[
     return frozenset((row["connection"], row["correlation_id"]) for row in rows)
 
 
-def _frames(table: pa.Table, topics: Mapping[str, str]) -> Iterable[ShownFrame]:
+def _frames(chosen: _Chosen, topics: Mapping[str, str]) -> Iterable[ShownFrame]:
+    columns = chosen.counts["frame"].to_pylist(), chosen.counts["count"].to_pylist()
+    counts = dict(zip(*columns, strict=True))
+    errors: dict[int, list[str]] = {}
+    for row in chosen.errors.to_pylist():
+        errors.setdefault(row["frame"], []).append(row["error"])
     found: dict[int, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
+    for row in rows_of(chosen.first):
         kept = {name: value for name, value in row.items() if value is not None}
         if "topic" not in kept and kept.get("topic_id") in topics:
             kept["topic"] = topics[kept["topic_id"]]
@@ -285,6 +342,8 @@ def _frames(table: pa.Table, topics: Mapping[str, str]) -> Iterable[ShownFrame]:
             api=first["api"],
             api_version=first["api_version"],
             items=tuple(items),
+            item_count=counts[number],
+            errors=tuple(errors.get(number, ())),
         )
 
 

@@ -8,21 +8,27 @@ The log's times are the active controller's wall clock in ms; the manifest ties 
 clock. That makes them exact enough to be read beside frames, and no finer than a millisecond.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import chain
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.sources import Source, rows_of
 from history.manifest import Manifest
 
 __all__ = ["DecisionNote", "NoteKind", "notes_of", "topic_names"]
 
-_BATCH: Final = 1000
+_IDENTITY: Final = ("type", "snapshot", "metadata_offset", "digest")
+_COLUMNS: Final = (
+    *(*_IDENTITY, "node", "timestamp_ms", "controller_epoch", "topic", "topic_id", "partition"),
+    *("leader", "leader_recovery_state", "isr", "broker_id", "broker_epoch", "fenced"),
+    *("in_controlled_shutdown", "detail"),
+)
+"""Of METADATA_LOG, what a note is made of."""
 _NAMED_MAX: Final = 3
 _NS_A_MS: Final = 1_000_000
 
@@ -61,36 +67,37 @@ class DecisionNote:
         return f"{named}: {self.words}" if named else self.words
 
 
-def notes_of(metadata_log: pa.Table, manifest: Manifest) -> Iterator[DecisionNote]:
-    """Yield every decision of the log, in its order.
+def notes_of(metadata_log: Source, manifest: Manifest) -> Iterator[DecisionNote]:
+    """Yield every decision of METADATA_LOG, in its order.
 
     None if the manifest does not tie the clocks.
     """
     if not manifest.origin_utc_ns:
         return
-    kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
     log = _Log(nodes={number: node for node, number in manifest.node_ids.items()})
-    last: DecisionNote | None = None
-    for row, only_on in _distinct(kept):
+    alike: list[DecisionNote] = []
+    for row, only_on in _distinct(metadata_log):
         time_ns = row["timestamp_ms"] * _NS_A_MS - manifest.origin_utc_ns
         for note in log.notes(row, time_ns):
             if row["snapshot"]:
                 continue
             said = f"{note.words} (only on {only_on})" if only_on else note.words
             told = replace(note, words=said)
-            if last is not None and not _is_one(last, told):
-                yield last
-                last = None
-            last = told if last is None else _joined(last, told)
-    if last is not None:
-        yield last
+            if alike and not _is_one(alike[0], told):
+                yield _joined(alike)
+                alike = []
+            alike.append(told)
+    if alike:
+        yield _joined(alike)
 
 
-def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
-    """Return the name of each topic that the log created, by its id."""
-    created = metadata_log.filter(pc.equal(metadata_log["type"], "TopicRecord"))
-    rows = created.select(["topic_id", "topic"]).to_pylist()
-    return {row["topic_id"]: row["topic"] for row in rows if row["topic"]}
+def topic_names(metadata_log: Source) -> Mapping[str, str]:
+    """Return the name of each topic that METADATA_LOG created, by its id."""
+    names: dict[str, str] = {}
+    for batch in metadata_log(["type", "topic_id", "topic"]):
+        created = batch.filter(pc.equal(batch.column("type"), "TopicRecord"))
+        names |= {row["topic_id"]: row["topic"] for row in created.to_pylist() if row["topic"]}
+    return names
 
 
 def _is_one(last: DecisionNote, note: DecisionNote) -> bool:
@@ -99,36 +106,86 @@ def _is_one(last: DecisionNote, note: DecisionNote) -> bool:
     return bool(note.about and last.about and same)
 
 
-def _joined(last: DecisionNote, note: DecisionNote) -> DecisionNote:
-    return replace(last, about=(*last.about, *note.about), details=(*last.details, *note.details))
+def _joined(alike: Sequence[DecisionNote]) -> DecisionNote:
+    return replace(
+        alike[0],
+        about=tuple(key for note in alike for key in note.about),
+        details=tuple(line for note in alike for line in note.details),
+    )
 
 
-def _distinct(log: pa.Table) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _distinct(log: Source) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield each record once, by offset; and, if nodes disagree about an offset, say whose it is.
 
-    Every node has nearly all of them: only one row of each leaves the table.
+    Every node has nearly all of them: only one row of each is read whole.
+    """
+    records = _records(log)
+    logged = records.filter(pc.invert(records["snapshot"]))["metadata_offset"].value_counts()
+    disputed = logged.filter(pc.greater(logged.field("counts"), 1)).field("values")
+    rows, holders = _rows(log, records["row"], disputed)
+    for row in rows:
+        at = row["metadata_offset"], row["digest"]
+        yield row, "" if row["snapshot"] else ", ".join(sorted(holders.get(at, ())))
+
+
+def _records(log: Source) -> pa.Table:
+    """Return where the first row of each record is, in order.
+
+    Columns `snapshot`, `metadata_offset`, `digest` and `row`.
     """
     # A later snapshot would tell the state before the records that led to it.
-    oldest = pc.min(log.filter(log["snapshot"])["metadata_offset"])
-    is_oldest = pc.fill_null(pc.equal(log["metadata_offset"], oldest), fill_value=False)
-    told = log.filter(pc.or_(pc.invert(log["snapshot"]), is_oldest))
-    # Records of a snapshot share its offset, and are told apart by their digests alone.
-    records = (
-        told.append_column("row", pa.array(range(len(told)), pa.int64()))
-        .group_by(["snapshot", "metadata_offset", "digest"])
-        .aggregate([("row", "min"), ("node", "distinct")])
-        .sort_by(
-            [("snapshot", "descending"), ("metadata_offset", "ascending"), ("row_min", "ascending")]
+    oldest = min(_snapshot_offsets(log), default=None)
+    records, count = [], 0
+    for batch in log(_IDENTITY):
+        row = np.arange(count, count + batch.num_rows)
+        count += batch.num_rows
+        numbered = pa.Table.from_batches([batch]).append_column("row", pa.array(row, pa.int64()))
+        of_snapshot = pc.and_(
+            batch.column("snapshot"), pc.not_equal(batch.column("metadata_offset"), oldest or 0)
         )
+        kept = pc.and_(_is_read(batch), pc.invert(of_snapshot))
+        records.append(_first_rows(numbered.filter(kept)))
+    return _first_rows(pa.concat_tables(records)).sort_by(
+        [("snapshot", "descending"), ("metadata_offset", "ascending"), ("row", "ascending")]
     )
-    rows = told.take(records["row_min"])
-    logged = pc.invert(records["snapshot"])
-    versions = Counter(records["metadata_offset"].filter(logged).to_pylist())
-    nodes = records["node_distinct"]
-    batches = rows.to_batches(max_chunksize=_BATCH)
-    for place, row in enumerate(chain.from_iterable(map(pa.RecordBatch.to_pylist, batches))):
-        differs = not row["snapshot"] and versions[row["metadata_offset"]] > 1
-        yield row, ", ".join(sorted(nodes[place].as_py())) if differs else ""
+
+
+def _snapshot_offsets(log: Source) -> Iterator[int]:
+    for batch in log(["snapshot", "metadata_offset", "type"]):
+        told = batch.filter(pc.and_(batch.column("snapshot"), _is_read(batch)))
+        if told.num_rows:
+            yield pc.min(told.column("metadata_offset")).as_py()
+
+
+def _first_rows(rows: pa.Table) -> pa.Table:
+    # Records of a snapshot share its offset, and are told apart by their digests alone.
+    by = ["snapshot", "metadata_offset", "digest"]
+    first = rows.group_by(by).aggregate([("row", "min")])
+    return first.select([*by, "row_min"]).rename_columns([*by, "row"])
+
+
+def _rows(
+    log: Source, wanted: pa.Array, disputed: pa.Array
+) -> tuple[Iterator[Mapping[str, Any]], Mapping[tuple[int, str], set[str]]]:
+    """Return these rows, in their order; and the nodes that have each record that is disputed."""
+    numbers, parts, count = np.sort(wanted.to_numpy()), [], 0
+    holders: dict[tuple[int, str], set[str]] = {}
+    for batch in log(_COLUMNS):
+        first, end = np.searchsorted(numbers, (count, count + batch.num_rows))
+        parts.append(batch.take(pa.array(numbers[first:end] - count)))
+        count += batch.num_rows
+        split = pc.and_(
+            pc.is_in(batch.column("metadata_offset"), value_set=disputed),
+            pc.and_(_is_read(batch), pc.invert(batch.column("snapshot"))),
+        )
+        for row in batch.filter(split).to_pylist():
+            holders.setdefault((row["metadata_offset"], row["digest"]), set()).add(row["node"])
+    place = np.searchsorted(numbers, wanted.to_numpy())
+    return rows_of(pa.Table.from_batches(parts).take(pa.array(place))), holders
+
+
+def _is_read(batch: pa.RecordBatch) -> pa.Array:
+    return pc.is_in(batch.column("type"), value_set=pa.array(list(_READERS)))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
+from checkers.runner.tables import SealedFile, source_in
+from checkers.sources import Source, source_of
 from history.cluster_schema import METADATA_LOG
 from history.manifest import Manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
@@ -38,7 +37,7 @@ RULE_KINDS: Final = frozenset(
 """The faults that are rules of the wire: the arrows show what they did."""
 
 _CLIENTS: Final = "clients"
-_NO_LOG: Final = METADATA_LOG.empty_table().drop_columns(["raw"])
+_NO_LOG: Final = source_of(METADATA_LOG.empty_table())
 _MARGIN_NS: Final = 5_000_000_000
 _NOTES_MAX: Final = 80
 _STEPS_MAX: Final = 80
@@ -104,34 +103,54 @@ def scene_of(
     attempts = Attempts()
     manifest = reading.manifest
     log = attempts.read(lambda: _metadata_log(run), _NO_LOG)
-    tape = _tape(run, reading, attempts, window=window, topics=topic_names(log), proven=proven)
+    names: Mapping[str, str] = attempts.read(lambda: topic_names(log), {})
+    tape = _tape(run, reading, attempts, window=window, topics=names, proven=proven)
     steps: tuple[PerformedStep, ...] = ()
     steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), steps)
     shown = tape.window
-    notes, noted = [], False
-    for note in () if manifest is None else notes_of(log, manifest):
-        noted = True
-        if shown.holds(note.time_ns):
-            notes.append(note)
+    noted = _Noted(notes=(), count=0, ties=False)
+    if manifest is not None:
+        noted = attempts.read(lambda: _noted(notes_of(log, manifest), shown), noted)
     stepped = [step for step in steps if shown.holds(step.time_ns)]
     spans = tuple(span for span in reading.spans if _is_drawn(span, shown, reading.end_ns))
-    kept = tuple(notes[:_NOTES_MAX])
     return SequenceScene(
         window=shown,
         whole=shown == _whole(reading),
-        nodes=_nodes(manifest, tape.arrows, kept, spans),
+        nodes=_nodes(manifest, tape.arrows, noted.notes, spans),
         arrows=tape.arrows,
-        notes=kept,
+        notes=noted.notes,
         steps=tuple(stepped[:_STEPS_MAX]),
         spans=spans,
         remarks=(
-            *_unrecorded(manifest, frame_count=tape.frame_count, noted=noted),
+            *_unrecorded(manifest, frame_count=tape.frame_count, noted=noted.ties),
             *_left_out_of(tape.folded, tape.left_out),
-            *_too_many(len(notes) - _NOTES_MAX, "decision of the metadata log", "decisions"),
+            *_too_many(noted.count - _NOTES_MAX, "decision of the metadata log", "decisions"),
             *_too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
             *attempts.troubles,
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noted:
+    """The decisions in the metadata log."""
+
+    notes: tuple[DecisionNote, ...]
+    """The first `_NOTES_MAX` of the window."""
+    count: int
+    """The number in the window."""
+    ties: bool
+    """True if the log ties any decision to a time of the run."""
+
+
+def _noted(notes: Iterator[DecisionNote], shown: Window) -> _Noted:
+    kept, count, ties = [], 0, False
+    for note in notes:
+        ties = True
+        if shown.holds(note.time_ns):
+            count += 1
+            kept += [note] if count <= _NOTES_MAX else []
+    return _Noted(notes=tuple(kept), count=count, ties=ties)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +210,11 @@ def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
     return (path,) if path.is_file() else ()
 
 
-def _metadata_log(run: RunDirectory) -> pa.Table:
+def _metadata_log(run: RunDirectory) -> Source:
     found = _files(run, "metadata_log")
-    return load_table(run, "metadata_log", without=("raw",)) if found else _NO_LOG
+    if not found:
+        return _NO_LOG
+    return source_in(SealedFile(path=str(found[0]), digest=""), "metadata_log")
 
 
 def _whole(reading: Reading) -> Window:

@@ -25,6 +25,8 @@ def packet(api: str, *, at_ms: int, until_ms: int | None = None, **said: Any) ->
         api=api,
         api_version=-1,
         items=({"api": api, **said},),
+        item_count=1,
+        errors=(),
     )
 
 
