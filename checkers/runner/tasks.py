@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from checkers.runner.memory import out_of_memory
+from checkers.runner.memory import give_back, out_of_memory
 from history.failure import HarnessError
 
 __all__ = [
@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 _LOG: Final = logging.getLogger(__name__)
+_LONG_S: Final = 0.1
+"""A task that took longer may have freed what the next one would hold beside its own."""
 _WORKER_BYTES: Final = 1 << 20
 """The size in Parquet bytes that takes much longer to judge than a worker takes to start."""
 
@@ -266,7 +268,10 @@ def _answered(work: Callable[[Any], Any], task: Any) -> bytes:
         failure = out_of_memory(error)
     except Exception as error:  # noqa: BLE001  # whatever it is, this task alone has no answer
         failure = f"the check crashed: {type(error).__name__}: {error}"
-    return pickle.dumps((content, failure, perf_counter() - started))
+    seconds = perf_counter() - started
+    if seconds > _LONG_S:
+        give_back()
+    return pickle.dumps((content, failure, seconds))
 
 
 def _unpacked(task: Task, packed: bytes | None) -> TaskResult[Task, Any]:
