@@ -5,6 +5,7 @@ sources, the names of tests, and docs/selftest.md.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _SELFTEST: Final = _ROOT / "docs/selftest.md"
 _TABLES: Final = frozenset({"rules.py"})
 """Modules that have every switch, and keep none."""
 _TESTS_MAX: Final = 3
+_MARK: Final = re.compile(r"@pytest\.mark\.rule\([^)]*\)")
 
 SWITCHES: Final[Mapping[str, ProtocolRule]] = {one.name: one for one in (*RULES, *ZK_RULES)}
 """Every switch by its name."""
@@ -66,24 +68,33 @@ def _row(
     unseen = [SWITCHES[name].unseen for name in rule.switches if SWITCHES[name].unseen]
     number = (rule.tests or rule.id).lower()
     of_document = rule.id[0] in DOCUMENTS and rule.id[1:].isdigit()
-    words = (f"_{number}_",) if of_document else rule.switches
+    words = (f"_{number}_",) if of_document else tuple(f"{one}_" for one in rule.switches)
     return RuleRow(
         name=rule.id,
         says=rule.says,
         code=tuple(dict.fromkeys((*code, *rule.code))),
         switches=rule.switches,
-        tests=tuple(_named(tests, words)),
+        tests=tuple(_of_rule(tests, words, rule.switches)),
         checks=tuple(checks),
         why="; ".join([*unseen, *([rule.why] if rule.why else [])]),
     )
 
 
-def _named(tests: Mapping[str, str], words: Iterable[str]) -> Iterator[str]:
-    """Yield the tests whose names have one of these words, or else those whose code has."""
-    by_name = [name for name in tests if any(word in f"{name}_" for word in words)]
-    yield from by_name or [
-        name for name, code in tests.items() if any(f'"{word}"' in code for word in words)
+def _of_rule(
+    tests: Mapping[str, str], words: Iterable[str], switches: Iterable[str]
+) -> Iterator[str]:
+    """Yield the tests that are marked as some switch's or have one of these words in their names.
+
+    Where there are none, those whose code names a switch.
+    """
+    quoted = [f'"{name}"' for name in switches]
+    named = [
+        name
+        for name, code in tests.items()
+        if any(word in f"{name}_" for word in words)
+        or any(one in mark for mark in _MARK.findall(code) for one in quoted)
     ]
+    yield from named or [name for name, code in tests.items() if any(one in code for one in quoted)]
 
 
 def _keepers() -> Mapping[str, Sequence[str]]:

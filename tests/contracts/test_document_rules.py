@@ -1,8 +1,14 @@
 """The rules of the documents: each has its code, its switch, its tests and its check."""
 
+import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from each_rule_off import SAID
 
 from clusters.reference.documents import DOCUMENT_RULES, DOCUMENTS
 from harness.trials.generations import GENERATIONS
@@ -10,6 +16,7 @@ from harness.trials.rules_page import SWITCHES, RuleRow, rows, rules_page
 
 ROOT = Path(__file__).parents[2]
 ROWS = rows()
+OFF_BY_DEFAULT = {"member_incarnations_checked"}
 
 
 def test_the_page_is_as_the_code_has_it() -> None:
@@ -38,3 +45,41 @@ def test_every_switch_is_tried_or_says_why_no_check_can_see_it() -> None:
     tried = {rule.name for one in GENERATIONS.values() for rule in one.tried}
     for name, rule in SWITCHES.items():
         assert (name in tried) is not bool(rule.unseen), name
+
+
+@pytest.mark.slow
+def test_some_test_of_each_rule_fails_once_it_is_off() -> None:
+    """What its row lists as tests of it would pass without it, otherwise."""
+    named = {name for row in ROWS for name in row.tests}
+    files = {path for path in (ROOT / "tests").rglob("test_*.py") if named & set(_tests_in(path))}
+    marks = "not (spark or kafka or docker or alone)"
+    plugin = (
+        "-p",
+        "hypothesispytest",
+        "-p",
+        "each_rule_off",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-s",
+        "-m",
+        marks,
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, *map(str, sorted(files))],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"},
+    )
+    lines = [line for line in ended.stderr.splitlines() if line.startswith(SAID)]
+    said = [json.loads(line.removeprefix(SAID)) for line in lines]
+    assert {one["switch"] for one in said} >= {*SWITCHES} - OFF_BY_DEFAULT, (
+        ended.stdout[-2000:] + ended.stderr[-2000:]
+    )
+    assert [(one["row"], one["switch"]) for one in said if one["missed"]] == []
+
+
+def _tests_in(path: Path) -> list[str]:
+    return re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)

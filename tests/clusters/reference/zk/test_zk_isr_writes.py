@@ -48,6 +48,7 @@ class Writer(Asker):
         return [request.operations[0] for request in self.sent()]
 
 
+@pytest.mark.rule("state_written_by_version")
 def test_a_state_is_written_over_the_version_that_the_leader_knows() -> None:
     writer = Writer()
     writer.write()

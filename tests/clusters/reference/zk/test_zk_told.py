@@ -83,6 +83,7 @@ def test_a_newer_controller_is_taken_over(teller: Teller) -> None:
     assert teller.lead(teller.state(leader_epoch=10)).error == Error.STALE_CONTROLLER_EPOCH
 
 
+@pytest.mark.rule("broker_epoch_checked")
 def test_a_request_for_an_earlier_incarnation_is_refused(teller: Teller) -> None:
     response = teller.lead(teller.state(leader_epoch=9), incarnation=-1)
     assert (response.error, response.partitions) == (Error.STALE_BROKER_EPOCH, ())

@@ -35,6 +35,13 @@ def test_a_proposal_of_the_isr_as_it_is_writes_nothing() -> None:
     assert desk.image.offset == end
 
 
+@pytest.mark.rule(
+    "partition_epoch_compared",
+    "leader_epoch_compared",
+    "sender_epoch_compared",
+    "only_leader_alters",
+    "member_epochs_checked",
+)
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
@@ -90,6 +97,7 @@ def _leaving(desk: Desk) -> None:
     desk.heartbeat(3, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
 
 
+@pytest.mark.rule("members_eligible")
 @pytest.mark.parametrize("happens", [_fenced, _leaving], ids=["fenced", "leaving"])
 def test_a_replica_that_is_fenced_or_leaves_joins_no_isr(happens: Callable[[Desk], None]) -> None:
     desk, key = _shrunk()

@@ -152,6 +152,7 @@ def _led_uncleanly() -> tuple[Desk, PartitionKey]:
     return desk, key
 
 
+@pytest.mark.rule("leader_from_isr")
 def test_an_unclean_election_is_made_only_where_the_topic_allows_it_and_is_said_to_be() -> None:
     desk, key = _led_uncleanly()
     assert not desk.propose(key, 2).recovering

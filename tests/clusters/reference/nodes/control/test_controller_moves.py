@@ -44,6 +44,7 @@ def test_a_partition_moves_once_the_added_replicas_are_in_the_isr() -> None:
     assert desk.ask(ListReassignmentsRequest(0, (("t", 0),))).partitions == ()
 
 
+@pytest.mark.rule("leader_epoch_bumped")
 def test_a_leader_that_stays_has_a_new_leader_epoch_when_others_go() -> None:
     desk = _desk()
     key = desk.topic((1, 2))

@@ -109,6 +109,7 @@ def test_every_controller_holds_what_was_decided() -> None:
     assert "t" in assembly.image(ALL[0]).topics
 
 
+@pytest.mark.rule("answer_after_commit")
 def test_a_write_that_no_majority_has_is_not_answered_and_is_closed_with_the_leadership() -> None:
     assembly = Assembly(*ALL, level=2)
     assembly.run(5 * S)

@@ -62,6 +62,7 @@ def _blocks(desk: Desk) -> list[int]:
     return blocks
 
 
+@pytest.mark.rule("producer_ids_unique")
 def test_no_producer_id_is_given_away_twice() -> None:
     desk = _desk()
     blocks = _blocks(desk)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from desk import LEASE, Desk, S
 
 from clusters.node_port.effects import CLOSE
@@ -25,6 +26,7 @@ def _setting(value: str) -> AlterConfigsRequest:
     return AlterConfigsRequest(0, ((4, "", "retention.ms", value),))
 
 
+@pytest.mark.rule("lowest_of_all")
 def test_v06_the_documents_trace() -> None:
     desk = _two()
     base = desk.image.offset

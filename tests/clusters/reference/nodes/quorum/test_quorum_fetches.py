@@ -289,6 +289,7 @@ def test_a_fetch_that_vanished_is_repeated_before_the_leader_is_given_up() -> No
     assert desk.part.state is VoterState.FOLLOWER
 
 
+@pytest.mark.rule("replay_committed_only")
 @pytest.mark.parametrize(("off", "exposed"), [((), 1), (("replay_committed_only",), 2)])
 def test_replay_committed_only_an_observer_shows_its_log_up_to_the_high_watermark(
     off: tuple[str, ...], exposed: int

@@ -150,6 +150,7 @@ def test_e02_followers_send_their_broker_epoch_from_level_2_on(level: int, versi
     assert world.nodes[1].fetched_epoch(key, 2) == last.replica_epoch
 
 
+@pytest.mark.rule("epoch_from_fetch")
 @pytest.mark.parametrize("rule_on", [True, False])
 def test_e03_a_follower_is_proposed_only_under_the_epoch_of_its_fetches(*, rule_on: bool) -> None:
     world, key = alone(rules=without(*() if rule_on else ("epoch_from_fetch",)))

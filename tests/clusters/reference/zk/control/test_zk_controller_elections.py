@@ -77,6 +77,7 @@ def depose(desk: Desk) -> None:
         broker.session.inbox.clear()
 
 
+@pytest.mark.rule("controller_epoch_fences_writes")
 def test_a_deposed_controller_writes_nothing() -> None:
     desk = Desk()
     desk.create("t", (2, 1))

@@ -220,6 +220,7 @@ def test_z07_the_last_member_of_an_isr_stays_and_leads_again() -> None:
     assert (desk.state().leader, desk.state().isr) == (2, (2,))
 
 
+@pytest.mark.rule("active_once_told")
 def test_an_inactive_broker_is_active_once_it_has_taken_what_it_missed() -> None:
     desk = Desk()
     desk.create("t", (1, 2, 3))

@@ -180,6 +180,7 @@ def wiped_without_a_controller(*rules_off: str) -> tuple[Cluster, PartitionKey]:
     return cluster, key
 
 
+@pytest.mark.rule("unseen_restarts_found")
 def test_a_leader_that_was_wiped_while_there_was_no_controller_does_not_lead_again() -> None:
     cluster, key = wiped_without_a_controller()
     assert cluster.values(2, key) == cluster.values(3, key) == ["a"]
