@@ -45,6 +45,7 @@ def _rule(number: str, says: str, switches: str = "", **others: object) -> Docum
 
 
 _LAYOUT: Final = "a layout: a tool that reads the wire would not understand another one"
+_NO_OTHER_WAY: Final = "no switch leaves it out: its tests alone show that it is kept"
 _OUTCOME: Final = "an outcome, not a rule: scenarios show it"
 
 DOCUMENT_RULES: Final = (
@@ -56,7 +57,7 @@ DOCUMENT_RULES: Final = (
     _rule(
         "Z02",
         "Brokers are inactive at first, and inactive ones are left out of the metadata.",
-        "inactive_at_first inactive_left_out unseen_restarts_found",
+        "inactive_at_first inactive_left_out",
     ),
     _rule("Z03", "MetadataHeartbeat and its response.", why=_LAYOUT, code=("zk/messages.py",)),
     _rule(
@@ -70,7 +71,8 @@ DOCUMENT_RULES: Final = (
     _rule(
         "Z06",
         "The target state decides, and the response has the state to move to.",
-        "active_once_told",
+        why=_NO_OTHER_WAY,
+        code=("zk/control/heartbeats.py",),
     ),
     _rule(
         "Z07",
@@ -97,7 +99,7 @@ DOCUMENT_RULES: Final = (
     _rule(
         "Z11",
         "Below the new inter-broker protocol there are no heartbeats, and leaders write ISRs.",
-        "new_behaviour_gated state_written_by_version",
+        "new_behaviour_gated",
     ),
     _rule(
         "Z12",
@@ -162,7 +164,7 @@ DOCUMENT_RULES: Final = (
     _rule(
         "K07",
         "A broker's states and their transitions.",
-        "role_after_registration",
+        why=_NO_OTHER_WAY,
         code=("nodes/life_cycle_transitions.py",),
     ),
     _rule("K08", "A broker is unfenced once it has caught up.", "unfenced_when_caught_up"),
@@ -170,8 +172,8 @@ DOCUMENT_RULES: Final = (
     _rule(
         "K10",
         "Brokers fetch the metadata log, or a snapshot, and remove stray directories.",
-        "replay_committed_only",
-        code=("nodes/quorum/fetching.py",),
+        why=_NO_OTHER_WAY,
+        code=("nodes/quorum/fetching.py", "nodes/quorum/observer.py"),
     ),
     _rule("K11", "A node starts on a formatted disk alone.", "format_required"),
     _rule(
@@ -192,7 +194,12 @@ DOCUMENT_RULES: Final = (
         "member_epochs_checked epoch_from_fetch",
         tests="E08",
     ),
-    _rule("E02", "Followers send their epoch in Fetch v15.", "epoch_from_fetch"),
+    _rule(
+        "E02",
+        "Followers send their epoch in Fetch v15.",
+        why=_NO_OTHER_WAY,
+        code=("codec/data_apis.py",),
+    ),
     _rule("E03", "A leader proposes by the epochs of fetches.", "epoch_from_fetch"),
     _rule("E04", "The controller compares every member's epoch.", "member_epochs_checked"),
     _rule("E05", "A refused proposal is dropped.", "refused_proposal_dropped"),

@@ -144,7 +144,7 @@ _REST: Final = """\
 
 ## What they build upon
 
-Switches of Kafka's own rules, which no document above has.
+Switches of rules that no document above has: Kafka's own, and what follows from several.
 
 | switch | says | code | tests | found by |
 |---|---|---|---|---|
