@@ -10,6 +10,7 @@ missing from its table (`whole_writes`), they are unknown.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -109,9 +110,6 @@ BACKWARD_SESSION: Final = CatalogueEntry(
 
 Kernel = Callable[[Shown], StaleReads]
 
-_Task = tuple[str, Slice]
-"""A check by name, and the slice of what was shown."""
-
 _KERNELS: Final[Mapping[str, Kernel]] = {
     STALE.name: stale_reads,
     NONREPEATABLE.name: nonrepeatable_reads,
@@ -121,7 +119,7 @@ _TABLES: Final = ("describes", "metadata_writes")
 """The tables that are read; an empty table stands for writes that were not recorded."""
 _LATER: Final = "partition_writes"
 """A run that did not set out to record it may be older than the table."""
-_READS_A_ROW: Final = 4
+_READS_A_ROW: Final = 2
 """A row of a read, of which few columns are kept, takes that much less memory than a request."""
 _EXAMPLES_MAX: Final = 5
 """Operations, offsets and the like, which a read of metadata has none of."""
@@ -227,18 +225,19 @@ class _Told:
     case_count: int
     doubt: str
     """What proves that a write is missing, so that nothing is; empty without a doubt."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """The checks by name, of these files; each of a slice."""
+    """These checks, of a slice of these files."""
 
+    checks: Sequence[str]
     files: Mapping[str, SealedFile]
     promise: _Promise
 
-    def __call__(self, task: _Task) -> _Told:
-        """Return the findings of the check."""
-        check, part = task
+    def __call__(self, part: Slice) -> Mapping[str, _Told]:
+        """Return the findings of each check. What was shown is read once for all of them."""
         sources = {name: source_in(file, name) for name, file in self.files.items()}
         told = shown(
             sources["describes"],
@@ -246,11 +245,17 @@ class _Work:
             partition_writes=sources.get(_LATER, source_of(PARTITION_WRITES.empty_table())),
             part=part,
         )
-        found = _KERNELS[check](told)
+        doubt = missing_write(told) if _LATER in self.files else ""
+        return {check: self._judged(_KERNELS[check], told, doubt) for check in self.checks}
+
+    def _judged(self, kernel: Kernel, told: Shown, doubt: str) -> _Told:
+        started = perf_counter()
+        found = kernel(told)
         return _Told(
             found=found,
-            case_count=_case_count(_KERNELS[check], told, found, self.promise),
-            doubt=missing_write(told) if _LATER in self.files else "",
+            case_count=_case_count(kernel, told, found, self.promise),
+            doubt=doubt,
+            seconds=perf_counter() - started,
         )
 
 
@@ -281,12 +286,9 @@ def _answer(question: Question) -> GroupAnswers:
     slices = list(
         slices_of(Split.PARTITIONS, max(1, -(-rows // (_READS_A_ROW * question.slice_rows))))
     )
-    tasks = [(check, topics) for check in question.checks for topics in slices]
-    answers = question.each(tasks, _Work(files=files, promise=promise), bytes_in_all=size)
-    return GroupAnswers.of(
-        _of_check(check, [one for one in answers if one.task[0] == check], offsets, promise)
-        for check in question.checks
-    )
+    work = _Work(checks=question.checks, files=files, promise=promise)
+    answers = question.each(slices, work, bytes_in_all=size)
+    return GroupAnswers.of(_of_check(check, answers, offsets, promise) for check in question.checks)
 
 
 def _waits(question: Question) -> Sequence[Span]:
@@ -298,17 +300,17 @@ def _waits(question: Question) -> Sequence[Span]:
 
 def _of_check(
     check: str,
-    answers: Sequence[TaskResult[_Task, _Told]],
+    answers: Sequence[TaskResult[Slice, Mapping[str, _Told]]],
     offsets: KnownOffsets,
     promise: _Promise,
 ) -> tuple[CheckResult, pa.Table]:
     failures = [one.failure for one in answers if one.content is None]
     if not failures:
-        failures = [one.result.doubt for one in answers if one.result.doubt]
+        failures = [one.result[check].doubt for one in answers if one.result[check].doubt]
     if failures:
         silent = GroupAnswers.unknown([check], "; ".join(dict.fromkeys(failures)))
         return silent.results[0], silent.anomalies
-    parts = [one.result for one in answers]
+    parts = [one.result[check] for one in answers]
     found = StaleReads(
         table=pa.concat_tables(part.found.table for part in parts),
         judged_count=sum(part.found.judged_count for part in parts),
@@ -318,7 +320,7 @@ def _of_check(
         found,
         offsets=offsets,
         case_count=sum(part.case_count for part in parts),
-        seconds=sum(one.seconds for one in answers),
+        seconds=sum(part.seconds for part in parts),
         promise=promise,
     )
     return told, _anomalies(check, found.table, offsets=offsets, promise=promise)

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.metadata.shared_values import shared_values
 from checkers.rows import taken
 
 __all__ = [
@@ -202,5 +203,5 @@ def _numbers(table: pa.Table, name: str, *, null: int | None = None) -> NDArray[
 
 
 def _words(table: pa.Table, name: str) -> NDArray[np.object_]:
-    words: NDArray[np.object_] = np.array(table[name].to_pylist(), dtype=object)
+    words: NDArray[np.object_] = np.array(shared_values(table[name].combine_chunks()), dtype=object)
     return words
