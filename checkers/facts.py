@@ -23,6 +23,8 @@ _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
 _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
 _DRIFT_SHARE: Final = 1000
+_VIRTUAL: Final = "simulated"
+"""Clusters in virtual time are named so, and what they have besides."""
 
 
 def _unknown(_timestamp_ms: int) -> Sequence[int]:
@@ -54,6 +56,8 @@ class Facts:
     """The keys of the run; a cluster has others of its own."""
     recorded: tuple[str, ...] = ()
     """The tables that it set out to record."""
+    clocks_drift: bool = True
+    """Wall clocks go their own way; in virtual time there is one clock."""
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""
@@ -121,8 +125,12 @@ class Facts:
                 )
 
     def _slack_ns(self, timestamp_ms: int) -> int:
-        """Return how far wall and run clock may be apart: a step, and twice the drift of NTP."""
-        return _CLOCK_STEP_NS + abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE
+        """Return how far wall and run clock may be apart: a step, and twice the drift of NTP.
+
+        They are tied to each other at the start of the run alone; in virtual time they are one.
+        """
+        apart_ns = abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE if self.clocks_drift else 0
+        return _CLOCK_STEP_NS + apart_ns
 
     @property
     def controllers(self) -> tuple[str, ...]:
@@ -180,6 +188,7 @@ def facts_of(manifest: Manifest) -> Facts:
         leases=manifest.promises.leases,
         keys=manifest.keys,
         recorded=tuple(manifest.recorded),
+        clocks_drift=not manifest.cluster.startswith(_VIRTUAL),
         skews=tuple(
             skew
             for skew in manifest.clock_skews

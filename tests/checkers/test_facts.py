@@ -1,5 +1,6 @@
 """When a timestamp of the metadata log may have been taken, with clocks that were put wrong."""
 
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -15,6 +16,18 @@ from history.manifest import Manifest, Promises, RunState
 
 S = 1_000_000_000
 MS = 1_000_000
+MANIFEST = Manifest(
+    run_id="r",
+    state=RunState.RECORDED,
+    scenario="s",
+    title="s",
+    seed=1,
+    started_at="",
+    origin_ns=0,
+    command="",
+    fencepost_version="",
+    promises=Promises(idempotent=True, acks="all", consume="assign"),
+)
 
 
 def skew(from_s: float, until_s: float, least_s: float, most_s: float) -> ClockSkew:
@@ -38,6 +51,17 @@ def spans_s(*skews: ClockSkew, at_s: float) -> tuple[float, float]:
 
 def test_a_right_clock_is_taken_at_its_word() -> None:
     assert spans_s(at_s=25) == (25, 25)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "apart_s"), [("simulated", 0), ("simulated-zookeeper", 0), ("kafka", 28.8)]
+)
+def test_wall_clocks_drift_for_as_long_as_a_run_lasts_but_in_virtual_time(
+    cluster: str, apart_s: float
+) -> None:
+    facts, after_s = facts_of(replace(MANIFEST, cluster=cluster)), 28_800
+    assert facts.latest_ns(after_s * 1000) == round((after_s + apart_s + 0.1) * S)
+    assert facts.earliest_ns(after_s * 1000) == round((after_s - apart_s - 0.1) * S)
 
 
 def test_a_clock_behind_makes_an_earlier_time_mean_a_later_one_perhaps() -> None:
@@ -102,19 +126,8 @@ def test_the_time_at_which_a_record_was_appended_is_never_excluded(
 
 def test_only_the_clocks_of_controllers_stamp_the_metadata_log() -> None:
     one = skew(20, 30, 1, 1)
-    manifest = Manifest(
-        run_id="r",
-        state=RunState.RECORDED,
-        scenario="s",
-        title="s",
-        seed=1,
-        started_at="",
-        origin_ns=0,
-        command="",
-        fencepost_version="",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        clock_skews=(one, ClockSkew(**{**_fields(one), "node": "broker-1"})),
-    )
+    of_both = (one, ClockSkew(**{**_fields(one), "node": "broker-1"}))
+    manifest = replace(MANIFEST, clock_skews=of_both)
     assert facts_of(manifest).skews == (one,)
 
 
