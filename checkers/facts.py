@@ -24,7 +24,7 @@ _NS_A_MILLISECOND: Final = 1_000_000
 _CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
 _DRIFT_SHARE: Final = 1000
 _VIRTUAL: Final = "simulated"
-"""Clusters in virtual time are named so, and what they have besides."""
+"""The beginning of the names of all clusters in virtual time."""
 
 
 def _unknown(_timestamp_ms: int) -> Sequence[int]:
@@ -127,7 +127,8 @@ class Facts:
     def _slack_ns(self, timestamp_ms: int) -> int:
         """Return how far wall and run clock may be apart: a step, and twice the drift of NTP.
 
-        They are tied to each other at the start of the run alone; in virtual time they are one.
+        They are tied to each other at the start of the run alone; in virtual time they are one (in
+        trials, brokers' clocks gain half a thousandth for a minute, which is within the step).
         """
         apart_ns = abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE if self.clocks_drift else 0
         return _CLOCK_STEP_NS + apart_ns

@@ -75,7 +75,7 @@ RECORDS_A_ROW: Final = 2
 """A record takes that much less memory than a request does: as often as many are in a slice."""
 SLICE_ROWS: Final = 160_000
 """The rows of its largest table that a run which is not cut may have, and about those of a slice:
-some 170 MB, with the log of record and once they are requests and answers."""
+some 200 MB, with the log of record and once they are requests and answers."""
 
 
 def slices_of(split: Split, count: int) -> Iterator[Slice]:

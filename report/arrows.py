@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from report.frames import DECIDING, DISTURBING, ITEMS_MAX, ShownFrame
+from report.frames import DECIDING, DISTURBING, ShownFrame
 from report.notation import length, moment
 
 __all__ = ["ARROWS_MAX", "Arrow", "ArrowFate", "arrows_of", "chosen_arrows"]
@@ -215,7 +215,7 @@ def _words_of(frame: ShownFrame) -> str:
     """Return the content of the frame, short enough for the arrow."""
     if not frame.is_answer:
         said = ", ".join(filter(None, map(_item, frame.items)))
-        more = frame.item_count - ITEMS_MAX
+        more = frame.item_count - len(frame.items)
         said += f" and {more} more" if more > 0 else ""
         return f"{frame.api} {said}".strip()
     return f"{frame.api} {_answer_of(frame)}".strip()

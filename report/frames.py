@@ -24,7 +24,6 @@ from history.schema import TABLES, with_later_columns
 __all__ = [
     "DECIDING",
     "DISTURBING",
-    "ITEMS_MAX",
     "NO_FRAMES",
     "PASSED",
     "FrameCounts",
@@ -72,7 +71,7 @@ _ANSWERING_NOTHING: Final = frozenset(("Notification", "WatcherEvent"))
 """Messages of ZooKeeper's that no request asks for. So are the packets of its quorums, which are
 named in capitals."""
 
-ITEMS_MAX: Final = 2
+_ITEMS_MAX: Final = 2
 """The items of a frame that are read whole: one may have thousands."""
 _BATCH_ROWS: Final = 1 << 14
 
@@ -104,7 +103,7 @@ class ShownFrame:
     api: str
     api_version: int
     items: tuple[Mapping[str, Any], ...]
-    """The first `ITEMS_MAX` rows of `wire` of the frame, without nulls; those about the topics of
+    """The first `_ITEMS_MAX` rows of `wire` of the frame, without nulls; those about the topics of
     the run come before those about Kafka's own."""
     item_count: int
     errors: tuple[str, ...]
@@ -242,10 +241,10 @@ def frame_ends(files: Sequence[Path], numbers: Collection[int]) -> Mapping[int, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chosen:
-    """What is kept of the rows of some frames."""
+    """The rows, counts and errors of some frames."""
 
     first: pa.Table
-    """The first `ITEMS_MAX` of each frame, in order; WIRE."""
+    """The first `_ITEMS_MAX` of each frame, in order; WIRE."""
     counts: pa.Table
     """A row a frame: `frame`, `count`, of its items."""
     errors: pa.Table
@@ -296,7 +295,7 @@ def _first_items(rows: pa.Table, internal: pa.Array) -> pa.Table:
     place = np.arange(len(order))
     starts = np.flatnonzero(np.diff(frame[order], prepend=-1))
     place -= np.repeat(starts, np.diff(np.append(starts, len(order))))
-    return rows.take(pa.array(order[place < ITEMS_MAX]))
+    return rows.take(pa.array(order[place < _ITEMS_MAX]))
 
 
 def _grouped(rows: pa.Table, by: list[str], column: str, how: str) -> pa.Table:

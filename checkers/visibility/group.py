@@ -37,13 +37,13 @@ from checkers.sources import source_of
 from checkers.spans import Span
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.known_offsets import KnownOffsets
-from checkers.visibility.shown import Shown, shown
 from checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
     nonrepeatable_reads,
     stale_reads,
 )
+from checkers.visibility.topic_reads import TopicReads, topic_reads
 from checkers.visibility.whole_writes import missing_write
 from history.failure import HarnessError
 from history.manifest import Promises
@@ -108,7 +108,7 @@ BACKWARD_SESSION: Final = CatalogueEntry(
     needs=("describes",),
 )
 
-Kernel = Callable[[Shown], StaleReads]
+Kernel = Callable[[TopicReads], StaleReads]
 
 _KERNELS: Final[Mapping[str, Kernel]] = {
     STALE.name: stale_reads,
@@ -239,7 +239,7 @@ class _Work:
     def __call__(self, part: Slice) -> Mapping[str, _Told]:
         """Return the findings of each check. What was shown is read once for all of them."""
         sources = {name: source_in(file, name) for name, file in self.files.items()}
-        told = shown(
+        told = topic_reads(
             sources["describes"],
             topic_writes=sources["metadata_writes"],
             partition_writes=sources.get(_LATER, source_of(PARTITION_WRITES.empty_table())),
@@ -248,7 +248,7 @@ class _Work:
         doubt = missing_write(told) if _LATER in self.files else ""
         return {check: self._judged(_KERNELS[check], told, doubt) for check in self.checks}
 
-    def _judged(self, kernel: Kernel, told: Shown, doubt: str) -> _Told:
+    def _judged(self, kernel: Kernel, told: TopicReads, doubt: str) -> _Told:
         started = perf_counter()
         found = kernel(told)
         return _Told(
@@ -259,7 +259,7 @@ class _Work:
         )
 
 
-def _case_count(kernel: Kernel, told: Shown, found: StaleReads, promise: _Promise) -> int:
+def _case_count(kernel: Kernel, told: TopicReads, found: StaleReads, promise: _Promise) -> int:
     """Return how many of the comparisons the run makes a promise about; without a promise, all.
 
     Reads that are held to nothing are left out altogether: what only they had shown before a read

@@ -26,14 +26,14 @@ from checkers.proof import Proof
 from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
-from checkers.visibility.shown import Shown
+from checkers.visibility.topic_reads import TopicReads
 
 __all__ = ["counts_that_lack_a_write", "counts_that_went_back"]
 
 _GROWTH: Final = "create-partitions"
 
 
-def counts_that_lack_a_write(told: Shown) -> tuple[list[Lacking], int]:
+def counts_that_lack_a_write(told: TopicReads) -> tuple[list[Lacking], int]:
     """Find reads with fewer partitions than a write had given; return how many were compared."""
     growths = _acknowledged(told.partition_writes, _GROWTH)
     if not len(growths):
@@ -54,7 +54,7 @@ def counts_that_lack_a_write(told: Shown) -> tuple[list[Lacking], int]:
     return found, judged_count
 
 
-def counts_that_went_back(told: Shown, *, across: bool) -> tuple[list[Lacking], int]:
+def counts_that_went_back(told: TopicReads, *, across: bool) -> tuple[list[Lacking], int]:
     """Find reads that went back; return how many were compared. `across`: as of leader epochs."""
     topics = list(_of_one_id(told.counts))
     found = [

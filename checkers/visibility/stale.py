@@ -43,7 +43,6 @@ from checkers.visibility.partition_counts import (
     counts_that_lack_a_write,
     counts_that_went_back,
 )
-from checkers.visibility.shown import Shown
 from checkers.visibility.sightings import (
     ABSENCE,
     ALTER,
@@ -57,6 +56,7 @@ from checkers.visibility.sightings import (
     sightings_by_topic,
     writes_by_topic,
 )
+from checkers.visibility.topic_reads import TopicReads
 
 __all__ = ["StaleReads", "backward_sessions", "nonrepeatable_reads", "stale_reads"]
 
@@ -89,7 +89,7 @@ class _Claims:
     clause: Callable[[int], Proof]
 
 
-def stale_reads(told: Shown) -> StaleReads:
+def stale_reads(told: TopicReads) -> StaleReads:
     """Judge V1."""
     writes_of = writes_by_topic(told.topic_writes)
     found: list[Lacking] = []
@@ -107,17 +107,17 @@ def stale_reads(told: Shown) -> StaleReads:
     )
 
 
-def nonrepeatable_reads(told: Shown) -> StaleReads:
+def nonrepeatable_reads(told: TopicReads) -> StaleReads:
     """Judge V2: from writes it takes what has no order of its own."""
     return _backward(told, across=True)
 
 
-def backward_sessions(told: Shown) -> StaleReads:
+def backward_sessions(told: TopicReads) -> StaleReads:
     """Judge V3, as V2."""
     return _backward(told, across=False)
 
 
-def _backward(told: Shown, *, across: bool) -> StaleReads:
+def _backward(told: TopicReads, *, across: bool) -> StaleReads:
     writes_of = writes_by_topic(told.topic_writes)
     found: list[Lacking] = []
     judged_count = 0
@@ -244,7 +244,7 @@ def _shown(seen: Sightings, row: int) -> Proof:
     return Proof.of("no such topic")
 
 
-def _epochs_that_went_back(told: Shown, *, across: bool) -> tuple[list[Lacking], int]:
+def _epochs_that_went_back(told: TopicReads, *, across: bool) -> tuple[list[Lacking], int]:
     """Find reads that went back, and how many sightings were compared.
 
     `across`: against reads through other brokers, else through the same one.

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.visibility.shown import Shown
+from checkers.visibility.topic_reads import TopicReads
 
 __all__ = ["missing_write"]
 
@@ -28,7 +28,7 @@ _GROWTH = "create-partitions"
 _COLUMNS = ("topic", "call_ns", "f")
 
 
-def missing_write(told: Shown) -> str:
+def missing_write(told: TopicReads) -> str:
     """Return what proves that a write is missing; empty if nothing does."""
     writes = told.topic_writes
     growths = told.partition_writes.filter(pc.equal(told.partition_writes["f"], _GROWTH))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from checkers.slices import WHOLE, Slice
 from checkers.sources import source_of
-from checkers.visibility.shown import Shown, shown
+from checkers.visibility.topic_reads import TopicReads, topic_reads
 from history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES
 
 TOPIC = "m-000001"
@@ -37,12 +37,12 @@ def tables(text: str) -> dict[str, pa.Table]:
     return numbered(writes, reads)
 
 
-def told(text: str) -> Shown:
+def told(text: str) -> TopicReads:
     return of_clients(tables(text))
 
 
-def of_clients(tables: dict[str, pa.Table], part: Slice = WHOLE) -> Shown:
-    return shown(
+def of_clients(tables: dict[str, pa.Table], part: Slice = WHOLE) -> TopicReads:
+    return topic_reads(
         source_of(tables["describes"]),
         topic_writes=source_of(tables["metadata_writes"]),
         partition_writes=source_of(tables["partition_writes"]),

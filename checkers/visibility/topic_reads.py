@@ -1,4 +1,4 @@
-"""What clients were shown of topics, in the parts that the checks of visibility ask for.
+"""Reads of topics by clients, in the parts that the checks of visibility ask for.
 
 A read of a topic has a row for each of its partitions. The checks ask for one row a read and topic
 (its id, its setting, or its absence), for the number of partitions, and for the leader epoch of
@@ -20,7 +20,7 @@ from checkers.slices import WHOLE, Slice
 from checkers.sources import Source
 from history.request_schema import METADATA_WRITES, PARTITION_WRITES
 
-__all__ = ["Shown", "shown"]
+__all__ = ["TopicReads", "topic_reads"]
 
 _READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "topic_id")
 _OF_PARTITIONS: Final = (*_READ, "partition", "leader_epoch")
@@ -28,8 +28,8 @@ _OF_READS: Final = (*_OF_PARTITIONS, "error", "config_value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What clients were shown of some topics, and their writes."""
+class TopicReads:
+    """The reads of some topics, and the writes to them."""
 
     topics: pa.Table
     """DESCRIBES, the rows of a topic as a whole or of its first partition."""
@@ -43,7 +43,7 @@ class Shown:
     partition_writes: pa.Table
     """PARTITION_WRITES."""
 
-    def called(self, kept: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> "Shown":
+    def called(self, kept: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> "TopicReads":
         """Return the reads that a mask of their calls keeps."""
 
         def reads(table: pa.Table) -> pa.Table:
@@ -57,9 +57,9 @@ class Shown:
         )
 
 
-def shown(
+def topic_reads(
     describes: Source, *, topic_writes: Source, partition_writes: Source, part: Slice = WHOLE
-) -> Shown:
+) -> TopicReads:
     """Return what a slice has of DESCRIBES, METADATA_WRITES and PARTITION_WRITES.
 
     A topic is in one slice with its writes, and its partitions are spread over all of them.
@@ -73,7 +73,7 @@ def shown(
         counts.append(_counted(batch.filter(pa.array(whole))))
         mine = (place + number) % part.count == part.number
         epochs.append(_with_epochs(batch.filter(pa.array(mine))))
-    return Shown(
+    return TopicReads(
         topics=pa.Table.from_batches(topics),
         counts=_summed(pa.concat_tables(counts)),
         epochs=pa.Table.from_batches(epochs),

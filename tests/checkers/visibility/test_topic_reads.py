@@ -1,4 +1,4 @@
-"""What was shown, cut into slices: together they find what one slice finds."""
+"""Slices of reads of topics together find what the whole finds."""
 
 from typing import Any
 
