@@ -285,6 +285,6 @@ def test_a_consumer_that_leaves_its_group_leaves_its_keys_to_the_others(
     assert_read_from_the_start(placed(polled), log)
     stayed = polled[polled["process"] == 2]
     assert set(stayed["key"]) == set(complete)
-    # Keys that the rebalance took away and gave back are read in a new session.
-    kept = set(stayed[stayed["session"] == 0]["key"]) & set(stayed[stayed["session"] > 0]["key"])
-    assert kept
+    # Keys that the rebalance took away and gave back are read in a new session; the first session
+    # may have read nothing, if consumer-1 joined at once.
+    assert stayed.groupby("key")["session"].nunique().max() > 1
