@@ -123,7 +123,7 @@ class SimulatedHost:
         self.incarnation += 1
         self.state = ProcessState.DOWN
         self.stopped = False
-        self.node = None
+        self.node, self.handle = None, _nobody
         self.waiting.clear()
 
     def begin_ticks(self, first_ns: int) -> None:

@@ -236,9 +236,7 @@ class SimulatedNetwork:
     def answer(self, link: Channel, request: Any, response: Any) -> None:
         """Answer an open request in the place of who was asked."""
         if link.open.pop(open_key(request), None) is not None:
-            late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
-            asked = link.receiver.number
-            self._push(self._now() + late_ns, link.sender, asked, response.kind, response)
+            self._tell(link, response.kind, response)
 
     def refresh(self) -> None:
         """See anew what of which link has to be looked at."""
@@ -344,9 +342,14 @@ class SimulatedNetwork:
         if back in self._blocked:
             self._blocked[back].append((link, None, 0, None))
         elif link.open.pop(open_key(message), None) is not None:
-            sender = link.sender
+            self._tell(link, UNREACHABLE, message)
+
+    def _tell(self, link: Channel, kind: int, message: Any) -> None:
+        """Have the asker of a link hear this from who was asked, if it is the one that asked."""
+        asker = link.sender
+        if asker.alias == link.signed and asker.state is not ProcessState.DOWN:
             late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
-            self._push(self._now() + late_ns, sender, link.receiver.number, UNREACHABLE, message)
+            self._push(self._now() + late_ns, asker, link.receiver.number, kind, message)
 
     def _transmit_badly(self, link: Channel, message: Any, bad: Trouble, late_ns: int) -> None:
         at_ns = self._now() + late_ns

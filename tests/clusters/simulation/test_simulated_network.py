@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from world_toys import ANSWERED, ASKED, REFUSED, Stage, Streamed
 
 from clusters.node_port.effects import SEND
@@ -53,6 +54,23 @@ def test_that_a_host_died_is_not_heard_through_a_blocked_flow() -> None:
     stage.world.network.unblock([(1, 0)])
     stage.run(5)
     assert stage.kinds(0) == [REFUSED]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["is down", "started again"])
+def test_a_host_that_died_meanwhile_does_not_hear_of_it_either(again: bool) -> None:
+    stage = Stage(quiet=(1,))
+    stage.ask(0, 1, 1)
+    stage.run(5)
+    stage.world.network.block([(1, 0)])
+    stage.world.kill(stage.hosts[1])
+    stage.world.kill(stage.hosts[0])
+    if again:
+        stage.world.start(stage.hosts[0])
+    stage.run(100)
+    stage.forget()
+    stage.world.network.unblock([(1, 0)])
+    stage.run(5)
+    assert stage.kinds(0) == []
 
 
 def test_an_interceptor_keeps_the_very_frame_that_it_saw() -> None:
