@@ -18,6 +18,7 @@ from checkers.facts import Facts
 from checkers.finding_rows import findings_table, found_row
 from checkers.metadata.sliced import COLUMNS, keep_of, topic_names
 from checkers.metadata.view import METADATA, MetadataView
+from checkers.packed import PackedTable
 from checkers.runner.memory import give_back
 from checkers.runner.tables import OffsetRange, SealedFile, offset_end, row_count, source_in
 from checkers.slices import OF_KEYS, RECORDS_A_ROW, WHOLE, Slice, Split, slices_of
@@ -32,6 +33,8 @@ BUCKETED: Final = ("records", "replica_records")
 """The tables that are spread over files by key."""
 _NAMING: Final = ("wire", "metadata_log")
 """The tables that tell a topic's name with its id; the later one is believed."""
+_PACKED: Final = "wire"
+"""The table of which a slice has many rows, most of them for one of its checks."""
 _CUT: Final = ("wire", "describes", "metadata_log")
 
 
@@ -210,6 +213,7 @@ class _Shelf:
     def __init__(self, call: KernelCall, facts: Facts, sources: dict[SealedFile, Source]) -> None:
         self._call, self._facts, self._sources = call, facts, sources
         self._tables: dict[SealedFile, pa.Table] = {}
+        self._packed: PackedTable | None = None
         self._streams: dict[SealedFile, Source] = {}
         self._views: dict[SealedFile | None, MetadataView] = {}
         self._names: Mapping[str, str] | None = None
@@ -246,6 +250,8 @@ class _Shelf:
         file = call.files[name]
         if name in BUCKETED:
             return self._read(name, call)
+        if name == _PACKED and not call.slice_of.is_whole:
+            return pa.Table.from_batches(self._unpacked(call)(COLUMNS[name]))
         if file not in self._tables:
             self._tables[file] = self._read(name, call)
         return self._tables[file]
@@ -258,7 +264,7 @@ class _Shelf:
         if not _shares(call) or name in BUCKETED or call.slice_of.split in OF_KEYS:
             return self._anew(name, call)
         if not call.slice_of.is_whole:
-            return source_of(self.table(name, call))
+            return self._unpacked(call) if name == _PACKED else source_of(self.table(name, call))
         # One for all checks of a whole run, so that they share what is remembered of it.
         file = call.files[name]
         if file not in self._streams:
@@ -277,6 +283,14 @@ class _Shelf:
             end_offset=end,
         )
         return self._anew(name, replace(call, slice_of=part))
+
+    def _unpacked(self, call: KernelCall) -> Source:
+        """Return the slice's frames as a source for one call."""
+        if self._packed is None:
+            self._packed = PackedTable(
+                self._anew(_PACKED, call, is_shared=_shares(call))(COLUMNS[_PACKED])
+            )
+        return self._packed.batches  # another object each time: what is remembered is the call's
 
     def _read(self, name: str, call: KernelCall) -> pa.Table:
         columns = COLUMNS.get(name, TABLES[name].names)

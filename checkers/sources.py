@@ -10,7 +10,16 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Keep", "Source", "Streams", "everything", "rows_of", "source_of", "streamed"]
+__all__ = [
+    "Keep",
+    "Source",
+    "Streams",
+    "everything",
+    "has_rows",
+    "rows_of",
+    "source_of",
+    "streamed",
+]
 
 _ROWS_AT_ONCE: Final = 1 << 14
 
@@ -24,6 +33,11 @@ Keep = Callable[[pa.RecordBatch], pa.RecordBatch]
 def everything(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Keep all rows."""
     return batch
+
+
+def has_rows(source: Source) -> bool:
+    """Return whether a tape has any row."""
+    return any(batch.num_rows for batch in source(("frame",)))
 
 
 def source_of(table: pa.Table | Source) -> Source:

@@ -52,6 +52,7 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import streamed
 from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
@@ -91,7 +92,7 @@ class _Learning:
     @staticmethod
     def of(tables: Tables) -> "_Learning":
         heard_ns: dict[tuple[str, int, int], int] = {}
-        for broker_id, beats in heartbeats_of(tables["wire"]).items():
+        for broker_id, beats in heartbeats_of(streamed(tables, "wire")).items():
             for beat in beats.taken():
                 place = (beat.target, broker_id, beat.of("broker_epoch"))
                 heard_ns.setdefault(place, beat.reached_ns or 0)
@@ -110,8 +111,8 @@ class _Learning:
 
 def bypassed_epoch_checks(tables: Tables, seen: MetadataView) -> Judged:
     """Find changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
-    requests = requests_by_partition(tables["wire"], seen.partitions)
-    changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
+    requests = requests_by_partition(streamed(tables, "wire"), seen.partitions)
+    changes = requests_by_partition(streamed(tables, "wire"), seen.partitions, api=ISR_CHANGE)
     learning = _Learning.of(tables)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:

@@ -53,7 +53,7 @@ def logs_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
 def partitions_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     """Judge partitions. Reads `metadata_log` and `wire`."""
     answers: dict[str, list[Proof | None]] = {}
-    for key, answer in _answers(tables["wire"], seen):
+    for key, answer in _answers(streamed(tables, "wire"), seen):
         answers.setdefault(key, []).append(answer)
     for history in seen.histories():
         told = [*_partition(history), *answers.pop(history.key, ())]
@@ -185,7 +185,7 @@ def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
     )
 
 
-def _answers(wire: pa.Table, seen: MetadataView) -> Iterator[tuple[str, Proof | None]]:
+def _answers(wire: Source, seen: MetadataView) -> Iterator[tuple[str, Proof | None]]:
     for rpc in rpcs(wire, "AlterPartition"):
         asked = (rpc.of("leader_epoch"), rpc.of("partition_epoch"))
         told = (rpc.answered("leader_epoch"), rpc.answered("partition_epoch"))

@@ -66,6 +66,7 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
@@ -88,8 +89,8 @@ def nonlinearizable_isrs(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    requests = requests_by_partition(tables["wire"], seen.partitions)
-    changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
+    requests = requests_by_partition(streamed(tables, "wire"), seen.partitions)
+    changes = requests_by_partition(streamed(tables, "wire"), seen.partitions, api=ISR_CHANGE)
     reads, until_ns = partition_reads(tables["describes"]), seen.known_until_ns
     for place, history in seen.partitions.items():
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)

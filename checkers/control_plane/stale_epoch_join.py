@@ -60,6 +60,7 @@ from checkers.metadata.rpcs import Rpc, accepted_registrations
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import has_rows, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
@@ -125,10 +126,11 @@ def stale_joins(
     tables: Tables, seen: MetadataView, histories: Iterable[PartitionHistory]
 ) -> Iterator[JudgedJoins]:
     """Yield the judged joins of each of these partitions."""
-    requests = requests_by_partition(tables["wire"], seen.partitions)
-    changes = requests_by_partition(tables["wire"], seen.partitions, api=ISR_CHANGE)
-    told = _Told(accepted_registrations(tables["wire"]), follower_fetches(tables["wire"]))
-    taped = bool(len(tables["wire"])) and not seen.facts.on_zookeeper
+    wire = streamed(tables, "wire")
+    requests = requests_by_partition(wire, seen.partitions)
+    changes = requests_by_partition(wire, seen.partitions, api=ISR_CHANGE)
+    told = _Told(accepted_registrations(wire), follower_fetches(wire))
+    taped = has_rows(wire) and not seen.facts.on_zookeeper
     for history in histories:
         place = (history.topic_id, history.partition)
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)

@@ -73,7 +73,7 @@ def two_controllers(tables: Tables, seen: MetadataView) -> Judged:
 
 def two_leaders_of_partitions(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log`, `wire` and `describes`."""
-    requests = requests_by_partition(tables["wire"], seen.partitions)
+    requests = requests_by_partition(streamed(tables, "wire"), seen.partitions)
     shown = partition_reads(tables["describes"])
     for place, history in seen.partitions.items():
         claims = [

@@ -53,6 +53,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import has_rows, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CALM_NS", "CHECKS", "NAME", "unasked_changes"]
@@ -69,13 +70,13 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
 
     Reads `metadata_log`, `wire` and `faults`.
     """
-    if seen.facts.on_zookeeper or seen.facts.migrating or not len(tables["wire"]):
+    if seen.facts.on_zookeeper or seen.facts.migrating or not has_rows(streamed(tables, "wire")):
         return
-    requests = requests_by_partition(tables["wire"], seen.partitions)
+    requests = requests_by_partition(streamed(tables, "wire"), seen.partitions)
     ids = ids_by_name(seen.histories())
     unplaced = {
         rpc.of("topic")
-        for rpc in rpcs(tables["wire"], _ALTER)
+        for rpc in rpcs(streamed(tables, "wire"), _ALTER)
         if rpc.of("topic_id") is None and len(ids.get(rpc.of("topic"), ())) > 1
     }
     from_offset, living = _judged_from(seen), _Living(seen, calm_of(tables, seen))

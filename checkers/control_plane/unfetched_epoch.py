@@ -35,6 +35,7 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
@@ -69,8 +70,8 @@ class ProposedJoin:
 
 def unfetched_epochs(tables: Tables, seen: MetadataView) -> Judged:
     """Find followers proposed under epochs of no Fetch. Reads `metadata_log`, `wire`."""
-    requests = requests_by_partition(tables["wire"], seen.partitions)
-    fetches = follower_fetches(tables["wire"])
+    requests = requests_by_partition(streamed(tables, "wire"), seen.partitions)
+    fetches = follower_fetches(streamed(tables, "wire"))
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)

@@ -21,20 +21,23 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.metadata.remembered import remembered
-from checkers.sources import rows_of
+from checkers.rows import OPEN_NS
+from checkers.sources import Source, rows_of, source_of
 from history.roles import BROKER, role_of
 
-__all__ = ["FollowerFetches", "PassedFetch", "ToldEpochs", "follower_fetches"]
+__all__ = ["FollowerFetches", "PassedFetch", "ToldEpochs", "begun_first", "follower_fetches"]
 
 _EPOCHS_FROM: Final = 15
 """The version of Fetch that states epochs (KIP-903)."""
 _COLUMNS: Final = (
-    *("frame", "connection", "source", "target", "api_version", "time_ns", "forwarded_ns"),
-    *("topic", "topic_id", "partition", "broker_epoch", "session_epoch"),
+    *("api", "direction", "frame", "connection", "source", "target", "api_version"),
+    *("time_ns", "forwarded_ns", "topic", "topic_id", "partition", "broker_epoch", "session_epoch"),
 )
 _METADATA_LOG: Final = "__cluster_metadata"
 
@@ -118,14 +121,19 @@ class _Connection:
 
 
 @remembered
-def follower_fetches(wire: pa.Table) -> FollowerFetches:
+def follower_fetches(wire: pa.Table | Source) -> FollowerFetches:
     """Read the Fetches between brokers off the tape."""
-    kept = wire.slice(0, 0) if _is_older(wire) else wire
-    links = kept.select(["source", "target"]).group_by(["source", "target"]).aggregate([])
+    links: set[_Link] = set()
+    fetches = []
+    for batch in source_of(wire)(_COLUMNS):
+        there = pa.Table.from_batches([batch]).group_by(["source", "target"]).aggregate([])
+        links |= {(row["source"], row["target"]) for row in there.to_pylist()}
+        fetches.append(batch.filter(_is_request(batch)))
+    rows = pa.Table.from_batches(fetches)
     found: defaultdict[tuple[_Link, _Place | None], list[PassedFetch]] = defaultdict(list)
     connections: defaultdict[_Link, dict[int, _Connection]] = defaultdict(dict)
     begun: set[tuple[int, int]] = set()
-    for row in _requests(wire):
+    for row in _between_brokers(rows):
         link = (row["source"], row["target"])
         own = connections[link].setdefault(row["connection"], _Connection(row["time_ns"]))
         own.hear(row["forwarded_ns"])
@@ -140,10 +148,35 @@ def follower_fetches(wire: pa.Table) -> FollowerFetches:
                 )
             )
     return FollowerFetches(
-        links=frozenset((row["source"], row["target"]) for row in links.to_pylist()),
+        links=frozenset() if _is_older(rows) else frozenset(links),
         _by_place={where: tuple(several) for where, several in found.items()},
         _connections={link: tuple(several.values()) for link, several in connections.items()},
     )
+
+
+def begun_first(wire: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Return which rows tell of a connection between brokers what no row before them told.
+
+    Of the requests that begin a session, or are too old to name an epoch, those of one broker epoch
+    on one connection tell the same as the first of them to arrive and the first to be passed on; of
+    other Fetches it is the first row of each.
+    """
+    of_fetch = pc.and_(_is_request(wire), pc.equal(wire.column("item"), 0))
+    named = pc.is_valid(wire.column("broker_epoch"))
+    begins = pc.and_(named, pc.less_equal(pc.fill_null(wire.column("session_epoch"), 0), 0))
+    alike = pc.and_(of_fetch, pc.or_(begins, pc.less(wire.column("api_version"), _EPOCHS_FROM)))
+    first: NDArray[np.bool_] = pc.and_not(of_fetch, alike).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(alike.to_numpy(zero_copy_only=False))
+    told = wire.take(pa.array(rows))
+    forwarded_ns = pc.fill_null(told.column("forwarded_ns"), OPEN_NS).to_numpy()
+    epoch = pc.fill_null(told.column("broker_epoch"), -1).to_numpy()
+    session = (told.column("connection").to_numpy(), epoch, forwarded_ns == OPEN_NS)
+    for time in (told.column("frame").to_numpy(), forwarded_ns):
+        order = np.lexsort((time, *session))
+        differs = [part[order][1:] != part[order][:-1] for part in session]
+        begun = np.append(True, np.logical_or.reduce(differs))[: len(order)]
+        first[rows[order[begun]]] = True
+    return first
 
 
 def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Place | None]:
@@ -160,20 +193,19 @@ def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Pl
         yield None
 
 
-def _is_older(wire: pa.Table) -> bool:
+def _is_older(fetches: pa.Table) -> bool:
     """Return whether the run predates the recording of followers' Fetches: none has a session."""
-    sessions = wire["session_epoch"].filter(_is_request(wire))
-    return len(sessions) > 0 and sessions.null_count == len(sessions)
+    return len(fetches) > 0 and fetches["session_epoch"].null_count == len(fetches)
 
 
-def _is_request(wire: pa.Table) -> pa.ChunkedArray:
-    return pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
+def _is_request(wire: pa.RecordBatch) -> pa.Array:
+    is_fetch = pc.equal(wire.column("api"), "Fetch")
+    return pc.and_(is_fetch, pc.equal(wire.column("direction"), "request"))
 
 
-def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
+def _between_brokers(fetches: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows of Fetches between brokers, in the order of their arrival."""
-    mine = wire.select(list(_COLUMNS)).filter(_is_request(wire))
-    for row in rows_of(mine.sort_by([("frame", "ascending")])):
+    for row in rows_of(fetches.sort_by([("frame", "ascending")])):
         of_brokers = all(role_of(row[end]) == BROKER for end in ("source", "target"))
         # A broker that is a controller, too, is asked for the metadata log as well.
         if of_brokers and row["topic"] != _METADATA_LOG:

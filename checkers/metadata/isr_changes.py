@@ -29,6 +29,7 @@ from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView
+from checkers.sources import Source
 
 __all__ = [
     "ISR_CHANGE",
@@ -138,7 +139,7 @@ NO_REQUESTS: Final = IsrRequests((), {})
 
 @remembered
 def requests_by_partition(
-    wire: pa.Table,
+    wire: pa.Table | Source,
     histories: Mapping[tuple[str, int], PartitionHistory],
     *,
     api: str = "AlterPartition",

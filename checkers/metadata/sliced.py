@@ -1,9 +1,9 @@
 """The rows of the tables of a cluster that a slice of its partitions or brokers needs.
 
 A slice of partitions has the records of its partitions, of their topics, and those that are about
-no topic, the requests about its partitions, of each Fetch the first row, which says that its
-session began, and of heartbeats those that were the first to tell a controller of an incarnation,
-or a broker of an offset. A slice of brokers has the records that are about no topic, all that was
+no topic, the requests about its partitions, of Fetches those that tell of a session between
+brokers, and of heartbeats those that were the first to tell a controller of an incarnation, or a
+broker of an offset. A slice of brokers has the records that are about no topic, all that was
 said on connections on which a broker of the slice registered or sent heartbeats, and of other
 frames their first rows.
 """
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.metadata.follower_fetches import begun_first
 from checkers.metadata.frames import TapeRow
 from checkers.metadata.log_of_record import ROWS
 from checkers.metadata.metadata_heartbeats import heard_first
@@ -42,9 +43,9 @@ _OF_TOPICS: Final = (
 )
 """Clients' own tables tell of these: no part about partitions or brokers reads them here."""
 _FETCH: Final = "Fetch"
-_BEARING_ON_ALL: Final = (_FETCH, "LeaderAndIsr", "StopReplica", "UpdateMetadata")
-"""Of these the first row bears on all partitions: a session begins, or a broker is told something,
-and nothing else meanwhile."""
+_BEARING_ON_ALL: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
+"""Of these the first row bears on all partitions: a broker is told something, and nothing else
+meanwhile."""
 _METADATA_TOPIC: Final = "__cluster_metadata"
 
 
@@ -207,13 +208,15 @@ class _Requests:
             pc.is_in(api, pa.array((*_HEARTBEATS, *_OF_QUORUM, *_OF_TOPICS))),
             pc.fill_null(pc.equal(topic, _METADATA_TOPIC), fill_value=False),
         )
-        rest = batch.filter(pc.invert(of_others))
-        begins = pc.and_(
+        is_answer = pc.and_(pc.equal(api, _FETCH), pc.equal(batch.column("direction"), "response"))
+        rest = batch.filter(pc.invert(pc.or_(of_others, is_answer)))
+        is_told = pc.and_(
             pc.is_in(rest.column("api"), pa.array(_BEARING_ON_ALL)),
             pc.equal(rest.column("item"), 0),
         )
+        of_all = pc.or_(is_told, pa.array(begun_first(rest)))
         about_none = pc.is_null(rest.column("partition"))
-        mine = rest.filter(pc.or_(pc.or_(begins, about_none), self._partitions.mask(rest)))
+        mine = rest.filter(pc.or_(pc.or_(of_all, about_none), self._partitions.mask(rest)))
         return _joined(mine, told_first(batch), heard_first(batch))
 
 

@@ -233,7 +233,7 @@ class _Fetches(NamedTuple):
 def _fetches_by_partition(wire: Source) -> _Fetches:
     """Return the Fetches of a tape: it is read once, however many partitions there are."""
     kept = []
-    for batch in wire(TapeRow._fields):
+    for batch in wire((*TapeRow._fields, "session_epoch")):  # as a slice of the tape is kept
         asked = pc.and_(
             pc.equal(batch.column("api"), FETCH), pc.equal(batch.column("direction"), "request")
         )

@@ -27,6 +27,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.rows import OPEN_NS
 from checkers.slices import Split
+from checkers.sources import streamed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
@@ -43,7 +44,7 @@ _Span = tuple[int, int]
 
 def nonrepeatable_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every partition. Reads `metadata_log`, `describes` and `wire`."""
-    told = told_offsets(tables["wire"])
+    told = told_offsets(streamed(tables, "wire"))
     if not told:
         return
     if seen.log.doubt:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.metadata.follower_fetches import follower_fetches
+from checkers.metadata.follower_fetches import begun_first, follower_fetches
 from history.cluster_schema import WIRE
 from nemesis.wire.fetches import Fetches
 
@@ -135,3 +135,41 @@ def test_a_fetch_of_the_metadata_log_tells_a_broker_nothing_as_a_leader() -> Non
     for topic, told in (("t", {(0, 7): 3}), ("__cluster_metadata", {})):
         tape = pa.Table.from_pylist([row | {"topic": topic}], schema=WIRE)
         assert known(tape) == told
+
+
+@given(
+    fetches(begins=st.booleans()),
+    st.lists(st.integers(0, 9), min_size=12, max_size=12),
+    st.sampled_from((14, 17)),
+    st.integers(1, 5),
+)
+def test_the_first_rows_of_sessions_tell_of_a_partition_what_all_rows_do(
+    history: list[Fetch], delays: list[int], version: int, size: int
+) -> None:
+    rows = played(history)[1].to_pylist()
+    for row in rows:
+        row["api_version"] = version
+        if version < 15:
+            row["broker_epoch"] = None
+        if row["forwarded_ns"] is not None:
+            row["forwarded_ns"] += delays[row["frame"]]
+    tape = pa.Table.from_pylist(rows, schema=WIRE)
+    whole = follower_fetches(tape)
+    for partition in range(3):
+        kept = []
+        for batch in tape.to_batches(max_chunksize=size):
+            mine = [one == partition for one in batch.column("partition").to_pylist()]
+            of_none = [one is None for one in batch.column("partition").to_pylist()]
+            kept.append(batch.filter(pa.array(begun_first(batch) | mine | of_none)))
+        part = follower_fetches(pa.Table.from_batches(kept, WIRE))
+        place = ("id-t", partition)
+        assert set(part.told(LINK, place)) == set(whole.told(LINK, place))
+        for since_ns in range(len(history) + 1):
+            heard_ns = whole.heard_ns(LINK, since_ns=since_ns)
+            assert part.heard_ns(LINK, since_ns=since_ns) == heard_ns
+
+
+def test_of_sessions_that_begin_alike_few_rows_are_left() -> None:
+    one = Fetch(connection=1, named=frozenset({0, 1}), begins=True, passed_on=True, registers=False)
+    rows = [_row(time, one, 7, item) for time in range(50) for item in enumerate((0, 1))]
+    assert begun_first(pa.RecordBatch.from_pylist(rows, WIRE)).sum() == 1

@@ -56,15 +56,15 @@ def test_that_a_host_died_is_not_heard_through_a_blocked_flow() -> None:
     assert stage.kinds(0) == [REFUSED]
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["is down", "started again"])
-def test_a_host_that_died_meanwhile_does_not_hear_of_it_either(again: bool) -> None:
+@pytest.mark.parametrize("starts", [0, 1], ids=["is down", "started again"])
+def test_a_host_that_died_meanwhile_does_not_hear_of_it_either(starts: int) -> None:
     stage = Stage(quiet=(1,))
     stage.ask(0, 1, 1)
     stage.run(5)
     stage.world.network.block([(1, 0)])
     stage.world.kill(stage.hosts[1])
     stage.world.kill(stage.hosts[0])
-    if again:
+    if starts:
         stage.world.start(stage.hosts[0])
     stage.run(100)
     stage.forget()
