@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from histories import history
+from manifests import MANIFEST
 from metadata_logs import FACTS, describes, metadata_log, wire
 from replica_disks import disks
 
@@ -22,7 +23,7 @@ from checkers.runner.tasks import TaskSession
 from checkers.table_check import TableCheck, TableKernel
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import NODE_SETTINGS
-from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.manifest import write_manifest
 from history.run_directory import RunDirectory
 from history.seal import note_digests
 from history.writer import write_tables
@@ -71,21 +72,8 @@ def stored(
         records=past.records,
         cluster={"metadata_log": metadata_log(log), "wire": wire(tape), **disks(lines), **others},
     )
-    manifest = Manifest(
-        run_id="r",
-        state=RunState.RECORDED,
-        scenario="s",
-        title="t",
-        seed=0,
-        started_at="1970-01-01T00:00:00Z",
-        origin_ns=0,
-        command="",
-        fencepost_version="",
-        keys=("t-0",),
-        node_ids=FACTS.node_ids,
-        recorded=recorded,
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        end_ns=30_000_000_000,
+    manifest = replace(
+        MANIFEST, keys=("t-0",), node_ids=FACTS.node_ids, recorded=recorded, end_ns=30_000_000_000
     )
     write_manifest(run.manifest_path, manifest)
     note_digests(run)

@@ -5,32 +5,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from manifests import MANIFEST
 
 from checkers.anomaly import ANOMALIES, Anomaly
 from checkers.explained import explained
 from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, NotWhole, Promises, RunState
+from history.manifest import Manifest, NotWhole
 
 LACKING = "not whole 60 s after a fault was healed: broker-2 takes no part; and 122 more"
 S = 1_000_000_000
 
 
 def manifest(**given: Any) -> Manifest:
-    return Manifest(
-        run_id="s/1",
-        state=RunState.RECORDED,
-        scenario="s",
-        title="s",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=0,
-        command="fencepost run s",
-        fencepost_version="0",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        end_ns=900 * S,
-        **given,
-    )
+    return replace(MANIFEST, end_ns=900 * S, **given)
 
 
 def not_whole(*broker_ids: int, at_s: int = 500, words: str = LACKING) -> NotWhole:

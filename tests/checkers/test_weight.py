@@ -1,12 +1,15 @@
 """Which answers prove nothing: those without a case, and those that could not have failed."""
 
+from dataclasses import replace
+
 import pytest
+from manifests import MANIFEST
 
 from checkers.catalogue import entry_of
 from checkers.grounds.required import required
 from checkers.verdict import CheckResult, Validity, Verdict, worst
 from checkers.weight import weighed
-from history.manifest import Manifest, Promises, RunState
+from history.manifest import Manifest, Promises
 
 PROMISES = Promises(idempotent=True, acks="all", consume="assign")
 
@@ -16,19 +19,7 @@ def held(check: str, *, cases: int) -> CheckResult:
 
 
 def manifest_demanding(*checks: str) -> Manifest:
-    return Manifest(
-        run_id="s/1",
-        state=RunState.RECORDED,
-        scenario="s",
-        title="s",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=0,
-        command="fencepost run s",
-        fencepost_version="0",
-        promises=PROMISES,
-        required_checks=checks,
-    )
+    return replace(MANIFEST, promises=PROMISES, required_checks=checks)
 
 
 def test_a_check_without_a_case_is_not_judged() -> None:

@@ -1,17 +1,19 @@
 """Open histories as they are sealed: where the rows of a key lie, and what stands beside them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from manifests import MANIFEST
 from sealed_runs import sealed_files, sealed_table
 
 from history import model_tables
 from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState, read_manifest
+from history.manifest import Manifest, Promises, read_manifest
 from history.model_tables import by_bucket, model_bucket_file
 from history.model_writer import write_model_history
 from history.models import Model
@@ -23,18 +25,8 @@ from history.writer import bucket_of
 
 
 def manifest(model: Model = Model.REGISTER) -> Manifest:
-    return Manifest(
-        run_id="open",
-        state=RunState.RECORDED,
-        scenario="open",
-        title="An open history",
-        seed=1,
-        started_at="2026-01-01T00:00:00Z",
-        origin_ns=0,
-        command="",
-        fencepost_version="",
-        model=model.value,
-        promises=Promises(idempotent=False, acks="", consume="assign"),
+    return replace(
+        MANIFEST, model=model.value, promises=Promises(idempotent=False, acks="", consume="assign")
     )
 
 

@@ -1,14 +1,16 @@
 """Operations on znodes and other objects, from the journals of clients to the sealed table."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from manifests import MANIFEST
 from sealed_runs import sealed_files, sealed_table
 
 from history.clock import Clock
 from history.journal import EventJournal
-from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.manifest import RunState, read_manifest, write_manifest
 from history.models import OPEN_MODELS, Model
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT
@@ -25,18 +27,8 @@ def run(tmp_path: Path) -> RunDirectory:
 def run_of(tmp_path: Path, model: str) -> RunDirectory:
     run = RunDirectory(tmp_path / "run")
     run.raw.mkdir(parents=True)
-    manifest = Manifest(
-        run_id="znodes",
-        state=RunState.RUNNING,
-        scenario="znodes",
-        title="Znodes",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=Clock.start().origin_ns,
-        command="",
-        fencepost_version="0",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        model=model,
+    manifest = replace(
+        MANIFEST, state=RunState.RUNNING, origin_ns=Clock.start().origin_ns, model=model
     )
     write_manifest(run.manifest_path, manifest)
     return run

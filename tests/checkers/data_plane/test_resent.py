@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from histories import history
+from manifests import MANIFEST as SMALL
 from proving import assert_proof
 
 from checkers.anomaly import anomalies_of
@@ -16,26 +17,12 @@ from checkers.finding_rows import FINDINGS, findings_table
 from checkers.results import anomalies_found
 from checkers.runner.tasks import InProcessTasks
 from history.cluster_schema import REPLICA_RECORDS
-from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.manifest import write_manifest
 from history.run_directory import RunDirectory
 from history.seal import note_digests
 from history.writer import write_tables
 
-MANIFEST = Manifest(
-    run_id="t",
-    state=RunState.RECORDED,
-    scenario="t",
-    title="t",
-    seed=1,
-    started_at="2026-01-01T00:00:00Z",
-    origin_ns=0,
-    command="t",
-    fencepost_version="0",
-    keys=("t-0",),
-    promises=Promises(idempotent=True, acks="all", consume="assign"),
-    healed_ns=35,
-    end_ns=100,
-)
+MANIFEST = replace(SMALL, keys=("t-0",), healed_ns=35, end_ns=100)
 
 Copy = tuple[int, int, int] | tuple[int, int, int, str]
 """Offset, producer id, producer epoch; node, unless it is broker-1."""

@@ -1,14 +1,15 @@
 """A log that begins with a snapshot does not tell of the whole run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from manifests import MANIFEST
 from metadata_logs import metadata_log
 
 from checkers.catalogue import entry_of
 from checkers.grounds.decided_span import decided_span, known_in_sum_until_s
 from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, Promises, RunState
 from history.run_directory import RunDirectory
 
 WHOLE = "1 topic t\n2 partition t-0 replicas 1,2 isr 1,2 leader 1\n420 change t-0 isr 1"
@@ -23,20 +24,11 @@ def asked(text: str, root: Path, *required: str) -> CheckResult:
     run = RunDirectory(root)
     run.history.mkdir(parents=True, exist_ok=True)
     pq.write_table(metadata_log(controller_1=text), run.table_path("metadata_log"))
-    manifest = Manifest(
-        run_id="s/1",
-        state=RunState.RECORDED,
-        scenario="s",
-        title="s",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=0,
-        command="fencepost run s",
-        fencepost_version="1",
+    manifest = replace(
+        MANIFEST,
         recorded=("metadata_log",),
         node_ids={"controller-1": 1000},
         required_checks=required,
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
     )
     return decided_span(run, manifest, entry_of)
 

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 from histories import history
 from judging import summary
+from manifests import MANIFEST
 
 from checkers.grounds.fault_kinds import kinds_in
 from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, NemesisWork, Promises, RunState
+from history.manifest import Manifest, NemesisWork
 from history.schema import CUT_SEGMENTS, FAULTS, SAMPLES
 
 GOOD = """
@@ -61,20 +62,7 @@ def _evidence(text: str, faults: pa.Table, **asked: Any) -> str:
 
 
 def _manifest(*, end_ns: int | None = 50, shortfalls: tuple[str, ...] = ()) -> Manifest:
-    return Manifest(
-        run_id="s/1",
-        state=RunState.RECORDED,
-        scenario="s",
-        title="s",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=0,
-        command="fencepost run s",
-        fencepost_version="1",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        end_ns=end_ns,
-        shortfalls=shortfalls,
-    )
+    return replace(MANIFEST, end_ns=end_ns, shortfalls=shortfalls)
 
 
 def _samples(*sources: str) -> pa.Table:

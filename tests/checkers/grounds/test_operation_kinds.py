@@ -8,27 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from manifests import MANIFEST as SMALL
 
 from checkers.catalogue import asked
 from checkers.grounds.operation_kinds import operation_kinds, operation_kinds_in
 from checkers.grounds.topics_alive import topics_alive, topics_alive_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from checkers.weight import weighed
-from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.manifest import Manifest, Promises, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import TABLES
 
 S = 1_000_000_000
-MANIFEST = Manifest(
-    run_id="s/1",
-    state=RunState.RECORDED,
-    scenario="s",
-    title="s",
-    seed=1,
-    started_at="2026-01-01T00:00:00+00:00",
-    origin_ns=0,
-    command="fencepost run s",
-    fencepost_version="1",
+MANIFEST = replace(
+    SMALL,
     recorded=("metadata_writes", "partition_writes", "transactions"),
     asked_operations={"create-topic": 20.0, "delete-topic": 20.0, "cancel-reassignment": None},
     promises=Promises(idempotent=True, acks="all", consume="assign", topics_max=2),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from histories import history
 from judging import summary
+from manifests import MANIFEST as SMALL
 
 from checkers.grounds.file_survey import FileSurvey, survey_of
 from checkers.grounds.whole_run import whole_run, whole_run_of
@@ -16,7 +17,7 @@ from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.manifest import Manifest, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 from history.seal import note_digests
@@ -28,20 +29,11 @@ PAST = """
     c1 poll -> t-0 [v1@0]
     r1 final t-0 -> [v1@0]
     """
-MANIFEST = Manifest(
-    run_id="t",
-    state=RunState.RECORDED,
-    scenario="t",
-    title="t",
-    seed=1,
-    started_at="2026-01-01T00:00:00Z",
-    origin_ns=0,
-    command="t",
-    fencepost_version="0",
+MANIFEST = replace(
+    SMALL,
     keys=("t-0",),
     node_ids={"broker-1": 1},
     recorded=("replicas", "replica_records", "describes"),
-    promises=Promises(idempotent=True, acks="all", consume="assign"),
     healed_ns=35,
     end_ns=100,
 )

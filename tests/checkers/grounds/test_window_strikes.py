@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from manifests import MANIFEST as SMALL
 from window_rows import NEVER_OPENED, UNUSED, windows_table
 
 from checkers.catalogue import asked
@@ -17,22 +18,9 @@ from checkers.grounds.windows import (
 )
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, write_verdict
 from checkers.weight import weighed
-from history.manifest import Manifest, Promises, RunState
 from history.run_directory import RunDirectory
 
-MANIFEST = Manifest(
-    run_id="s/1",
-    state=RunState.RECORDED,
-    scenario="s",
-    title="s",
-    seed=1,
-    started_at="2026-01-01T00:00:00+00:00",
-    origin_ns=0,
-    command="fencepost run s",
-    fencepost_version="1",
-    recorded=("windows",),
-    promises=Promises(idempotent=True, acks="all", consume="assign"),
-)
+MANIFEST = replace(SMALL, recorded=("windows",))
 VOTE = {"kind": "Vote request"}
 THREE_OF_A_KIND = ({"struck": ["kill", "wipe"]}, UNUSED, NEVER_OPENED)
 

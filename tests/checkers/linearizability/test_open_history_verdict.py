@@ -1,16 +1,18 @@
 """Sealed open histories of objects, from their files to their verdict."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from manifests import MANIFEST
 from small_versions import Op, table
 
 from checkers.check import check_run
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity
-from history.manifest import Manifest, Promises, RunState
+from history.manifest import Promises
 from history.model_writer import write_model_history
 from history.models import Model
 from history.run_directory import RunDirectory
@@ -36,16 +38,8 @@ def _judged(
     root: Path, spark: TaskSession, tables: list[tuple[str, pa.Table]], **planned: Any
 ) -> dict[str, CheckResult]:
     run = RunDirectory(root)
-    manifest = Manifest(
-        run_id="open",
-        state=RunState.RECORDED,
-        scenario="open",
-        title="An open history",
-        seed=1,
-        started_at="2026-01-01T00:00:00Z",
-        origin_ns=0,
-        command="",
-        fencepost_version="",
+    manifest = replace(
+        MANIFEST,
         model=Model.VERSIONED_REGISTER.value,
         promises=Promises(idempotent=False, acks="", consume="assign"),
         **planned,

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from manifests import MANIFEST
 
 from generators.models import ModelRecipe, model_table
-from history.manifest import Manifest, Promises, RunState
 from history.model_writer import write_model_history
 from history.models import Model
 from history.run_directory import RunDirectory
@@ -60,20 +61,7 @@ def _write(run: RunDirectory) -> None:
             yield key, [easy.filter(pc.equal(easy["key"], key))]
         yield "impossible", [hard]
 
-    manifest = Manifest(
-        run_id="impossible",
-        state=RunState.RECORDED,
-        scenario="impossible",
-        title="One key is too hard",
-        seed=0,
-        started_at="1970-01-01T00:00:00Z",
-        origin_ns=0,
-        command="",
-        fencepost_version="",
-        model=Model.REGISTER.value,
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        end_ns=last_ns,
-    )
+    manifest = replace(MANIFEST, model=Model.REGISTER.value, end_ns=last_ns)
     write_model_history(run, manifest, keys())
 
 

@@ -1,5 +1,6 @@
 """What groups are told of their committed offsets."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from histories import history
 from hypothesis import given
 from hypothesis import strategies as st
+from manifests import MANIFEST
 from metadata_logs import asked
 from proving import assert_proof
 
@@ -18,7 +20,7 @@ from checkers.proof import Proof
 from checkers.runner.tasks import TaskSession
 from checkers.transactions.group_offsets import NAME, wrong_group_offsets
 from checkers.verdict import Validity
-from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.manifest import write_manifest
 from history.request_schema import GROUP_OFFSETS
 from history.run_directory import RunDirectory
 from history.seal import note_digests
@@ -159,19 +161,7 @@ def test_a_run_is_asked_if_it_has_the_table(
     cluster = {"group_offsets": table(OLD, NEW, told(31, 40, offset))}
     past = history("p1 send t-0 v1 -> ok @0")
     write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
-    manifest = Manifest(
-        run_id="t",
-        state=RunState.RECORDED,
-        scenario="t",
-        title="t",
-        seed=1,
-        started_at="2026-01-01T00:00:00Z",
-        origin_ns=0,
-        command="t",
-        fencepost_version="0",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        recorded=("group_offsets",),
-    )
+    manifest = replace(MANIFEST, recorded=("group_offsets",))
     write_manifest(run.manifest_path, manifest)
     note_digests(run)
     (found,) = [one for one in check_run(run, session=spark).checks if one.check == NAME]

@@ -7,13 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from histories import history
+from manifests import MANIFEST as SMALL
 from proving import assert_proof
 
 from checkers.check import check_run
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import REPLICA_RECORDS
-from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.manifest import write_manifest
 from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
 from history.run_directory import RunDirectory
 from history.seal import note_digests
@@ -65,21 +66,7 @@ OPEN_RECORD = {
     "value": 3,
     "digest": 0,
 }
-MANIFEST = Manifest(
-    run_id="t",
-    state=RunState.RECORDED,
-    scenario="t",
-    title="t",
-    seed=1,
-    started_at="2026-01-01T00:00:00Z",
-    origin_ns=0,
-    command="t",
-    fencepost_version="0",
-    keys=("t-0", "t-1"),
-    promises=Promises(idempotent=True, acks="all", consume="assign"),
-    healed_ns=35,
-    end_ns=100,
-)
+MANIFEST = replace(SMALL, keys=("t-0", "t-1"), healed_ns=35, end_ns=100)
 
 
 def stored(

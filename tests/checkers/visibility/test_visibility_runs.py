@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from manifests import MANIFEST as SMALL
 from metadata_histories import tables
 from proving import assert_proof
 
@@ -19,7 +20,6 @@ from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import CHECKS
 from checkers.weight import weighed
 from history.cluster_schema import METADATA_OFFSETS
-from history.manifest import Manifest, Promises, RunState
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS
 from history.writer import write_tables
@@ -38,19 +38,7 @@ STALE = """
     reads b2 =0 80-81
     reads b2 =1 90-91
 """
-MANIFEST = Manifest(
-    run_id="t",
-    state=RunState.RECORDED,
-    scenario="t",
-    title="t",
-    seed=1,
-    started_at="2026-01-01T00:00:00Z",
-    origin_ns=0,
-    command="t",
-    fencepost_version="0",
-    recorded=RECORDED,
-    promises=Promises(idempotent=True, acks="all", consume="assign"),
-)
+MANIFEST = replace(SMALL, recorded=RECORDED)
 Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
 
 

@@ -1,14 +1,15 @@
 """The evidence that a run of znodes rests on: enough was done, also while something was broken."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from manifests import MANIFEST
 
 from checkers.grounds.fault_kinds import kinds_in
 from checkers.grounds.object_evidence import ObjectTally
 from checkers.verdict import CheckResult, Validity, Verdict
 from checkers.znodes.group import evidence_of
-from history.manifest import Manifest, Promises, RunState
 from history.schema import FAULTS
 
 OK = {"create": 2, "set": 9, "cas": 4, "delete": 1, "read": 8, "sync-read": 5, "final-read": 3}
@@ -26,20 +27,7 @@ KILL = {
 def judged(
     *rows: dict[str, Any], ok: dict[str, int] = OK, served: Any = SERVED, **asked: Any
 ) -> CheckResult:
-    manifest = Manifest(
-        run_id="zookeeper/t",
-        state=RunState.RECORDED,
-        scenario="zookeeper",
-        title="t",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=0,
-        command="fencepost run zookeeper",
-        fencepost_version="1",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-        end_ns=50,
-        **asked,
-    )
+    manifest = replace(MANIFEST, end_ns=50, **asked)
     faults = pa.Table.from_pylist(list(rows), schema=FAULTS)
     return evidence_of(manifest, faults, [ObjectTally(ok=ok, served=served)])
 

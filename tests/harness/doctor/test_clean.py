@@ -8,25 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from manifests import MANIFEST
 
 from harness.doctor.clean import clean_machine
-from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
 
 def manifest(**changes: object) -> Manifest:
-    made = Manifest(
-        run_id="s/1",
-        state=RunState.RUNNING,
-        scenario="s",
-        title="s",
-        seed=1,
-        started_at="2026-01-01T00:00:00+00:00",
-        origin_ns=0,
-        command="fencepost run s",
-        fencepost_version="1",
-        promises=Promises(idempotent=True, acks="all", consume="assign"),
-    )
+    made = replace(MANIFEST, state=RunState.RUNNING)
     return replace(made, **changes)  # type: ignore[arg-type]  # by name
 
 
