@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Found
-from history.clock import ClockSkew
+from history.clock import EVERY_NODE, ClockSkew
 from history.manifest import Manifest, Promises
 from history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
 
@@ -57,7 +57,8 @@ class Facts:
     recorded: tuple[str, ...] = ()
     """The tables that it set out to record."""
     clocks_drift: bool = True
-    """Wall clocks go their own way; in virtual time there is one clock."""
+    """Wall clocks go their own way, and nobody looked: in virtual time there is one clock, and on
+    one machine it is watched."""
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""
@@ -127,8 +128,9 @@ class Facts:
     def _slack_ns(self, timestamp_ms: int) -> int:
         """Return how far wall and run clock may be apart: a step, and twice the drift of NTP.
 
-        They are tied to each other at the start of the run alone; in virtual time they are one (in
-        trials, brokers' clocks gain half a thousandth for a minute, which is within the step).
+        They drift where they are tied to each other at the start of the run alone (nodes on other
+        machines). In virtual time they are one: in trials, brokers' clocks gain half a thousandth
+        for a minute, which is within the step.
         """
         apart_ns = abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE if self.clocks_drift else 0
         return _CLOCK_STEP_NS + apart_ns
@@ -189,11 +191,11 @@ def facts_of(manifest: Manifest) -> Facts:
         leases=manifest.promises.leases,
         keys=manifest.keys,
         recorded=tuple(manifest.recorded),
-        clocks_drift=not manifest.cluster.startswith(_VIRTUAL),
+        clocks_drift=not (manifest.clock_watched or manifest.cluster.startswith(_VIRTUAL)),
         skews=tuple(
             skew
             for skew in manifest.clock_skews
-            if _roles_of(skew.node, manifest.second_roles) != (BROKER,)
+            if skew.node == EVERY_NODE or _roles_of(skew.node, manifest.second_roles) != (BROKER,)
         ),
     )
 

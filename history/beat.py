@@ -12,7 +12,7 @@ stood still is no fault that anybody asked for: the machine was stopped, or had 
 import os
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -71,8 +71,9 @@ class Beat:
     A thread strikes it for as long as the context lasts.
     """
 
-    def __init__(self, file: int | None = None) -> None:
-        self._file = file
+    def __init__(self, file: int | None = None, *, also: Callable[[], None] | None = None) -> None:
+        """`also`: what the thread does besides at each strike."""
+        self._file, self._also = file, also
         self._first_ns = self._last_ns = time.monotonic_ns()
         self._gaps: list[BeatGap] = []
         self._ended = Event()
@@ -109,6 +110,8 @@ class Beat:
     def _go(self) -> None:
         while not self._ended.wait(_INTERVAL_S):
             self.strike(time.monotonic_ns())
+            if self._also is not None:
+                self._also()
 
 
 def begin_beat(path: Path) -> None:

@@ -6,9 +6,12 @@ harness and by every client compare directly. It says nothing across a reboot or
 
 import time
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["Clock", "ClockSkew", "TellsTime"]
+__all__ = ["EVERY_NODE", "Clock", "ClockSkew", "TellsTime"]
+
+EVERY_NODE: Final = ""
+"""In the place of a node: the clock of all of them was wrong, that of their machine."""
 
 
 class TellsTime(Protocol):
@@ -40,6 +43,7 @@ class ClockSkew:
     """A time for which a node's wall clock was wrong, and by how much: what it wrote says less."""
 
     node: str
+    """Whose clock it was, or EVERY_NODE."""
     from_ns: int
     until_ns: int
     ahead_min_ns: int

@@ -238,6 +238,9 @@ class Manifest:
     """The work of the run's random faults; None: it had none, or did not record it."""
     clock_skews: tuple[ClockSkew, ...] = ()
     """The times of wrong wall clocks, by node: the times in its log then say less."""
+    clock_watched: bool = False
+    """The nodes share this machine's wall clock, which kept step with the run's throughout but for
+    the skews."""
     failure: str | None = None
     """The reason why the run failed, if it did."""
     shortfalls: tuple[str, ...] = ()

@@ -30,6 +30,7 @@ from harness.timing import RealTime
 from history.clock import Clock
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
+from history.wall_clock import WallClock
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
 from workloads.kind import Setup, WorkloadKind
@@ -52,6 +53,9 @@ def record(
     Raise HarnessError if the recording cannot be trusted.
     """
     run_id = f"{scenario.name}/{run.root.name}"
+    origin_utc_ns = read_manifest(run.manifest_path).origin_utc_ns
+    shared = options.host.shares_clock
+    wall = WallClock(clock, origin_utc_ns=origin_utc_ns) if shared else None
     needs = Needs(
         run_id=run_id,
         nodes=scenario.cluster.nodes,
@@ -93,6 +97,7 @@ def record(
             clock=clock,
             progress=progress,
             seed=options.seed,
+            wall=wall,
         ).go()
         stack.close()
         _testify(cluster, scenario, run, progress)

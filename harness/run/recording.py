@@ -30,12 +30,13 @@ from harness.scenario.scenario import Scenario
 from harness.seeds import stream
 from harness.timing import RealTime, Time
 from history.beat import STALL, Beat, Beats, read_beats, stalls
-from history.clock import TellsTime
+from history.clock import ClockSkew, TellsTime
 from history.counts import Counts
 from history.failure import HarnessError
 from history.journal import FaultJournal, RowJournal, SampleJournal
 from history.manifest import NemesisWork, read_manifest
 from history.run_directory import RunDirectory
+from history.wall_clock import WallClock
 from nemesis.steps import starts_clients
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
@@ -107,6 +108,8 @@ class Recording:
     clock: TellsTime
     progress: Progress
     seed: int
+    wall: WallClock | None = None
+    """The wall clock of the nodes, where it is this machine's."""
     time: Time = field(default_factory=RealTime)
     observing: Callable[[Callable[[], int]], AbstractContextManager[Looks]] | None = None
     """Opens the looks at the cluster, given the count of acknowledged sends.
@@ -119,7 +122,7 @@ class Recording:
             FaultJournal(self.run.raw, self.clock) as faults,
             SampleJournal(self.run.raw, self.clock) as samples,
             RowJournal(self.run.raw, "windows") as windows,
-            Beat() as beat,
+            Beat(also=None if self.wall is None else self.wall.look) as beat,
         ):
             self._record(faults, samples, WindowBook(windows, self.clock))
             self._note_stalls(beat.so_far(), faults)
@@ -190,8 +193,13 @@ class Recording:
             end_ns=self.clock.now_ns(),
             shortfalls=tuple(interpreter.shortfalls),
             not_whole=tuple(interpreter.shortfalls.of_cluster),
-            clock_skews=self.cluster.clock_skews() if isinstance(self.cluster, Skews) else (),
+            clock_skews=self._clock_skews(),
+            clock_watched=self.wall is not None,
         )
+
+    def _clock_skews(self) -> tuple[ClockSkew, ...]:
+        of_nodes = self.cluster.clock_skews() if isinstance(self.cluster, Skews) else ()
+        return (*of_nodes, *(self.wall.skews() if self.wall is not None else ()))
 
     def _observer(
         self, acknowledged: Callable[[], int], status: Callable[[], WireStatus]

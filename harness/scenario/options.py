@@ -32,6 +32,11 @@ class HostKind(StrEnum):
         """True if its nodes see all files of this machine."""
         return self in (HostKind.LOCAL, HostKind.NETNS)
 
+    @property
+    def shares_clock(self) -> bool:
+        """True if its nodes have the wall clock of this machine."""
+        return self is not HostKind.SSH
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

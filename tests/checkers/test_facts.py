@@ -8,26 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from manifests import MANIFEST
 
 from checkers.facts import Facts, facts_of
 from checkers.metadata.log_of_record import BatchTimes
 from history.clock import ClockSkew
-from history.manifest import Manifest, Promises, RunState
 
 S = 1_000_000_000
 MS = 1_000_000
-MANIFEST = Manifest(
-    run_id="r",
-    state=RunState.RECORDED,
-    scenario="s",
-    title="s",
-    seed=1,
-    started_at="",
-    origin_ns=0,
-    command="",
-    fencepost_version="",
-    promises=Promises(idempotent=True, acks="all", consume="assign"),
-)
 
 
 def skew(from_s: float, until_s: float, least_s: float, most_s: float) -> ClockSkew:
@@ -54,12 +42,21 @@ def test_a_right_clock_is_taken_at_its_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "apart_s"), [("simulated", 0), ("simulated-zookeeper", 0), ("kafka", 28.8)]
+    ("cluster", "watched", "apart_s"),
+    [
+        ("simulated", False, 0),
+        ("simulated-zookeeper", False, 0),
+        ("kafka", True, 0),
+        ("kafka", False, 28.8),
+    ],
 )
-def test_wall_clocks_drift_for_as_long_as_a_run_lasts_but_in_virtual_time(
-    cluster: str, apart_s: float
+def test_wall_clocks_drift_for_as_long_as_a_run_lasts_but_in_virtual_time_or_where_watched(
+    cluster: str,
+    watched: bool,  # noqa: FBT001  # of a table
+    apart_s: float,
 ) -> None:
-    facts, after_s = facts_of(replace(MANIFEST, cluster=cluster)), 28_800
+    facts = facts_of(replace(MANIFEST, cluster=cluster, clock_watched=watched))
+    after_s = 28_800
     assert facts.latest_ns(after_s * 1000) == round((after_s + apart_s + 0.1) * S)
     assert facts.earliest_ns(after_s * 1000) == round((after_s - apart_s - 0.1) * S)
 
