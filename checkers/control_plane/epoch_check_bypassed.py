@@ -41,6 +41,7 @@ from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
+    IsrDecisions,
     IsrRequests,
     isr_changes,
     made,
@@ -147,8 +148,9 @@ def _made_by(request: Rpc, seen: MetadataView) -> int | None:
 def _changes_judged(
     history: PartitionHistory, changes: IsrRequests, seen: MetadataView, learning: "_Learning"
 ) -> Iterator[Proof | None]:
+    decisions = IsrDecisions(history, seen.facts)
     for before, version in history.steps():
-        asked = isr_changes(version, changes, seen, history)
+        asked = isr_changes(version, changes, seen, decisions)
         if len(asked.sure) != 1 or asked.possible or before.isr == version.isr:
             continue
         if before.leader_epoch != version.leader_epoch:

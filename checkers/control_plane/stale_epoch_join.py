@@ -50,6 +50,7 @@ from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
+    IsrDecisions,
     VersionProposals,
     isr_changes,
     proposals,
@@ -134,13 +135,13 @@ def stale_joins(
     for history in histories:
         place = (history.topic_id, history.partition)
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)
-        joins: list[StaleJoin] = []
+        decisions, joins = IsrDecisions(history, seen.facts), list[StaleJoin]()
         judged_count, doubt = 0, ""
         for before, version in history.steps():
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or not joined:
                 continue
-            made, by_change = proposals(version, mine), isr_changes(version, asked, seen, history)
+            made, by_change = proposals(version, mine), isr_changes(version, asked, seen, decisions)
             if version.leader != before.leader:
                 if not (made.sure or (made.possible and _is_completed(before, version))):
                     continue

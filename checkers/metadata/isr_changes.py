@@ -21,7 +21,9 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
@@ -29,11 +31,13 @@ from checkers.metadata.remembered import remembered
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView
+from checkers.rows import OPEN_NS
 from checkers.sources import Source
 
 __all__ = [
     "ISR_CHANGE",
     "NO_REQUESTS",
+    "IsrDecisions",
     "IsrRequests",
     "VersionProposals",
     "Wish",
@@ -200,7 +204,7 @@ def isr_changes(
     version: PartitionVersion,
     requests: IsrRequests,
     seen: MetadataView,
-    history: PartitionHistory,
+    decisions: "IsrDecisions",
 ) -> VersionProposals:
     """Return the IsrChanges that made this version or may have, by the time of its decision.
 
@@ -211,14 +215,7 @@ def isr_changes(
         return VersionProposals(sure=(), possible=())
     fitting = _fitting(version, requests, seen)
     if fitting and _may_be_own(version, seen):
-        others = [one for one in history.versions if one is not version]
-        elsewhere = {
-            rpc.frame
-            for other in others
-            if {*other.isr} == {*version.isr}
-            for rpc in _fitting(other, requests, seen)
-        }
-        fitting = [rpc for rpc in fitting if rpc.frame not in elsewhere]
+        fitting = [rpc for rpc in fitting if not decisions.fit(rpc, but=version)]
     return VersionProposals(
         sure=tuple(rpc for rpc in fitting if rpc.ok),
         possible=tuple(rpc for rpc in fitting if rpc.response is None),
@@ -239,12 +236,41 @@ def _fitting(version: PartitionVersion, requests: IsrRequests, seen: MetadataVie
         from_ns=facts.earliest_ns(version.timestamp_ms),
         until_ns=facts.latest_ns(version.timestamp_ms),
     )
-    return [
-        rpc
-        for rpc in under_way
-        if max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
-        < version.metadata_offset
-    ]
+    return [rpc for rpc in under_way if _last_named(rpc) < version.metadata_offset]
+
+
+def _last_named(rpc: Rpc) -> int:
+    """Return the metadata offset of the latest registration that a request names."""
+    return max(rpc.of("broker_epoch") or 0, *(rpc.of("isr_epochs") or ()), 0)
+
+
+class IsrDecisions:
+    """When the versions of one partition may have been decided, by their ISRs.
+
+    A night has thousands of one partition, and as many requests.
+    """
+
+    def __init__(self, history: PartitionHistory, facts: Facts) -> None:
+        self._history, self._facts = history, facts
+
+    def fit(self, rpc: Rpc, *, but: PartitionVersion) -> bool:
+        """Return whether a request can have made another version of that ISR, too."""
+        offsets, earliest_ns, latest_ns = self._by_isr[frozenset(but.isr)]
+        answered_ns = OPEN_NS if rpc.answered_ns is None else rpc.answered_ns
+        others = (offsets != but.metadata_offset) & (offsets > _last_named(rpc))
+        in_time = (latest_ns >= (rpc.reached_ns or 0)) & (earliest_ns <= answered_ns)
+        return bool(np.any(others & in_time))
+
+    @cached_property
+    def _by_isr(self) -> Mapping[frozenset[int], NDArray[np.int64]]:
+        """(metadata offsets, earliest, latest ns) of the versions with each ISR."""
+        found: dict[frozenset[int], list[tuple[int, int, int]]] = {}
+        for one in self._history.versions:
+            earliest_ns = self._facts.earliest_ns(one.timestamp_ms)
+            latest_ns = self._facts.latest_ns(one.timestamp_ms)
+            place = (one.metadata_offset, earliest_ns, latest_ns)
+            found.setdefault(frozenset(one.isr), []).append(place)
+        return {isr: np.array(several).T for isr, several in found.items()}
 
 
 def made(rpc: Rpc) -> int | None:
