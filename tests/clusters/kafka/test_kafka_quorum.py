@@ -8,7 +8,7 @@ import pytest
 
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka_port import KafkaSpec, Role, TopicSpec, role_of
-from clusters.port import NodeState
+from clusters.port import NodeName, NodeState
 from history.failure import UsageError
 
 pytestmark = pytest.mark.kafka
@@ -23,21 +23,31 @@ def cluster(run_cluster: RunCluster) -> Iterator[KafkaCluster]:
         yield it
 
 
-def test_one_of_the_controllers_leads(cluster: KafkaCluster) -> None:
-    leader = cluster.leader_now()
+def test_one_of_the_controllers_leads(cluster: KafkaCluster, until: Until) -> None:
+    assert role_of(leader_of(cluster, until)) is Role.CONTROLLER
+
+
+def leader_of(cluster: KafkaCluster, until: Until) -> NodeName:
+    """The leader, once there is one: three controllers may elect another at any time."""
+    found: list[NodeName | None] = []
+
+    def leads() -> bool:
+        found[:] = [cluster.leader_now()]
+        return found != [None]
+
+    assert until(leads)
+    (leader,) = found
     assert leader is not None
-    assert role_of(leader) is Role.CONTROLLER
+    return leader
 
 
 @pytest.mark.parametrize("fault", ["kill_node", "pause_node"])
 def test_another_controller_leads_when_the_leader_is_gone(
     cluster: KafkaCluster, until: Until, fault: str
 ) -> None:
-    assert until(lambda: cluster.leader_now() is not None)
-    old = cluster.leader_now()
-    assert old is not None
+    old = leader_of(cluster, until)
     getattr(cluster, fault)(old)
-    assert until(lambda: cluster.leader_now() not in (None, old), timeout_s=30)
+    assert until(lambda: cluster.leader_now() not in (None, old), timeout_s=90)
     cluster.create_topics([TopicSpec(name=fault, replication_factor=1)])
     assert cluster.view().partitions[f"{fault}-0"].leader == 1
     if cluster.state(old) is NodeState.DOWN:
@@ -48,15 +58,14 @@ def test_another_controller_leads_when_the_leader_is_gone(
 
 
 def test_without_a_majority_nobody_leads(cluster: KafkaCluster, until: Until) -> None:
-    assert until(lambda: cluster.leader_now() is not None)
-    leader = cluster.leader_now()
+    leader = leader_of(cluster, until)
     others = [controller for controller in cluster.nodes[:3] if controller != leader]
     for controller in others:
         cluster.kill_node(controller)
-    assert until(lambda: cluster.leader_now() is None, timeout_s=30)
+    assert until(lambda: cluster.leader_now() is None, timeout_s=90)
     for controller in others:
         cluster.start_node(controller)
-    assert until(lambda: cluster.leader_now() is not None, timeout_s=30)
+    assert until(lambda: cluster.leader_now() is not None, timeout_s=90)
 
 
 def test_a_taken_port_is_named_before_anything_starts(run_cluster: RunCluster) -> None:

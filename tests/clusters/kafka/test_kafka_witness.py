@@ -85,6 +85,8 @@ def disks(
             data = {node: cluster.data_of(node) for node in cluster.nodes}
             ends = {key: log_end_offset(data[ONE], key) for key in ("t-0", "t-1", "u-v-0")}
             topics = dict(topic_names(data[CONTROLLER], definitions))
+            # With one replica in sync a send is acknowledged before the other has it.
+            assert until(lambda: all(ends[key] == log_end_offset(data[TWO], key) for key in ends))
             cluster.kill_node(TWO)
         work = tmp_path_factory.mktemp("dumps")
         yield Disks(

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
-from wire_doubles import until
+from waiting import until
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site

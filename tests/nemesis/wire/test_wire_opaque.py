@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_doubles import LINK, Line, Notes, until
+from waiting import until
+from wire_doubles import LINK, Line, Notes
 
 from clusters.link_protocol import LinkProtocol
 from clusters.port import NodeName

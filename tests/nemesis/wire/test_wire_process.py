@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_doubles import BROKER, CONTROLLER, LINK, beat_request, join_request, until
+from waiting import until
+from wire_doubles import BROKER, CONTROLLER, LINK, beat_request, join_request
 
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName

@@ -2,8 +2,7 @@
 
 import io
 import struct
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin, get_type_hints
@@ -31,16 +30,6 @@ BROKER, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
 LINK = Link(source=BROKER, target=CONTROLLER, address="127.77.1.1", port=1)
 TOPIC_ID = UUID(int=7)
 TOPIC_ID_TEXT = "AAAAAAAAAAAAAAAAAAAABw"
-
-
-def until(claim: Callable[[], bool], *, timeout_s: float = 60.0) -> bool:
-    """Wait for a claim to come true; False if it has not within the bound."""
-    deadline = time.monotonic() + timeout_s
-    while not claim():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Notes:
