@@ -215,7 +215,7 @@ def isr_changes(
         return VersionProposals(sure=(), possible=())
     fitting = _fitting(version, requests, seen)
     if fitting and _may_be_own(version, seen):
-        fitting = [rpc for rpc in fitting if not decisions.fit(rpc, but=version)]
+        fitting = [rpc for rpc in fitting if decisions.fitting_count(rpc) == 1]
     return VersionProposals(
         sure=tuple(rpc for rpc in fitting if rpc.ok),
         possible=tuple(rpc for rpc in fitting if rpc.response is None),
@@ -252,14 +252,23 @@ class IsrDecisions:
 
     def __init__(self, history: PartitionHistory, facts: Facts) -> None:
         self._history, self._facts = history, facts
+        self._counts: dict[int, int] = {}
+        """By the place of a request in memory: whoever asks has all of them."""
 
-    def fit(self, rpc: Rpc, *, but: PartitionVersion) -> bool:
-        """Return whether a request can have made another version of that ISR, too."""
-        offsets, earliest_ns, latest_ns = self._by_isr[frozenset(but.isr)]
+    def fitting_count(self, rpc: Rpc) -> int:
+        """Return how many versions with its ISR a request can have made."""
+        if id(rpc) not in self._counts:
+            self._counts[id(rpc)] = self._count(rpc)
+        return self._counts[id(rpc)]
+
+    def _count(self, rpc: Rpc) -> int:
+        isr = frozenset(rpc.of("isr") or ())
+        if isr not in self._by_isr:
+            return 0
+        offsets, earliest_ns, latest_ns = self._by_isr[isr]
         answered_ns = OPEN_NS if rpc.answered_ns is None else rpc.answered_ns
-        others = (offsets != but.metadata_offset) & (offsets > _last_named(rpc))
         in_time = (latest_ns >= (rpc.reached_ns or 0)) & (earliest_ns <= answered_ns)
-        return bool(np.any(others & in_time))
+        return int(np.count_nonzero(in_time & (offsets > _last_named(rpc))))
 
     @cached_property
     def _by_isr(self) -> Mapping[frozenset[int], NDArray[np.int64]]:
