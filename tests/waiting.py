@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
+from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["until"]
+__all__ = ["leading", "until"]
 
 
 def until(claim: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float = 0.005) -> bool:
@@ -24,3 +26,25 @@ def until(claim: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float 
         if time.monotonic() > deadline:
             return False
         time.sleep(every_s)
+
+
+class Led(Protocol):
+    """A cluster of which one node leads."""
+
+    def leader_now(self) -> NodeName | None:
+        """Return the node that leads; None if nobody does, or nobody says so."""
+
+
+def leading(cluster: Led) -> NodeName:
+    """Return the leader, once there is one: nodes that stood still may elect another at any time.
+
+    Fails if there is none within the bound of `until`.
+    """
+    found: list[NodeName] = []
+
+    def leads() -> bool:
+        found.extend(filter(None, [cluster.leader_now()]))
+        return bool(found)
+
+    assert until(leads)
+    return found[0]

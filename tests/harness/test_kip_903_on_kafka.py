@@ -34,14 +34,18 @@ def _late_join(run: RunDirectory) -> tuple[Frame, Frame]:
 
     It was sent while broker 2 had its first registration, and passed on after its second.
     """
-    (join,) = [row for row in _frames(run, "AlterPartition", "request") if row["rule"] == "join"]
+    # A sender that waits for half a minute asks again, and that is held as well.
+    held = [row for row in _frames(run, "AlterPartition", "request") if row["rule"] == "join"]
+    join = min(held, key=lambda row: row["time_ns"])
     assert (join["source"], join["action"], sorted(join["isr"])) == ("broker-1", "released", [1, 2])
     of_broker_2 = [
         row for row in _frames(run, "BrokerRegistration", "request") if row["broker_id"] == 2
     ]
-    first, second = (row["time_ns"] for row in of_broker_2)
+    begun: dict[str, int] = {}  # of each incarnation, the first: one may have to repeat it
+    for row in of_broker_2:
+        begun.setdefault(row["incarnation_id"], row["time_ns"])
+    first, second = begun.values()
     assert first < join["time_ns"] < second < join["forwarded_ns"]
-    assert len({row["incarnation_id"] for row in of_broker_2}) == 2
     (answer,) = [
         row
         for row in _frames(run, "AlterPartition", "response")

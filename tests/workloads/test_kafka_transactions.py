@@ -148,7 +148,8 @@ def test_what_a_transaction_took_in_is_taken_once_by_those_that_committed(
     reached: dict[tuple[str, str], int] = {}
     for row in rows:  # one instance a group: its rows are in the order in which they happened
         if row["f"] == "fetch-offsets":
-            assert row["outcome"] == "ok"
+            if row["outcome"] != "ok":
+                continue  # a coordinator that is not there yet; a question changes nothing
             for key, offset in zip(row["keys"], row["offsets"], strict=True):
                 assert offset == reached.get((row["group"], key), -1)
         elif row["outcome"] == "ok":

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
+from waiting import leading
 
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka_port import KafkaSpec, Role, TopicSpec, role_of
-from clusters.port import NodeName, NodeState
+from clusters.port import NodeState
 from history.failure import UsageError
 
 pytestmark = pytest.mark.kafka
@@ -23,29 +24,15 @@ def cluster(run_cluster: RunCluster) -> Iterator[KafkaCluster]:
         yield it
 
 
-def test_one_of_the_controllers_leads(cluster: KafkaCluster, until: Until) -> None:
-    assert role_of(leader_of(cluster, until)) is Role.CONTROLLER
-
-
-def leader_of(cluster: KafkaCluster, until: Until) -> NodeName:
-    """The leader, once there is one: three controllers may elect another at any time."""
-    found: list[NodeName | None] = []
-
-    def leads() -> bool:
-        found[:] = [cluster.leader_now()]
-        return found != [None]
-
-    assert until(leads)
-    (leader,) = found
-    assert leader is not None
-    return leader
+def test_one_of_the_controllers_leads(cluster: KafkaCluster) -> None:
+    assert role_of(leading(cluster)) is Role.CONTROLLER
 
 
 @pytest.mark.parametrize("fault", ["kill_node", "pause_node"])
 def test_another_controller_leads_when_the_leader_is_gone(
     cluster: KafkaCluster, until: Until, fault: str
 ) -> None:
-    old = leader_of(cluster, until)
+    old = leading(cluster)
     getattr(cluster, fault)(old)
     assert until(lambda: cluster.leader_now() not in (None, old), timeout_s=90)
     cluster.create_topics([TopicSpec(name=fault, replication_factor=1)])
@@ -58,7 +45,7 @@ def test_another_controller_leads_when_the_leader_is_gone(
 
 
 def test_without_a_majority_nobody_leads(cluster: KafkaCluster, until: Until) -> None:
-    leader = leader_of(cluster, until)
+    leader = leading(cluster)
     others = [controller for controller in cluster.nodes[:3] if controller != leader]
     for controller in others:
         cluster.kill_node(controller)

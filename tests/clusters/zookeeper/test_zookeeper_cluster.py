@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from waiting import leading
 
 from clusters.abilities import (
     DisturbsPackets,
@@ -23,7 +24,7 @@ from clusters.abilities import (
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.port import NodeName, Observable
+from clusters.port import Observable
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.system import ZooKeeperSpec
@@ -75,13 +76,6 @@ def is_whole(cluster: ZooKeeperCluster) -> bool:
     return cluster.view().is_whole(NUMBERS)
 
 
-def led(cluster: ZooKeeperCluster) -> NodeName:
-    """The leader; there is one."""
-    leader = cluster.leader_now()
-    assert leader is not None
-    return leader
-
-
 def test_it_has_the_abilities_of_processes(cluster: ZooKeeperCluster) -> None:
     abilities = (Starts, Stops, Kills, Pauses, Wipes, Snapshots, LosesPower, TroublesDisks)
     assert all(isinstance(cluster, one) for one in (*abilities, Skews, Throttles, Squeezes))
@@ -93,7 +87,7 @@ def test_a_killed_leader_is_replaced_and_comes_back_with_what_was_written(
     cluster: ZooKeeperCluster, client: KazooClient, until: Until
 ) -> None:
     client.create("/killed", b"1")
-    leader = led(cluster)
+    leader = leading(cluster)
     cluster.kill_node(leader)
     assert until(lambda: cluster.leader_now() not in (None, leader))
     assert until(lambda: client.connected)
@@ -114,7 +108,7 @@ def test_a_wiped_server_takes_over_all_that_the_others_have(
     cluster: ZooKeeperCluster, client: KazooClient, until: Until
 ) -> None:
     client.create("/wiped", b"kept")
-    node = next(name for name in cluster.nodes if name != led(cluster))
+    node = next(name for name in cluster.nodes if name != leading(cluster))
     cluster.kill_node(node)
     cluster.wipe_node(node)
     data = cluster.data_of(node)
@@ -127,7 +121,7 @@ def test_a_wiped_server_takes_over_all_that_the_others_have(
 def test_a_paused_follower_takes_no_part_and_the_others_go_on(
     cluster: ZooKeeperCluster, client: KazooClient, until: Until
 ) -> None:
-    node = next(name for name in cluster.nodes if name != led(cluster))
+    node = next(name for name in cluster.nodes if name != leading(cluster))
     cluster.pause_node(node)
     try:
         assert until(lambda: cluster.view().taking_part == NUMBERS - {cluster.node_ids[node]})
@@ -163,7 +157,7 @@ def test_what_servers_show_is_recorded(
         assert until(lambda: len(rows()) >= 2 * len(NUMBERS), timeout_s=30)
     found = rows()
     assert {row["node"] for row in found} == set(cluster.nodes)
-    assert {row["node"] for row in found if row["mode"] == "leader"} == {led(cluster)}
+    assert {row["node"] for row in found if row["mode"] == "leader"} == {leading(cluster)}
     assert all(row["serving"] for row in found)
 
 
