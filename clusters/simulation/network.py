@@ -347,8 +347,8 @@ class SimulatedNetwork:
     def _tell(self, link: Channel, kind: int, message: Any) -> None:
         """Have the asker of a link hear this from who was asked, if it is the one that asked."""
         asker = link.sender
+        late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
         if asker.alias == link.signed and asker.state is not ProcessState.DOWN:
-            late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
             self._push(self._now() + late_ns, asker, link.receiver.number, kind, message)
 
     def _transmit_badly(self, link: Channel, message: Any, bad: Trouble, late_ns: int) -> None:
