@@ -57,8 +57,8 @@ class Facts:
     recorded: tuple[str, ...] = ()
     """The tables that it set out to record."""
     clocks_drift: bool = True
-    """Wall clocks go their own way, and nobody looked: in virtual time there is one clock, and on
-    one machine it is watched."""
+    """True if wall clocks may drift unseen: not in virtual time, which has one clock, nor where a
+    run compared its own clock with the machine's."""
     skews: tuple[ClockSkew, ...] = ()
     """The skews of nodes whose clocks may give the metadata log its times: not of those that are
     brokers alone."""

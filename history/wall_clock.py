@@ -6,7 +6,7 @@ slews them together, they stay so unless somebody steps the wall clock, or the m
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from history.clock import EVERY_NODE, ClockSkew, TellsTime
 
@@ -16,6 +16,16 @@ STEP_NS: Final = 20_000_000
 """A wall clock that is off by less has kept step."""
 _LOOK_NS_MAX: Final = 5_000_000
 """Of a look that took longer it is not known when the wall clock was read."""
+
+
+class _Step(NamedTuple):
+    """The wall clock was found elsewhere than before."""
+
+    since_ns: int
+    """The last look at which it was not: it may have been so from then on."""
+    seen_ns: int
+    """The first look at which it was: it may have been as before until then."""
+    ahead_ns: int
 
 
 class WallClock:
@@ -28,10 +38,7 @@ class WallClock:
         self._clock, self._read = clock, read
         self._origin_utc_ns = origin_utc_ns
         self._looked_ns = 0
-        self._steps = [(0, 0)]
-        """(since when it may be so, ns that it is ahead), from step to step."""
-        self._seen_ns = [0]
-        """When each was first seen: the one before it may have lasted until then."""
+        self._steps = [_Step(since_ns=0, seen_ns=0, ahead_ns=0)]
 
     def look(self) -> None:
         """Compare both clocks now."""
@@ -41,22 +48,21 @@ class WallClock:
         if now_ns - before_ns > _LOOK_NS_MAX:
             return
         ahead_ns = wall_ns - self._origin_utc_ns - before_ns
-        if abs(ahead_ns - self._steps[-1][1]) >= STEP_NS:
-            self._steps.append((self._looked_ns, ahead_ns))
-            self._seen_ns.append(now_ns)
+        if abs(ahead_ns - self._steps[-1].ahead_ns) >= STEP_NS:
+            self._steps.append(_Step(since_ns=self._looked_ns, seen_ns=now_ns, ahead_ns=ahead_ns))
         self._looked_ns = before_ns
 
     def skews(self) -> tuple[ClockSkew, ...]:
         """Return for how long until now it was how far ahead or behind."""
-        ends = (*self._seen_ns[1:], self._clock.now_ns())
+        ends = (*(step.seen_ns for step in self._steps[1:]), self._clock.now_ns())
         return tuple(
             ClockSkew(
                 node=EVERY_NODE,
-                from_ns=from_ns,
+                from_ns=step.since_ns,
                 until_ns=until_ns,
-                ahead_min_ns=ahead_ns - STEP_NS,
-                ahead_max_ns=ahead_ns + STEP_NS,
+                ahead_min_ns=step.ahead_ns - STEP_NS,
+                ahead_max_ns=step.ahead_ns + STEP_NS,
             )
-            for (from_ns, ahead_ns), until_ns in zip(self._steps, ends, strict=True)
-            if ahead_ns
+            for step, until_ns in zip(self._steps, ends, strict=True)
+            if abs(step.ahead_ns) >= STEP_NS
         )

@@ -13,7 +13,8 @@ __all__ = ["leading", "until"]
 def until(claim: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float = 0.005) -> bool:
     """Wait for a claim to come true; False if it has not within the bound.
 
-    A look that nobody answers (HarnessError) is none: a node may be busy for a while.
+    A claim that raises HarnessError has not come true: a node may be too busy to answer. The last
+    one is raised.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -32,13 +33,13 @@ class Led(Protocol):
     """A cluster of which one node leads."""
 
     def leader_now(self) -> NodeName | None:
-        """Return the node that leads; None if nobody does, or nobody says so."""
+        """Return the node that leads; None if none is known to."""
 
 
 def leading(cluster: Led) -> NodeName:
     """Return the leader, once there is one: nodes that stood still may elect another at any time.
 
-    Fails if there is none within the bound of `until`.
+    Raises AssertionError if none leads within a minute.
     """
     found: list[NodeName] = []
 

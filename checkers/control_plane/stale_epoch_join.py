@@ -43,6 +43,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
+import pyarrow as pa
+
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
@@ -61,7 +63,7 @@ from checkers.metadata.rpcs import Rpc, accepted_registrations
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.slices import Split
-from checkers.sources import has_rows, streamed
+from checkers.sources import Source, has_rows, source_of, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
@@ -118,20 +120,19 @@ def stale_epoch_joins(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    for joins in stale_joins(tables, seen, seen.histories()):
+    for joins in stale_joins(streamed(tables, "wire"), seen, seen.histories()):
         key, proofs = joins.history.key, [_proof(joins.history, join) for join in joins.stale]
         yield key, spelled(NAME, key, proofs, cases=joins.judged_count, doubt=joins.doubt)
 
 
 def stale_joins(
-    tables: Tables, seen: MetadataView, histories: Iterable[PartitionHistory]
+    wire: pa.Table | Source, seen: MetadataView, histories: Iterable[PartitionHistory]
 ) -> Iterator[JudgedJoins]:
     """Yield the judged joins of each of these partitions."""
-    wire = streamed(tables, "wire")
     requests = requests_by_partition(wire, seen.partitions)
     changes = requests_by_partition(wire, seen.partitions, api=ISR_CHANGE)
     told = _Told(accepted_registrations(wire), follower_fetches(wire))
-    taped = has_rows(wire) and not seen.facts.on_zookeeper
+    taped = has_rows(source_of(wire)) and not seen.facts.on_zookeeper
     for history in histories:
         place = (history.topic_id, history.partition)
         mine, asked = requests.get(place, NO_REQUESTS), changes.get(place, NO_REQUESTS)

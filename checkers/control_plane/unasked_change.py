@@ -70,13 +70,14 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
 
     Reads `metadata_log`, `wire` and `faults`.
     """
-    if seen.facts.on_zookeeper or seen.facts.migrating or not has_rows(streamed(tables, "wire")):
+    wire = streamed(tables, "wire")
+    if seen.facts.on_zookeeper or seen.facts.migrating or not has_rows(wire):
         return
-    requests = requests_by_partition(streamed(tables, "wire"), seen.partitions)
+    requests = requests_by_partition(wire, seen.partitions)
     ids = ids_by_name(seen.histories())
     unplaced = {
         rpc.of("topic")
-        for rpc in rpcs(streamed(tables, "wire"), _ALTER)
+        for rpc in rpcs(wire, _ALTER)
         if rpc.of("topic_id") is None and len(ids.get(rpc.of("topic"), ())) > 1
     }
     from_offset, living = _judged_from(seen), _Living(seen, calm_of(tables, seen))

@@ -109,10 +109,11 @@ class LostRows:
 def case_of(lost: LostValues, tables: Tables, seen: MetadataView) -> Case:
     """Return the case of these values."""
     histories = seen.histories_of(lost.key)[-1:]
-    requests = requests_by_partition(tables["wire"], seen.partitions)
+    wire = tables["wire"]  # one table for all, so that it is read once
+    requests = requests_by_partition(wire, seen.partitions)
     places = [(one.topic_id, one.partition) for one in histories]
     mine = requests.get(places[0], NO_REQUESTS) if places else NO_REQUESTS
-    fetches = follower_fetches(tables["wire"])
+    fetches = follower_fetches(wire)
     proposed = [join for one in histories for join in proposed_joins(one, mine, fetches, seen)]
     return Case(
         lost=lost,
@@ -121,7 +122,7 @@ def case_of(lost: LostValues, tables: Tables, seen: MetadataView) -> Case:
         logs=replica_logs(lost.key, tables["replicas"], tables["replica_records"]),
         history=histories[0] if histories else None,
         requests=mine,
-        stale=[join for one in stale_joins(tables, seen, histories) for join in one.stale],
+        stale=[join for one in stale_joins(wire, seen, histories) for join in one.stale],
         unfetched=[join for join in proposed if not join.is_fetched],
     )
 

@@ -53,9 +53,6 @@ def record(
     Raise HarnessError if the recording cannot be trusted.
     """
     run_id = f"{scenario.name}/{run.root.name}"
-    origin_utc_ns = read_manifest(run.manifest_path).origin_utc_ns
-    shared = options.host.shares_clock
-    wall = WallClock(clock, origin_utc_ns=origin_utc_ns) if shared else None
     needs = Needs(
         run_id=run_id,
         nodes=scenario.cluster.nodes,
@@ -97,10 +94,17 @@ def record(
             clock=clock,
             progress=progress,
             seed=options.seed,
-            wall=wall,
+            wall=_wall_clock(options, run, clock),
         ).go()
         stack.close()
         _testify(cluster, scenario, run, progress)
+
+
+def _wall_clock(options: RunOptions, run: RunDirectory, clock: Clock) -> WallClock | None:
+    """Return the wall clock of the nodes; None if they are on machines of their own."""
+    if not options.host.shares_clock:
+        return None
+    return WallClock(clock, origin_utc_ns=read_manifest(run.manifest_path).origin_utc_ns)
 
 
 def _workload(

@@ -42,20 +42,18 @@ def test_a_right_clock_is_taken_at_its_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "watched", "apart_s"),
+    ("stated", "apart_s"),
     [
-        ("simulated", False, 0),
-        ("simulated-zookeeper", False, 0),
-        ("kafka", True, 0),
-        ("kafka", False, 28.8),
+        ({"cluster": "simulated"}, 0),
+        ({"cluster": "simulated-zookeeper"}, 0),
+        ({"cluster": "kafka", "clock_watched": True}, 0),
+        ({"cluster": "kafka"}, 28.8),
     ],
 )
 def test_wall_clocks_drift_for_as_long_as_a_run_lasts_but_in_virtual_time_or_where_watched(
-    cluster: str,
-    watched: bool,  # noqa: FBT001  # of a table
-    apart_s: float,
+    stated: dict[str, Any], apart_s: float
 ) -> None:
-    facts = facts_of(replace(MANIFEST, cluster=cluster, clock_watched=watched))
+    facts = facts_of(replace(MANIFEST, **stated))
     after_s = 28_800
     assert facts.latest_ns(after_s * 1000) == round((after_s + apart_s + 0.1) * S)
     assert facts.earliest_ns(after_s * 1000) == round((after_s - apart_s - 0.1) * S)

@@ -160,7 +160,7 @@ def test_what_a_transaction_took_in_is_taken_once_by_those_that_committed(
                 reached[row["group"], key] = after
     assert len({group for group, _ in reached}) == 2
     # After each abort, and at the start.
-    assert sum(row["f"] == "fetch-offsets" for row in rows) > 5
+    assert sum((row["f"], row["outcome"]) == ("fetch-offsets", "ok") for row in rows) > 5
 
 
 @pytest.mark.parametrize("client", CLIENTS)
