@@ -79,6 +79,11 @@ class RunDirectory:
         begun = (self.raw, self.nodes, self.clients)
         return all(one.is_dir() and not any(one.iterdir()) for one in begun)
 
+    @property
+    def reserve(self) -> Path:
+        """A file of no content that a run gives up when the disk is full, to say so at its end."""
+        return self.root / ".reserve"
+
     def discard(self) -> None:
         """Remove a run that was refused before anything of it began.
 

@@ -6,6 +6,7 @@ page too. Nothing outlives the call: the warden that owns every process ends wit
 """
 
 import errno
+import os
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import FrameType
+from typing import Final
 
 from checkers.verdict import Validity, Verdict
 from clusters.provision.java import Java
@@ -46,6 +48,9 @@ from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
 __all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
+
+_RESERVE_BYTES: Final = 4 << 20
+"""A run that fails writes its manifest and its page: 1 to 2 MB."""
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -164,9 +169,11 @@ def _said(result: TrialResult, progress: Progress) -> None:
 
 
 def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirectory:
-    """Create the directory of a run that begins now, with its first manifest, and return it."""
+    """Create the directory of a run that begins now, with its first manifest, and return it.
+
+    Raises HarnessError if the disk refuses; nothing is left of it then.
+    """
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
-    run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
     manifest = first_manifest(
         scenario,
         options,
@@ -175,7 +182,13 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
         origin_utc_ns=stage.origin_utc_ns,
         known=known_to(stage.expectation(scenario), level=stage.level),
     )
-    write_manifest(run.manifest_path, manifest)
+    try:
+        run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
+        write_manifest(run.manifest_path, manifest)
+    except (HarnessError, OSError) as error:
+        why = why_full(run.root) or f"cannot begin a run in {run.root}: {error}"
+        run.discard()
+        raise HarnessError(why) from error
     return run
 
 
@@ -195,9 +208,12 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
 def _failure_written(run: RunDirectory) -> Iterator[None]:
     """A run that fails says so in its manifest and gets its page; the first error goes on.
 
-    One that is refused before anything has written into its directory leaves none.
+    One that is refused before anything has written into its directory leaves none. What the
+    manifest and the page need is set aside, for the end of a run that filled its disk.
     """
     try:
+        with run.reserve.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
         yield
     except BaseException as error:
         if isinstance(error, UsageError) and run.is_blank:
@@ -205,7 +221,8 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
             raise
         message = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            message = why_full(run.root) or f"the disk is full: {message}"
+            message = why_full(run.root) or f"the disk of {run.root} is full: {message}"
+        run.reserve.unlink(missing_ok=True)
         try:
             manifest = read_manifest(run.manifest_path)
             failed = replace(manifest, state=RunState.FAILED, failure=message, harness_pid=None)
@@ -218,6 +235,8 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
         if isinstance(error, OSError):
             raise HarnessError(f"{message} (see {run.root})") from error
         raise
+    finally:
+        run.reserve.unlink(missing_ok=True)
 
 
 def _drop_data(run: RunDirectory) -> None:
