@@ -246,6 +246,8 @@ class Manifest:
     shortfalls: tuple[str, ...] = ()
     """The parts of the plan that the run could not do (a step whose bound passed, a cluster that
     did not recover): a run with any of these is never valid."""
+    ended_early: bool = False
+    """Whether the user ended the faults before their time; a shortfall says when."""
     not_whole: tuple[NotWhole, ...] = ()
     """Of some shortfalls, as data: the brokers that were lacking, and when."""
     digests: Mapping[str, str] = field(default_factory=dict)

@@ -210,6 +210,8 @@ def _run_all(
                 outcomes.append(outcome)
                 if series is not None:
                     series.add(one, outcome)
+                if not isinstance(outcome, HarnessError) and outcome.ended_early:
+                    break
     finally:
         # A series that is interrupted still says what its runs tried.
         if series is not None:

@@ -17,3 +17,5 @@ class RunOutcome:
     as_expected: bool | None
     """True if the verdict is what the scenario expects of this release; None: it states nothing,
     or not of a valid run whose demands were waived."""
+    ended_early: bool = False
+    """The user ended its faults before their time, and wants no further run."""

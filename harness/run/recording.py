@@ -25,6 +25,7 @@ from harness.interpreter.window_book import WindowBook
 from harness.manifest import note
 from harness.progress import Progress, Status
 from harness.run.clients import Together
+from harness.run.ending import EarlyEnd, ended_by_a_signal
 from harness.scenario.mix import seeded_mix
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream
@@ -115,6 +116,7 @@ class Recording:
     """Opens the looks at the cluster, given the count of acknowledged sends.
     None: a thread of its own looks."""
     _dead: set[str] = field(default_factory=set)
+    _breaking: bool = False
 
     def go(self) -> None:
         """Start the clients, break, heal, stop, read back; all of it into the run directory."""
@@ -123,8 +125,9 @@ class Recording:
             SampleJournal(self.run.raw, self.clock) as samples,
             RowJournal(self.run.raw, "windows") as windows,
             Beat(also=None if self.wall is None else self.wall.look) as beat,
+            ended_by_a_signal(self.progress.say) as check_end,
         ):
-            self._record(faults, samples, WindowBook(windows, self.clock))
+            self._record(faults, samples, WindowBook(windows, self.clock), check_end)
             self._note_stalls(beat.so_far(), faults)
 
     def _note_stalls(self, own: Beats, faults: FaultJournal) -> None:
@@ -145,7 +148,13 @@ class Recording:
             )
             self.progress.say(f"{words}: the machine was stopped, or had no room")
 
-    def _record(self, faults: FaultJournal, samples: SampleJournal, windows: WindowBook) -> None:
+    def _record(
+        self,
+        faults: FaultJournal,
+        samples: SampleJournal,
+        windows: WindowBook,
+        check_end: Callable[[], None],
+    ) -> None:
         played = PerformedPlay(self.run.play_path)
         performer = Performer(self.cluster, journal=faults, played=played)
         network = Network(
@@ -173,9 +182,9 @@ class Recording:
                 windows=windows,
                 time=self.time,
                 shortfalls=Shortfalls(self.clock),
-                on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
+                on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler, check_end),
             )
-            self._break(interpreter, faults)
+            self._break_until_told(interpreter, faults)
             self.workload.start()  # where the play ended before its step
             self.progress.say("healing")
             whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
@@ -209,6 +218,19 @@ class Recording:
         topics = [topic.name for topic in self.scenario.topics]
         return Observer(self.cluster, acknowledged=acknowledged, wire=status, topics=topics)
 
+    def _break_until_told(self, interpreter: Interpreter, faults: FaultJournal) -> None:
+        """Perform the faults; if the user ends them before their time, the run is not whole."""
+        self._breaking = True
+        try:
+            self._break(interpreter, faults)
+        except EarlyEnd:
+            now_s, limit_s = interpreter.now_s(), self.scenario.time_limit_s
+            words = f"the user ended the run after {now_s:.1f} of {limit_s:g} s"
+            interpreter.shortfalls.append(words)
+            note(self.run, ended_early=True)
+        finally:
+            self._breaking = False
+
     def _break(self, interpreter: Interpreter, faults: FaultJournal) -> None:
         limit_s = self.scenario.time_limit_s
         if self.scenario.play is not None:
@@ -240,7 +262,15 @@ class Recording:
         if missing:
             shortfalls.append(f"final reads are incomplete: {first_few(missing)}")
 
-    def _tick(self, now_s: float, interpreter: Interpreter, sampler: Sampler) -> None:
+    def _tick(
+        self,
+        now_s: float,
+        interpreter: Interpreter,
+        sampler: Sampler,
+        check_end: Callable[[], None],
+    ) -> None:
+        if self._breaking:
+            check_end()
         if dead := self.workload.failures():
             raise HarnessError(f"a client died by itself: {dead[0]}")
         for node in interpreter.performer.died_by_themselves():

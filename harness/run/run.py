@@ -8,13 +8,11 @@ page too. Nothing outlives the call: the warden that owns every process ends wit
 import errno
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Final
 
 from checkers.verdict import Validity, Verdict
@@ -27,12 +25,13 @@ from harness.prepare.reference import rules_of, rules_without
 from harness.prepare.releases import wanted_by, way_out
 from harness.prepare.settings import refuse_unknown_of
 from harness.progress import Progress
+from harness.run.ending import InterruptedRunError, interruptible
 from harness.run.judge import judge
 from harness.run.lock import alone
 from harness.run.outcome import RunOutcome
 from harness.run.plan import RunPlan, planned
 from harness.run.record import record
-from harness.run.reports import write_page
+from harness.run.reports import write_reports
 from harness.run.simulated import prepare_simulated, record_simulated
 from harness.run.spark_start import SparkStart
 from harness.scenario.expectation import Expectation, expectation_for, is_met, known_to
@@ -47,18 +46,10 @@ from history.failure import HarnessError, SpecError, UsageError, why_full
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
+__all__ = ["record_scenario", "run_planned", "run_scenario"]
 
 _RESERVE_BYTES: Final = 4 << 20
 """A run that fails writes its manifest and its page: 1 to 2 MB."""
-
-
-class InterruptedRunError(KeyboardInterrupt):
-    """The user ended the run (SIGINT, SIGTERM).
-
-    It is no HarnessError: code that asks a cluster again after an error would go on, and the user's
-    wish would be lost.
-    """
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
@@ -70,7 +61,7 @@ def run_planned(plan: RunPlan, progress: Progress) -> RunOutcome:
     """Run the plan; raise HarnessError without a verdict, with the reason in the run directory."""
     options = plan.options
     scenario = with_release_of_image(plan.scenario, options, progress.say)
-    with _interruptible(), alone(scenario, options):
+    with interruptible(), alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)
         progress.say(f"recording to {run.root}")
@@ -194,13 +185,15 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
 
 def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verdict) -> RunOutcome:
     expectation = stage.expectation(scenario)
-    if scenario.waived and verdict.validity is Validity.VALID:
-        # What a scenario expects of a release is expected of runs that meet its demands.
+    ended_early = read_manifest(run.manifest_path).ended_early
+    if ended_early or (scenario.waived and verdict.validity is Validity.VALID):
+        # What a scenario expects of a release is expected of whole runs that meet its demands.
         expectation = None
     return RunOutcome(
         run=run,
         verdict=verdict,
         as_expected=None if expectation is None else is_met(expectation, verdict),
+        ended_early=ended_early,
     )
 
 
@@ -227,9 +220,12 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
             manifest = read_manifest(run.manifest_path)
             failed = replace(manifest, state=RunState.FAILED, failure=message, harness_pid=None)
             write_manifest(run.manifest_path, failed)
-            write_page(run)
+            write_reports(run)
         except (HarnessError, OSError) as second:
-            error.add_note(f"and its page could not be written: {second}")
+            error.add_note(f"and its reports could not be written: {second}")
+        if isinstance(error, InterruptedRunError):
+            again = f"fencepost check {run.root} judges what it recorded"
+            raise InterruptedRunError(f"{message} (see {run.root}; {again})") from error
         if isinstance(error, HarnessError):
             raise type(error)(f"{message} (see {run.root})") from error
         if isinstance(error, OSError):
@@ -243,24 +239,3 @@ def _drop_data(run: RunDirectory) -> None:
     for copies in ("disk", "followed", "kept", "snapshots"):
         for directory in run.nodes.glob(f"*/{copies}"):
             shutil.rmtree(directory, ignore_errors=True)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Raise InterruptedRunError at SIGINT or SIGTERM, once.
-
-    A second one cannot disturb clean-up.
-    """
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        for each in previous:
-            signal.signal(each, signal.SIG_IGN)
-        raise InterruptedRunError(f"interrupted by {signal.Signals(number).name}")
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    previous = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -187,7 +187,7 @@ def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_jud
         assert sealed_table(run, name).schema.equals(schema), name
 
 
-def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:
+def test_a_run_that_is_interrupted_twice_ends_everything_and_says_so(tmp_path: Path) -> None:
     harness = subprocess.Popen(
         [*FENCEPOST, "run", "smoke", "--seed", "3", *OURS],
         env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
@@ -197,14 +197,19 @@ def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:
     raw = tmp_path / "latest" / "raw"
     await_("sends", lambda: raw.is_dir() and live_counts(raw).ok > 100, timeout_s=120)
     harness.send_signal(signal.SIGINT)
+    assert harness.stderr is not None
+    assert any("ends at once" in line for line in harness.stderr)
+    harness.send_signal(signal.SIGINT)
     _, err = harness.communicate(timeout=180)
     assert harness.returncode == 255
-    assert "interrupted by SIGINT" in err.splitlines()[-1]
     run = RunDirectory((tmp_path / "latest").resolve())
+    assert "interrupted by SIGINT" in err.splitlines()[-1]
+    assert f"fencepost check {tmp_path}" in err.splitlines()[-1]
     manifest = read_manifest(run.manifest_path)
     assert (manifest.state, manifest.failure) == (RunState.FAILED, "interrupted by SIGINT")
     assert not _processes_of(run)
     assert run.report_path.is_file()
+    assert run.junit_path.is_file()
 
 
 def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
