@@ -46,7 +46,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
 
 `describes` takes describes; they are numbered by line, and times are in ms:
 
-    broker-2 showed t-0 leader 1 isr 1,2 [leader-epoch 0] [offset 40] at 5000..5003
+    broker-2 showed t-0 [as id-2] leader 1 isr 1,2 [leader-epoch 0] [offset 40] at 5000..5003
 
 `alter` may say `leader-epoch 3` (0 unless said) and `under 4` (its broker epoch) after its ISR; any
 line may say `to controller-2` after its sender (controller-1 unless said) and `on 7` (its
@@ -122,8 +122,8 @@ def wire(text: str = "") -> pa.Table:
 
 
 _DESCRIBE = re.compile(
-    r"(?P<node>\S+) showed (?P<topic>\S+)-(?P<partition>\d+) leader (?P<leader>-?\d+) "
-    r"isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))?(?: offset (?P<offset>\d+))? "
+    r"(?P<node>\S+) showed (?P<topic>\S+)-(?P<partition>\d+)(?: as (?P<id>\S+))? "
+    r"leader (?P<leader>-?\d+) isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))?(?: offset (?P<offset>\d+))? "
     r"at (?P<call>\d+)\.\.(?P<back>\d+)"
 )
 
@@ -142,7 +142,7 @@ def describes(text: str = "") -> pa.Table:
                 "call_ns": int(found["call"]) * _MS,
                 "return_ns": int(found["back"]) * _MS,
                 "topic": found["topic"],
-                "topic_id": f"id-{found['topic']}",
+                "topic_id": found["id"] or f"id-{found['topic']}",
                 "partition": int(found["partition"]),
                 "error": "NONE",
                 "leader": int(found["leader"]),
