@@ -10,6 +10,9 @@ from history.counter import counter_of
 
 __all__ = [
     "broker_epoch_back",
+    "id_of_another",
+    "id_of_the_dead",
+    "id_unmade",
     "isr_never_was",
     "isr_unasked",
     "leader_epoch_ahead",
@@ -28,6 +31,7 @@ __all__ = [
 
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
+_SOON_NS: Final = 1_000_000_000
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
@@ -68,6 +72,51 @@ def setting_unwritten(run: CopiedRun, draw: Random) -> bool:
         draw,
         lambda row: bool(row["config_value"]),
         lambda row: {"config_value": type(row["config_value"])(987_654)},
+    )
+
+
+def _shows_id(row: Row) -> bool:
+    return row["topic_id"] is not None and row["partition"] is not None
+
+
+def id_unmade(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a topic with an id that was never made."""
+    return _change_shown(run, draw, _shows_id, lambda row: {"topic_id": row["topic_id"][::-1]})
+
+
+def id_of_another(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a topic with the id of another one."""
+    rows = run.table("describes").to_pylist() if run.has("describes") else []
+    other = {row["topic"]: row["topic_id"] for row in rows if _shows_id(row)}
+    names = sorted(other)
+    following = dict(zip(names, [*names[1:], *names[:1]], strict=True))
+    return _change_shown(
+        run,
+        draw,
+        lambda row: _shows_id(row) and len(names) > 1,
+        lambda row: {"topic_id": other[following[row["topic"]]]},
+    )
+
+
+def id_of_the_dead(run: CopiedRun, draw: Random) -> bool:
+    """A broker that had shown the successor of a topic showed the dead one again."""
+    rows = run.table("describes").to_pylist() if run.has("describes") else []
+    earliest: dict[str, str] = {}
+    shown: dict[tuple[str, str], Row] = {}
+    again: set[tuple[int, str]] = set()
+    for row in sorted(filter(_shows_id, rows), key=lambda row: row["return_ns"]):
+        first = earliest.setdefault(row["topic"], row["topic_id"])
+        before = shown.get((row["node"], row["topic"]))
+        if before is not None and before["topic_id"] == row["topic_id"] != first:
+            # So soon afterwards that it is no other incarnation, which may be behind.
+            is_soon = 0 < row["call_ns"] - before["return_ns"] < _SOON_NS
+            again |= {(row["read"], row["topic"])} if is_soon else set()
+        shown[row["node"], row["topic"]] = row
+    return _change_shown(
+        run,
+        draw,
+        lambda row: _shows_id(row) and (row["read"], row["topic"]) in again,
+        lambda row: {"topic_id": earliest[row["topic"]]},
     )
 
 
