@@ -10,9 +10,10 @@ come back.
 A replica that the same leader brings in even later, while the brokers are leaving, is slow and not
 stuck: the disks are read afterwards, and say nothing of when it had caught up.
 
-Where the bound had not passed yet and no later ISR has the replica, or where the disks do not tell whether it had caught up, the
-answer is unknown. A replica whose log is behind its leader's has not caught up, and partitions that
-are not the run's left nothing to compare: both are `stuck-replica`'s (C12b).
+Where the bound had not passed yet and no later ISR has the replica, or where the disks do not tell
+whether it had caught up, the answer is unknown. A replica whose log is behind its leader's has not
+caught up, and partitions that are not the run's left nothing to compare: both are
+`stuck-replica`'s (C12b).
 
 A case is a replica that was out of its ISR at some time: it is back in the end, or it is judged as
 said.

@@ -209,7 +209,9 @@ def _back(
     topic: str, reads: Sequence[_Row], made: Mapping[str, _Made], brokers: Offices
 ) -> Iterator[Proof]:
     """Yield the reads that lack a newer id, which the same incarnation had shown before."""
-    mine = [row for row in reads if row["topic_id"] in made and made[row["topic_id"]].topic == topic]
+    mine = [
+        row for row in reads if row["topic_id"] in made and made[row["topic_id"]].topic == topic
+    ]
     node = np.array([row["node"] for row in mine], dtype=object)
     call_ns, return_ns = (
         np.array([row[name] for row in mine], dtype=np.int64) for name in ("call_ns", "return_ns")

@@ -130,6 +130,7 @@ PLANTED: Final = (
         "lost-metadata-write",
     ),
     _plant("move-undone", planted_metadata.move_undone, "lost-reassignment"),
+    _plant("move-endless", planted_metadata.move_endless, "stuck-reassignment"),
     _plant("returned-before-call", _returned_before_call),
     _plant("harness-failed", _harness_failed),
     *(

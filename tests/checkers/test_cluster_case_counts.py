@@ -754,7 +754,8 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     told = {name for check in CHECKS for name in _names(check)}
     general = {check.entry.name for check in NODE_CHECKS}
     reads = {"isr-read-went-back", "stale-isr-read", "nonrepeatable-isr-read"}
-    elsewhere = {*general, *reads, "stuck-isr", "stuck-replica", "unfenced-too-early"}
+    elsewhere = {*general, *reads, "unfenced-too-early"}
+    elsewhere |= {"stuck-isr", "stuck-replica", "stuck-reassignment"}
     elsewhere |= {"wrong-group-offset", "input-not-once"}
     assert told == {
         check.entry.name for check in TABLE_CHECKS if check.split not in OF_KEYS
