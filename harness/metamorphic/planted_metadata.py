@@ -314,7 +314,9 @@ def _quiet_ends(run: CopiedRun, rows: list[Row]) -> Iterator[tuple[Row, Row]]:
             stirs = (
                 one["timestamp_ms"] * 1_000_000 - manifest.origin_utc_ns
                 for one in rows[place + 1 :]
-                if one["node"] == row["node"] and one["type"] not in ("NoOpRecord", "ConfigRecord")
+                if one["node"] == row["node"]
+                and one["metadata_offset"] > row["metadata_offset"]
+                and one["type"] not in ("NoOpRecord", "ConfigRecord")
             )
             broken = any(begin < until_ns and end > from_ns for begin, end in faults)
             last_ns = min((manifest.end_ns or 0, *stirs))
