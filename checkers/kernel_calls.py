@@ -21,7 +21,15 @@ from checkers.metadata.view import METADATA, MetadataView
 from checkers.packed import PackedTable
 from checkers.runner.memory import give_back
 from checkers.runner.tables import OffsetRange, SealedFile, offset_end, row_count, source_in
-from checkers.slices import OF_KEYS, RECORDS_A_ROW, WHOLE, Slice, Split, slices_of
+from checkers.slices import (
+    OF_KEYS,
+    RECORDS_A_ROW,
+    WHOLE,
+    Slice,
+    Split,
+    slice_count,
+    slices_of,
+)
 from checkers.sources import Keep, Source, everything, source_of
 from checkers.table_check import SlicedKernel, TableCheck
 from history.cluster_schema import METADATA_LOG
@@ -67,7 +75,7 @@ def calls_of(
 def _slice_count(question: Question) -> int:
     given = set(question.manifest.recorded) & set(_CUT)
     rows = max((row_count(question.file(name)) or 0 for name in sorted(given)), default=0)
-    return max(1, -(-rows // question.slice_rows))
+    return slice_count(rows, question.slice_rows)
 
 
 def _whole(check: TableCheck, question: Question, buckets: Iterable[int]) -> Iterator[KernelCall]:
@@ -137,7 +145,7 @@ def _buckets(question: Question) -> Mapping[int, Sequence[Slice]]:
         counts = [row_count(file) for file in files]
         if any(count != 0 for count in counts):
             rows = max(count or 0 for count in counts)
-            pieces = max(1, -(-rows // (question.slice_rows * RECORDS_A_ROW)))
+            pieces = slice_count(rows, question.slice_rows * RECORDS_A_ROW)
             end = max(map(offset_end, files)) if pieces > 1 else 0
             found[bucket] = tuple(_stretches(bucket, end, pieces))
     return found

@@ -22,6 +22,7 @@ __all__ = [
     "codes",
     "joined",
     "no_rows",
+    "places_in_runs",
     "split",
     "taken",
 ]
@@ -70,6 +71,13 @@ def taken(arrays: _Arrays, rows: NDArray[Any] | slice) -> _Arrays:
     """Return these rows of parallel arrays, by number, by mask or as they follow each other."""
     names = [one.name for one in fields(cast("Any", arrays))]
     return type(arrays)(**{name: getattr(arrays, name)[rows] for name in names})
+
+
+def places_in_runs(codes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place of each element in its run of equal ones, from 0 on."""
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
+    lengths = np.diff(np.append(starts, len(codes)))
+    return np.arange(len(codes), dtype=np.int64) - np.repeat(starts, lengths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

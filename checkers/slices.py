@@ -15,7 +15,16 @@ from typing import Final
 from history.schema import RECORD_BUCKET_COUNT
 from history.writer import bucket_of
 
-__all__ = ["OF_KEYS", "RECORDS_A_ROW", "SLICE_ROWS", "WHOLE", "Slice", "Split", "slices_of"]
+__all__ = [
+    "OF_KEYS",
+    "RECORDS_A_ROW",
+    "SLICE_ROWS",
+    "WHOLE",
+    "Slice",
+    "Split",
+    "slice_count",
+    "slices_of",
+]
 
 _BROKER: Final = "broker "
 
@@ -76,6 +85,11 @@ RECORDS_A_ROW: Final = 2
 SLICE_ROWS: Final = 160_000
 """The rows of its largest table that a run which is not cut may have, and about those of a slice:
 some 200 MB, with the log of record and once they are requests and answers."""
+
+
+def slice_count(rows: int, slice_rows: int) -> int:
+    """Return how many slices of at most so many rows hold all rows: one at least."""
+    return max(1, -(-rows // slice_rows))
 
 
 def slices_of(split: Split, count: int) -> Iterator[Slice]:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from checkers.rows import places_in_runs
 from checkers.sources import rows_of
 from history.schema import TABLES, with_later_columns
 
@@ -292,10 +293,7 @@ def _first_items(rows: pa.Table, internal: pa.Array) -> pa.Table:
     last = pc.or_(by_name, by_id).to_numpy()
     frame, item = rows["frame"].to_numpy(), rows["item"].to_numpy()
     order = np.lexsort((item, last, frame))
-    place = np.arange(len(order))
-    starts = np.flatnonzero(np.diff(frame[order], prepend=-1))
-    place -= np.repeat(starts, np.diff(np.append(starts, len(order))))
-    return rows.take(pa.array(order[place < _ITEMS_MAX]))
+    return rows.take(pa.array(order[places_in_runs(frame[order]) < _ITEMS_MAX]))
 
 
 def _grouped(rows: pa.Table, by: list[str], column: str, how: str) -> pa.Table:

@@ -59,7 +59,7 @@ def _times_in_force(
 ) -> Mapping[frozenset[int], _TimesInForce]:
     """Return the times of each ISR, from the first moment of a version to the last of it."""
     spans: dict[frozenset[int], list[tuple[int, int]]] = {}
-    for version, from_ns, until_ns in spans_in_force(history, facts):
+    for version, from_ns, until_ns in spans_in_force(history.versions, facts):
         spans.setdefault(frozenset(version.isr), []).append((from_ns, until_ns))
     found = {}
     for isr, several in spans.items():

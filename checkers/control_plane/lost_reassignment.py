@@ -12,10 +12,12 @@ appended to the latest at which the next one's can: the clocks of controllers an
 their log widen it, never narrow it. As with other writes (`lost_metadata_write`), nothing is judged
 where the log begins with a snapshot, or ends before the return, nor is a write without a clear end.
 
-The generation of ZooKeeper is not judged, nor is a migration from it: a move is told by the topic's
-znode there, which makes no row of the metadata log until the partition's own state changes.
+In the generation of ZooKeeper the controller writes the content of the topic before it answers
+(`checkers.metadata.moves`). A migration is not judged: there moves of both generations follow each
+other.
 
-Source: KIP-455; KIP-631, the controller; `ReplicationControlManager.alterPartitionReassignments`.
+Source: KIP-455; KIP-631, the controller; `ReplicationControlManager.alterPartitionReassignments`,
+`KafkaController.updateCurrentReassignment`.
 """
 
 from collections import defaultdict
@@ -27,7 +29,8 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry
 from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import PartitionVersion, key_of, spans_in_force
+from checkers.metadata.moves import Placement, placements
+from checkers.metadata.partition_states import key_of, spans_in_force
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.slices import Split
@@ -43,13 +46,13 @@ _COLUMNS: Final = (
 )
 
 _Row = Mapping[str, Any]
-_InForce = tuple[PartitionVersion, int, int]
-"""A version, and the earliest and the latest moment of it."""
+_InForce = tuple[Placement, int, int]
+"""A placement, and the earliest and the latest moment of it."""
 
 
 def lost_reassignments(tables: Tables, seen: MetadataView) -> Judged:
     """Find acknowledged moves that never began. Reads `metadata_log` and `partition_writes`."""
-    if seen.facts.on_zookeeper or seen.facts.migrating:
+    if seen.facts.migrating:
         return
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -58,9 +61,11 @@ def lost_reassignments(tables: Tables, seen: MetadataView) -> Judged:
     if not writes_of or seen.log.begins_with_snapshot:
         return
     known: dict[str, list[_InForce]] = defaultdict(list)
+    placed = placements(seen.histories(), seen.log.records)
     for history in seen.histories():
         if history.key in writes_of:
-            known[history.key] += spans_in_force(history, seen.facts)
+            mine = placed[history.topic_id, history.partition]
+            known[history.key] += spans_in_force(mine, seen.facts)
     for key in sorted(known):
         answers = [_judged(write, known[key]) for write in writes_of[key]]
         yield key, counted(NAME, key, answers)
@@ -85,9 +90,9 @@ def _acknowledged(writes: pa.Table, *, until_ns: int) -> Mapping[str, Sequence[_
 
 def _judged(write: _Row, known: Sequence[_InForce]) -> Proof | None:
     """Return a proof if the partition never was as an acknowledged write says."""
-    for version, from_ns, until_ns in known:
+    for placement, from_ns, until_ns in known:
         overlaps = from_ns <= write["return_ns"] and until_ns >= write["call_ns"]
-        if overlaps and _is_as_asked(version, write):
+        if overlaps and _is_as_asked(placement, write):
             return None
     words = "the cancellation of a move"
     asked: dict[str, Any] = {}
@@ -105,10 +110,10 @@ def _judged(write: _Row, known: Sequence[_InForce]) -> Proof | None:
     )
 
 
-def _is_as_asked(version: PartitionVersion, write: _Row) -> bool:
+def _is_as_asked(placement: Placement, write: _Row) -> bool:
     if write["f"] == _CANCEL:
-        return not (version.adding or version.removing)
-    return {*version.replicas} - {*version.removing} == {*write["replicas"]}
+        return not placement.moves
+    return {*placement.target} == {*write["replicas"]}
 
 
 CHECKS: Final = (
@@ -120,8 +125,8 @@ CHECKS: Final = (
             rule="A reassignment was acknowledged, and at no moment between its call and its "
             "return, by the log of record, were the partition's replicas, without those being "
             "removed, the ones that it asked for; or a cancellation was, and a move was under way "
-            "at each such moment. Nothing is judged where the log begins with a snapshot, or where "
-            "ZooKeeper has the metadata: a move makes no row of its own there.",
+            "at each such moment. Nothing is judged where the log begins with a snapshot, or in a "
+            "migration.",
             meaning="An administrator waits in vain for a move, and may take the broker that was "
             "to be emptied out of the cluster.",
             case="an acknowledged reassignment or cancellation that the metadata log goes on "

@@ -10,9 +10,10 @@ come back.
 A replica that the same leader brings in even later, while the brokers are leaving, is slow and not
 stuck: the disks are read afterwards, and say nothing of when it had caught up.
 
-Where the bound had not passed yet, or where the disks do not tell whether it had caught up, the
-answer is unknown. A replica whose log is behind its leader's has not caught up, and partitions that
-are not the run's left nothing to compare: both are `stuck-replica`'s (C12b).
+Where the bound had not passed yet and no later ISR has the replica, or where the disks do not tell
+whether it had caught up, the answer is unknown. A replica whose log is behind its leader's has not
+caught up, and partitions that are not the run's left nothing to compare: both are
+`stuck-replica`'s (C12b).
 
 A case is a replica that was out of its ISR at some time: it is back in the end, or it is judged as
 said.
@@ -94,7 +95,7 @@ def _back_count(versions: Sequence[PartitionVersion]) -> int:
 def _outsiders(
     history: PartitionHistory, versions: list[PartitionVersion], course: _Course
 ) -> Iterator[Proof | str | None]:
-    """Yield for each replica that may be stuck a proof, a doubt, or None if it is behind."""
+    """Yield for each replica that may be stuck a proof, a doubt, or None if it is not."""
     seen = course.seen
     if not versions or versions[-1].leader == NO_LEADER:
         return
@@ -128,6 +129,8 @@ def _judged(
         isr=last.isr_text,
     )
     if course.end_ns - course.healed_ns <= limit_ns or course.end_ns - since_ns <= SETTLED_NS:
+        if _is_in_later(history, last, broker_id):
+            return None
         return f"{out.sentence}, and the bound has not passed"
     if behind is None:
         return f"{out.sentence}, and the disks do not tell whether it has caught up"
@@ -147,6 +150,12 @@ def _until(versions: list[PartitionVersion], facts: Facts, end_ns: int) -> list[
     return list(takewhile(lambda one: facts.latest_ns(one.timestamp_ms) <= end_ns, versions))
 
 
+def _is_in_later(history: PartitionHistory, last: PartitionVersion, broker_id: int) -> bool:
+    """Return whether it is in a later ISR, under any leader: then nothing is left to wait for."""
+    later = (one for one in history.versions if one.metadata_offset > last.metadata_offset)
+    return any(broker_id in one.isr for one in later)
+
+
 def _joins_later(history: PartitionHistory, last: PartitionVersion, broker_id: int) -> bool:
     """Return whether the same leader brings it in later; another leader proves nothing here."""
     later = [one for one in history.versions if one.metadata_offset > last.metadata_offset]
@@ -164,7 +173,8 @@ def _eligible_ns(broker: BrokerHistory, facts: Facts, end_ns: int) -> int | None
             since = None
         elif since is None:
             since = version
-    return None if since is None else facts.latest_ns(since.timestamp_ms)
+    since_ns = None if since is None else facts.latest_ns(since.timestamp_ms)
+    return since_ns if since_ns is not None and since_ns < end_ns else None
 
 
 def _out_since_ms(versions: list[PartitionVersion], broker_id: int) -> int:
@@ -201,7 +211,7 @@ CHECKS: Final = (
             rule="At the end of the run, with the scenario's bound since the last heal passed, a "
             "replica is out of the ISR that has been unfenced and led by another for 10 s, and "
             "whose log ends where its leader's does; none that is being removed. Unknown if the "
-            "bound had not passed, or if the disks do not tell.",
+            "bound had not passed and no later ISR has the replica, or if the disks do not tell.",
             meaning="The partition goes on with fewer copies than it could have, until somebody "
             "notices.",
             case="a replica that was out of its ISR, at the end of the run",

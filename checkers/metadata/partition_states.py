@@ -11,11 +11,11 @@ A ClearElrRecord (4.x) empties the ELR of a topic, or of all; it makes a version
 that had one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord
@@ -117,15 +117,23 @@ class PartitionHistory:
         return {version.partition_epoch: place for place, version in enumerate(self.versions)}
 
 
+class _Timed(Protocol):
+    @property
+    def timestamp_ms(self) -> int: ...
+
+
+_Version = TypeVar("_Version", bound=_Timed)
+
+
 def spans_in_force(
-    history: PartitionHistory, facts: Facts
-) -> Iterator[tuple[PartitionVersion, int, int]]:
+    versions: Sequence[_Version], facts: Facts
+) -> Iterator[tuple[_Version, int, int]]:
     """Yield each version with the span of time, in ns, in which it may have been in force.
 
     From the earliest moment at which its record can have been appended to the latest at which the
     next one's can; `OPEN_NS`: none follows.
     """
-    for version, following in zip_longest(history.versions, history.versions[1:]):
+    for version, following in zip_longest(versions, versions[1:]):
         until_ns = OPEN_NS if following is None else facts.latest_ns(following.timestamp_ms)
         yield version, facts.earliest_ns(version.timestamp_ms), until_ns
 

@@ -32,7 +32,7 @@ from checkers.runner.tables import (
     source_in,
 )
 from checkers.runner.tasks import TaskResult
-from checkers.slices import Slice, Split, slices_of
+from checkers.slices import Slice, Split, slice_count, slices_of
 from checkers.sources import source_of
 from checkers.spans import Span
 from checkers.verdict import CheckResult, Validity
@@ -283,9 +283,8 @@ def _answer(question: Question) -> GroupAnswers:
         return GroupAnswers.unknown(question.checks, str(error))
     size = sum(map(byte_count, files.values()))
     rows = max((row_count(file) or 0 for file in files.values()), default=0)
-    slices = list(
-        slices_of(Split.PARTITIONS, max(1, -(-rows // (_READS_A_ROW * question.slice_rows))))
-    )
+    count = slice_count(rows, _READS_A_ROW * question.slice_rows)
+    slices = list(slices_of(Split.PARTITIONS, count))
     work = _Work(checks=question.checks, files=files, promise=promise)
     answers = question.each(slices, work, bytes_in_all=size)
     return GroupAnswers.of(_of_check(check, answers, offsets, promise) for check in question.checks)

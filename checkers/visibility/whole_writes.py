@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.rows import places_in_runs
 from checkers.visibility.topic_reads import TopicReads
 
 __all__ = ["missing_write"]
@@ -45,11 +46,8 @@ def missing_write(told: TopicReads) -> str:
 
 def _skipped(writes: pa.Table) -> str:
     """Return where a write to a topic carries a larger number than there are writes before it."""
-    if not len(writes):
-        return ""
     codes = writes["topic"].combine_chunks().dictionary_encode().indices.to_numpy()
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    count = np.arange(len(writes)) - np.repeat(starts, np.diff(np.append(starts, len(writes))))
+    count = places_in_runs(codes)
     number = pc.fill_null(writes["config_value"], -1).to_numpy()
     places = np.flatnonzero(number > count)
     if not len(places):

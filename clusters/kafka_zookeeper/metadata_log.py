@@ -10,6 +10,7 @@ it has one.
 | its content | BrokerInfoRecord, unknown to KRaft: its host, and the version of the content |
 | `/brokers/ids/N` gone | FenceBrokerRecord: its session has ended |
 | `/brokers/topics/T` made, gone | TopicRecord, RemoveTopicRecord; its content has the replicas |
+| these changed | ReassignmentRecord, unknown to KRaft, of each partition that has others now |
 | `/admin/delete_topics/T` made | TopicDeletionRecord, unknown to KRaft: the deletion is decided |
 | `/brokers/topics/T/partitions/P/state` | PartitionRecord, then a PartitionChangeRecord a change |
 | `/controller_epoch` | LeaderChangeMessage: the broker in `/controller` is the active controller |
@@ -321,6 +322,12 @@ class MetadataChanges:
                 "topic_id": topic_id,
                 "detail": json.dumps(content),
             }
+            return
+        for partition in map(int, known.get("partitions", ())):
+            placed = _placed(content, partition)
+            if placed != _placed(known, partition):
+                moved = {"topic": name, "topic_id": topic_id, "partition": partition, **placed}
+                yield {"type": "ReassignmentRecord", **moved, "detail": json.dumps(content)}
 
     def _partition(
         self, path: str, name: str, partition: int, state: _Json, version: int
@@ -335,9 +342,7 @@ class MetadataChanges:
             "topic": name,
             "topic_id": topic["topic_id"],
             "partition": partition,
-            "replicas": _ids(topic, "partitions", partition),
-            "adding": _ids(topic, "adding_replicas", partition),
-            "removing": _ids(topic, "removing_replicas", partition),
+            **_placed(topic, partition),
             "isr": state["isr"],
             "leader": max(_NO_LEADER, state["leader"]) if led else None,
             "leader_epoch": state["leader_epoch"],
@@ -382,5 +387,9 @@ def _content(data: bytes | None) -> _Json:
     return found if isinstance(found, dict) else {}
 
 
-def _ids(topic: _Json, name: str, partition: int) -> list[int]:
-    return list(topic.get(name, {}).get(str(partition), ()))
+def _placed(topic: _Json, partition: int) -> _Row:
+    """Return the replicas that the content of a topic gives a partition."""
+    columns = ("replicas", "adding", "removing")
+    names = ("partitions", "adding_replicas", "removing_replicas")
+    given = (topic.get(name, {}).get(str(partition), ()) for name in names)
+    return {column: list(ids) for column, ids in zip(columns, given, strict=True)}

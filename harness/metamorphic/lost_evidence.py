@@ -148,7 +148,7 @@ def metadata_writes_lost(run: CopiedRun, draw: Random) -> bool:
     first = draw.randrange(2)
 
     def halved(rows: pa.Table) -> pa.Table:
-        left = rows.take(list(range(first, len(rows), 2)))
+        left = rows.take(pa.array(range(first, len(rows), 2), pa.int64()))
         return left.set_column(
             0, left.schema.field("index"), pa.array(range(len(left)), pa.int64())
         )

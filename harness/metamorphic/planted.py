@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from harness.metamorphic import planted_metadata, planted_records
+from harness.metamorphic import planted_groups, planted_metadata, planted_records
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import change_one
 from harness.metamorphic.transformation import Transformation
@@ -80,6 +80,22 @@ PLANTED: Final = (
         "vanished",
         "truncated-below-high-watermark",
     ),
+    _plant("group-ahead", planted_groups.group_ahead, "passed-over"),
+    _plant("group-told-ahead", planted_groups.group_told_ahead, "wrong-group-offset"),
+    _plant("input-twice", planted_groups.input_twice, "input-not-once"),
+    _plant("input-skipped", planted_groups.input_skipped, "input-not-once"),
+    _plant("outcome-contradicted", planted_groups.outcome_contradicted),
+    _plant("torn", planted_groups.torn, "torn-transaction"),
+    _plant("aborted-shown", planted_groups.aborted_shown, "aborted-read"),
+    _plant("id-unmade", planted_metadata.id_unmade, "wrong-topic-id"),
+    _plant("id-of-another", planted_metadata.id_of_another, "wrong-topic-id"),
+    _plant(
+        "id-of-the-dead",
+        planted_metadata.id_of_the_dead,
+        "wrong-topic-id",
+        "stale-read-after-write",
+        "session-went-back",
+    ),
     _plant("isr-never-was", planted_metadata.isr_never_was, "nonlinearizable-isr"),
     _plant(
         "leader-epoch-ahead",
@@ -114,6 +130,7 @@ PLANTED: Final = (
         "lost-metadata-write",
     ),
     _plant("move-undone", planted_metadata.move_undone, "lost-reassignment"),
+    _plant("move-endless", planted_metadata.move_endless, "stuck-reassignment"),
     _plant("returned-before-call", _returned_before_call),
     _plant("harness-failed", _harness_failed),
     *(

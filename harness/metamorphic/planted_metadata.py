@@ -1,20 +1,24 @@
 """Violations planted into what is told of metadata: by brokers, on the tape, in the logs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import SOME, Row, change_one
+from harness.metamorphic.planted_rows import SOME, Row, change_one, edited, is_same
 from history.counter import counter_of
 
 __all__ = [
     "broker_epoch_back",
+    "id_of_another",
+    "id_of_the_dead",
+    "id_unmade",
     "isr_never_was",
     "isr_unasked",
     "leader_epoch_ahead",
     "leader_outside_isr",
     "lowest_ahead",
+    "move_endless",
     "move_undone",
     "no_replica_in_isr",
     "nodes_disagree",
@@ -28,6 +32,9 @@ __all__ = [
 
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
+_PARTITION: Final = ("topic_id", "partition")
+_PLACED: Final = ("replicas", "adding", "removing")
+_SOON_NS: Final = 1_000_000_000
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
@@ -68,6 +75,51 @@ def setting_unwritten(run: CopiedRun, draw: Random) -> bool:
         draw,
         lambda row: bool(row["config_value"]),
         lambda row: {"config_value": type(row["config_value"])(987_654)},
+    )
+
+
+def _shows_id(row: Row) -> bool:
+    return row["topic_id"] is not None and row["partition"] is not None
+
+
+def id_unmade(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a topic with an id that was never made."""
+    return _change_shown(run, draw, _shows_id, lambda row: {"topic_id": row["topic_id"][::-1]})
+
+
+def id_of_another(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a topic with the id of another one."""
+    rows = run.table("describes").to_pylist() if run.has("describes") else []
+    other = {row["topic"]: row["topic_id"] for row in rows if _shows_id(row)}
+    names = sorted(other)
+    following = dict(zip(names, [*names[1:], *names[:1]], strict=True))
+    return _change_shown(
+        run,
+        draw,
+        lambda row: _shows_id(row) and len(names) > 1,
+        lambda row: {"topic_id": other[following[row["topic"]]]},
+    )
+
+
+def id_of_the_dead(run: CopiedRun, draw: Random) -> bool:
+    """A broker that had shown the successor of a topic showed the dead one again."""
+    rows = run.table("describes").to_pylist() if run.has("describes") else []
+    earliest: dict[str, str] = {}
+    shown: dict[tuple[str, str], Row] = {}
+    again: set[tuple[int, str]] = set()
+    for row in sorted(filter(_shows_id, rows), key=lambda row: row["return_ns"]):
+        first = earliest.setdefault(row["topic"], row["topic_id"])
+        before = shown.get((row["node"], row["topic"]))
+        if before is not None and before["topic_id"] == row["topic_id"] != first:
+            # So soon afterwards that it is no other incarnation, which may be behind.
+            is_soon = 0 < row["call_ns"] - before["return_ns"] < _SOON_NS
+            again |= {(row["read"], row["topic"])} if is_soon else set()
+        shown[row["node"], row["topic"]] = row
+    return _change_shown(
+        run,
+        draw,
+        lambda row: _shows_id(row) and (row["read"], row["topic"]) in again,
+        lambda row: {"topic_id": earliest[row["topic"]]},
     )
 
 
@@ -224,6 +276,52 @@ def move_undone(run: CopiedRun, draw: Random) -> bool:
         is_fit=lambda row: _is_done(row, "reassign") and bool(row["replicas"]),
         news=lambda row: {"replicas": [*row["replicas"], 99]},
     )
+
+
+def move_endless(run: CopiedRun, draw: Random) -> bool:
+    """A move of replicas that was acknowledged never ended, and nothing was broken for long."""
+    rows = run.table("metadata_log").to_pylist() if run.has("metadata_log") else []
+    ends = list(_quiet_ends(run, rows))
+    if not ends:
+        return False
+    moving, end = draw.choice(ends)
+
+    def still(row: Row) -> Row:
+        later = is_same(row, end, *_PARTITION) and row["metadata_offset"] >= end["metadata_offset"]
+        columns = [name for name in _PLACED if later and row[name] is not None]
+        return {name: moving[name] for name in columns}
+
+    return edited(run, "metadata_log", (*_PARTITION, "metadata_offset", *_PLACED), still)
+
+
+def _quiet_ends(run: CopiedRun, rows: list[Row]) -> Iterator[tuple[Row, Row]]:
+    """Yield the last record of each move, and that of its end, after which nothing happens."""
+    manifest = run.manifest
+    faults = [
+        (row["begin_ns"], row["end_ns"] or manifest.end_ns or 0)
+        for row in run.table("faults").to_pylist()
+    ]
+    moving: dict[tuple[Any, ...], Row] = {}
+    for place, row in enumerate(rows):
+        of = (row["node"], row["topic_id"], row["partition"])
+        if row["partition"] is None or row["snapshot"] or row["adding"] is None is row["removing"]:
+            continue
+        if row["adding"] or row["removing"]:
+            moving[of] = row
+        elif (begun := moving.pop(of, None)) is not None:
+            from_ns = row["timestamp_ms"] * 1_000_000 - manifest.origin_utc_ns
+            until_ns = from_ns + round((manifest.stuck_isr_limit_s + 3) * 1e9)
+            stirs = (
+                one["timestamp_ms"] * 1_000_000 - manifest.origin_utc_ns
+                for one in rows[place + 1 :]
+                if one["node"] == row["node"]
+                and one["metadata_offset"] > row["metadata_offset"]
+                and one["type"] not in ("NoOpRecord", "ConfigRecord")
+            )
+            broken = any(begin < until_ns and end > from_ns for begin, end in faults)
+            last_ns = min((manifest.end_ns or 0, *stirs))
+            if not broken and last_ns > until_ns:
+                yield begun, row
 
 
 def _is_done(row: Row, f: str) -> bool:

@@ -112,12 +112,15 @@ def sends_without_record(run: CopiedRun, draw: Random) -> bool:
 
 def offset_elsewhere(run: CopiedRun, draw: Random) -> bool:
     """A send was acknowledged at an offset at which another record lies."""
+    rows = run.table("records").to_pylist() if run.has("records") else []
+    # Before the first record of a transaction lies, perhaps, what ended the one before it.
+    taken = {(row["key"], row["offset"]) for row in rows}
     return change_one(
         run,
         draw,
         "records",
         _PLACE,
-        is_fit=lambda row: _acknowledged(row) and row["offset"] > 0,
+        is_fit=lambda row: _acknowledged(row) and (row["key"], row["offset"] - 1) in taken,
         news=lambda row: {"offset": row["offset"] - 1},
     )
 

@@ -44,7 +44,7 @@ def _permuted(run: CopiedRun, draw: Random, *, name: str) -> bool:
     def shuffled(rows: pa.Table) -> pa.Table:
         order = list(range(len(rows)))
         draw.shuffle(order)
-        return rows.take(order)
+        return rows.take(pa.array(order, pa.int64()))
 
     return run.has(name) and run.change(name, shuffled)
 
@@ -54,7 +54,7 @@ def _told_twice(run: CopiedRun, draw: Random) -> bool:
         places = [
             place for place in range(len(rows)) for _ in range(1 + (draw.random() < _TWICE_SHARE))
         ]
-        return rows.take(places)
+        return rows.take(pa.array(places, pa.int64()))
 
     return run.has("wire") and run.change("wire", twice)
 

@@ -259,7 +259,7 @@ def _parse(document: Document) -> Scenario:
         expect=expect,
         require=require,
         waived=waived(document, require),
-        drawn=mix is not None,
+        drawn=mix is not None or (trial is not None and trial.draws),
         trial=trial,
         clients_through_proxy=through_proxy,
     )

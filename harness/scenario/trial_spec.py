@@ -63,3 +63,8 @@ class TrialSpec:
     """Now and then a broker asks the controller on ZooKeeper for what cannot be."""
     unformatted: bool = False
     """Now and then a node starts on a disk that is new and was not formatted."""
+
+    @property
+    def draws(self) -> bool:
+        """True if faults come from the seed, and not from a play, or not at all."""
+        return self.storm not in (Storm.NONE, Storm.PLAY)

@@ -12,6 +12,7 @@
     7 change t-0 isr 1 [leader 1] [replicas 1,2] [elr 2] [last-elr 2] [recovering] [recovered]
     8 noop / 9 begin / 10 abort / 11 end / 12 delete t / 13 clear-elr t
     8 to-delete t                       in the ZooKeeper generation, where the topic goes later
+    7 moves t-0 replicas 1,2,3 adding 3 in the ZooKeeper generation: what the topic's znode has now
     8 runs-on 1 h1 [version 4]          there, too: host h1 registered broker 1
     9 session-ends 1                    there, too: that is over
     8 keeps h1 1 / 9 forgets h1         there, too: the id that ZooKeeper keeps for host h1
@@ -46,7 +47,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
 
 `describes` takes describes; they are numbered by line, and times are in ms:
 
-    broker-2 showed t-0 leader 1 isr 1,2 [leader-epoch 0] [offset 40] at 5000..5003
+    broker-2 showed t-0 [as id-2] leader 1 isr 1,2 [leader-epoch 0] [offset 40] at 5000..5003
 
 `alter` may say `leader-epoch 3` (0 unless said) and `under 4` (its broker epoch) after its ISR; any
 line may say `to controller-2` after its sender (controller-1 unless said) and `on 7` (its
@@ -122,8 +123,9 @@ def wire(text: str = "") -> pa.Table:
 
 
 _DESCRIBE = re.compile(
-    r"(?P<node>\S+) showed (?P<topic>\S+)-(?P<partition>\d+) leader (?P<leader>-?\d+) "
-    r"isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))?(?: offset (?P<offset>\d+))? "
+    r"(?P<node>\S+) showed (?P<topic>\S+)-(?P<partition>\d+)(?: as (?P<id>\S+))? "
+    r"leader (?P<leader>-?\d+) isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))?"
+    r"(?: offset (?P<offset>\d+))? "
     r"at (?P<call>\d+)\.\.(?P<back>\d+)"
 )
 
@@ -142,7 +144,7 @@ def describes(text: str = "") -> pa.Table:
                 "call_ns": int(found["call"]) * _MS,
                 "return_ns": int(found["back"]) * _MS,
                 "topic": found["topic"],
-                "topic_id": f"id-{found['topic']}",
+                "topic_id": found["id"] or f"id-{found['topic']}",
                 "partition": int(found["partition"]),
                 "error": "NONE",
                 "leader": int(found["leader"]),
@@ -346,11 +348,18 @@ def _told_epoch(words: list[str]) -> Row:
     return {"broker_epoch": int(words[words.index("epoch-is") + 1])} if "epoch-is" in words else {}
 
 
+_PARTITION_VERBS = {
+    "partition": "PartitionRecord",
+    "change": "PartitionChangeRecord",
+    "moves": "ReassignmentRecord",
+}
+
+
 def _partition(verb: str, key: str, rest: list[str], names: Mapping[str, str]) -> Row:
     topic, _, partition = key.rpartition("-")
     created = verb == "partition"
     row: Row = {
-        "type": "PartitionRecord" if created else "PartitionChangeRecord",
+        "type": _PARTITION_VERBS[verb],
         "topic": topic,
         "topic_id": names.get(topic, f"id-{topic}"),
         "partition": int(partition),

@@ -63,6 +63,7 @@ from checkers.replicas.below_min_isr import acknowledged_below_min_isr
 from checkers.slices import OF_KEYS
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
+from checkers.visibility.wrong_topic_id import wrong_topic_ids
 from checkers.znodes.server_disks import (
     divergent_transactions,
     divergent_trees,
@@ -117,6 +118,10 @@ def altered(value: int) -> pa.Table:
     row = {"process": 0, "f": "alter-config", "node": "broker-1", "topic": "t", "outcome": "ok"}
     first = row | {"index": 0, "config_value": value, "call_ns": 1900, "return_ns": 2100}
     return rows_of(METADATA_WRITES, first, first | {"index": 1, "call_ns": 8000, "return_ns": 8100})
+
+
+def shown(topic_id: str, at_ms: int = 3000) -> pa.Table:
+    return describes(f"broker-1 showed t-0 as {topic_id} leader 1 isr 1,2 at {at_ms}..{at_ms + 10}")
 
 
 def moved(*replicas: int) -> pa.Table:
@@ -543,6 +548,14 @@ CHECKS = (
         nothing=given(PAIR, partition_writes=moved(2, 3)),
     ),
     Check(
+        kernel=wrong_topic_ids,
+        bad=given(SET, describes=shown("id-x")),
+        bad_count=1,
+        good=given(SET, describes=shown("id-t")),
+        good_count=1,
+        nothing=given(SET, describes=shown("id-x", 9500)),
+    ),
+    Check(
         kernel=refused_but_running,
         bad=given("", REFUSED + "at 2000 broker-1 heartbeat epoch -1 -> ok at 2001"),
         bad_count=1,
@@ -741,7 +754,8 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     told = {name for check in CHECKS for name in _names(check)}
     general = {check.entry.name for check in NODE_CHECKS}
     reads = {"isr-read-went-back", "stale-isr-read", "nonrepeatable-isr-read"}
-    elsewhere = {*general, *reads, "stuck-isr", "stuck-replica", "unfenced-too-early"}
+    elsewhere = {*general, *reads, "unfenced-too-early"}
+    elsewhere |= {"stuck-isr", "stuck-replica", "stuck-reassignment"}
     elsewhere |= {"wrong-group-offset", "input-not-once"}
     assert told == {
         check.entry.name for check in TABLE_CHECKS if check.split not in OF_KEYS

@@ -1,10 +1,20 @@
 """C15b: acknowledged moves of replicas that the metadata log knows nothing of."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from metadata_logs import FACTS, ON_ZOOKEEPER, asked, case_count, doubts, proofs, tables
+from metadata_logs import (
+    FACTS,
+    ON_ZOOKEEPER,
+    asked,
+    case_count,
+    doubts,
+    metadata_log,
+    proofs,
+    tables,
+)
 from proving import assert_proof
 
 from checkers.control_plane.lost_reassignment import lost_reassignments
@@ -34,8 +44,12 @@ def told(*writes: dict[str, Any], log: str = LOG, **others: Any) -> Any:
         | {name: 1_000_000 * write[name] for name in ("call_ns", "return_ns") if write[name]}
         for number, write in enumerate(writes)
     ]
-    given = tables(log, partition_writes=pa.Table.from_pylist(rows, schema=PARTITION_WRITES))
-    return asked(lost_reassignments, given, others.get("facts", FACTS), lingering=True)
+    run = others.get("facts", FACTS)
+    given = tables(
+        metadata_log(**{run.controllers[0]: log} if log else {}),
+        partition_writes=pa.Table.from_pylist(rows, schema=PARTITION_WRITES),
+    )
+    return asked(lost_reassignments, given, run, lingering=True)
 
 
 def lost(*writes: dict[str, Any], log: str = LOG) -> list[Proof]:
@@ -94,5 +108,15 @@ def test_where_the_log_does_not_tell_nothing_is_judged() -> None:
     assert not lost(MOVE, log=WITHOUT[: WITHOUT.index("4 noop")])
     snapshot = "snapshot " + WITHOUT.strip().splitlines()[1].strip()
     assert not lost(MOVE, log=f"{snapshot}\n9 noop at 9000")
-    assert not list(told(MOVE, log=WITHOUT, facts=ON_ZOOKEEPER))
+    migrating = replace(FACTS, node_ids={**FACTS.node_ids, "zookeeper-1": 2001})
+    assert not list(told(MOVE, log=WITHOUT, facts=migrating))
     assert doubts(told(MOVE, log=""))
+
+
+def test_in_zookeeper_the_content_of_the_topic_says_so_and_no_state_has_to_change() -> None:
+    moving = LOG.replace("3 change", "3 moves").replace(
+        "5 change t-0 replicas", "5 moves t-0 replicas"
+    )
+    assert not list(proofs(told(MOVE, log=moving, facts=ON_ZOOKEEPER)))
+    assert proofs(told(MOVE, log=WITHOUT, facts=ON_ZOOKEEPER))
+    assert not list(proofs(told(CANCEL, log=moving, facts=ON_ZOOKEEPER)))

@@ -105,6 +105,19 @@ def test_before_the_bound_has_passed_it_is_unknown() -> None:
     assert "the bound has not passed" in found(LOG.replace("at 21000", "at 35000"))[1]
 
 
+def test_a_replica_that_is_in_a_later_isr_leaves_no_doubt_whoever_leads() -> None:
+    """The bound has not passed, and nothing is left to wait for."""
+    late = (("kill", "broker-2", 9900), ("kill", "broker-1", 41000))
+    led = "100 change t-0 isr 1 leader -1 at 41200\n101 change t-0 isr 1 leader 1 at 41400"
+    assert "the bound has not passed" in found(LOG + led, events=late)[1]
+    assert found(LOG + led + "\n102 change t-0 isr 1,2 at 41800", events=late) == ([], "")
+
+
+def test_a_replica_that_is_not_surely_unfenced_before_the_end_is_not_judged() -> None:
+    assert found(LOG.replace("at 21000", "at 40950")) == ([], "")
+    assert found(LOG.replace("at 21000", "at 40850"))[1]
+
+
 def test_without_the_disks_it_is_unknown_whether_it_has_caught_up() -> None:
     assert "the disks do not tell" in found(lines="broker-1: 17@0 18@1 hw 2")[1]
     assert "the disks do not tell" in found(lines=EQUAL + " damaged")[1]

@@ -114,7 +114,7 @@ def test_a_leader_that_only_gets_a_new_epoch_is_named_and_one_that_is_none_is_mi
     assert picked(gone, "leader", "leader_epoch") == (-1, 2)
 
 
-def test_replicas_of_a_reassignment_come_with_the_next_change_of_the_state() -> None:
+def test_a_reassignment_is_told_at_once_and_with_the_next_change_of_the_state() -> None:
     moving = topic([1, 2, 3], adding_replicas={"0": [3]}, removing_replicas={"0": [1]})
     found = rows(
         made(5, creation("/brokers/topics/t", data=topic([1, 2]))),
@@ -122,8 +122,23 @@ def test_replicas_of_a_reassignment_come_with_the_next_change_of_the_state() -> 
         made(7, setting("/brokers/topics/t", moving, 1)),
         made(8, setting(STATE, state(1, 1, 1, 2), 1)),
     )
-    assert len(found) == 3
-    assert picked(found[-1], "replicas", "adding", "removing") == ([1, 2, 3], [3], [1])
+    assert [row["type"] for row in found[2:]] == ["ReassignmentRecord", "PartitionChangeRecord"]
+    for row in found[2:]:
+        assert picked(row, "replicas", "adding", "removing") == ([1, 2, 3], [3], [1])
+    assert picked(found[2], "topic_id", "partition", "metadata_offset") == (
+        *picked(found[1], "topic_id", "partition"),
+        7,
+    )
+
+
+def test_a_topic_that_grows_or_gets_other_content_is_not_reassigned() -> None:
+    more = {"partitions": {"0": [1, 2], "1": [2, 1]}, "topic_id": "an id", "version": 3}
+    found = rows(
+        made(5, creation("/brokers/topics/t", data=content(partitions={"0": [1, 2]}, version=1))),
+        made(6, creation(STATE, data=state(1, 0, 1, 2))),
+        made(7, setting("/brokers/topics/t", content(**more), 1)),
+    )
+    assert [row["type"] for row in found] == ["TopicRecord", "PartitionRecord"]
 
 
 def test_a_topic_without_an_id_goes_by_the_zxid_that_made_it() -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.transformation import transformation_of
+from harness.metamorphic.transformation import Transformation, transformation_of
 from harness.metamorphic.transformations import TRANSFORMATIONS
 from harness.seeds import stream
 from harness.trials.plan import drawn_plan
@@ -303,3 +303,13 @@ def test_a_recording_that_is_cut_short_knows_nothing_of_later(do: Do, before: Co
     assert all((row["outcome"], row["return_ns"]) == ("info", None) for row in opened)
     assert max(row["return_ns"] or 0 for row in operations) <= cut_ns + 500_000_000
     assert len(operations) < len(ended)
+
+
+@pytest.mark.parametrize("one", TRANSFORMATIONS, ids=lambda one: one.name)
+def test_every_one_can_be_tried_on_tables_without_rows(
+    one: Transformation, original: RunDirectory, tmp_path: Path
+) -> None:
+    copy = CopiedRun(original, tmp_path / "bare")
+    for name in list(copy.tables):
+        copy.change(name, lambda rows: rows.slice(0, 0))
+    one.change(copy, stream(1, one.name))
