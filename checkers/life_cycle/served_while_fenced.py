@@ -289,7 +289,7 @@ def _proof(node: str, answer: _Answer, end: _End, contact: Rpc) -> Proof:
     leased = end.over_ns is not None
     of_rpc: dict[str, Any] = {"api": contact.api} if leased else {"target": contact.target}
     of_data = answer.frame != _NOTHING
-    words = "a client's request of data ({data_frame})" if of_data else "read {read}"
+    words = "a client's request of data (frame {data_frame})" if of_data else "read {read}"
     return Proof.of(
         f"{{node}} answered {words}, called at {{call}}, at {{return_}}; it " + end.rule,
         values={} if of_data else {"read": answer.read},

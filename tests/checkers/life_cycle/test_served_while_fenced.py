@@ -111,7 +111,7 @@ def test_a_broker_takes_data_or_gives_it_after_its_lease(verb: str) -> None:
     (proof,) = served(BEAT + woke + late, "")
     assert_proof(
         proof,
-        "answered a client's request of data ({data_frame}), called at {call}",
+        "answered a client's request of data (frame {data_frame}), called at {call}",
         data_frame=20,
         call=5000,
         return_=5003,
