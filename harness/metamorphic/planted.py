@@ -80,6 +80,8 @@ PLANTED: Final = (
         "vanished",
         "truncated-below-high-watermark",
     ),
+    _plant("old-leader-wrote", planted_records.old_leader_wrote, "deposed-leader-write"),
+    _plant("fenced-served", planted_metadata.fenced_served, "served-while-fenced"),
     _plant("isr-never-was", planted_metadata.isr_never_was, "nonlinearizable-isr"),
     _plant(
         "leader-epoch-ahead",
