@@ -45,6 +45,12 @@ WIRE: Final = pa.schema(
         # Of the control plane every frame is here. Of a follower's Fetches of data those are that a
         # rule concerns, and those that tell their leader something new: another `broker_epoch`, or
         # a partition that no Fetch under it that was passed on had named on this connection.
+        #
+        # Of clients' Produces and Fetches those are that a rule concerns and, of each connection
+        # and API, the first one and then one every half second, with their answers: `target` is the
+        # broker that served the client. In virtual time clients' links are always on the tape, else
+        # only where they lead through the proxy; no request may be missed. Runs of earlier versions
+        # have none.
         pa.field("frame", pa.int64(), nullable=False),
         pa.field("item", pa.int32(), nullable=False),
         # Connections are numbered in the order in which they were accepted. A request and its

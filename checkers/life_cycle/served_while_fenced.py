@@ -2,16 +2,19 @@
 
 A registration is a lease, and a broker that keeps to it counts the lease from when it *sent* the
 heartbeat or registration that was answered. When it is over, or when the controller has told the
-broker that it is fenced, it answers no client. Answers to clients are known of reads of metadata
-(`describes`), which name the broker. A read is accused only if this is certain:
+broker that it is fenced, it answers no client. Two kinds of request tell which broker answered:
+reads of metadata (`describes`), and, where clients' links are on the tape, Produces and Fetches
+(`checkers.metadata.client_answers`), of which it has enough to show who serves for half a second.
+Their call is their arrival at the proxy, and so is their return. One that a broker refuses is not
+answered. An answer is accused only if this is certain:
 
-- Over: whatever heartbeat or registration of that broker had been answered to it before the read
-  returned had arrived at the proxy, so had been sent, more than the lease before the read was
-  called. The longest lease of any node counts. A request that was never answered renews nothing.
-- Or fenced: the answer to the newest heartbeat that had been answered to it before the read
-  returned said that it is fenced, and had been passed on to it before the read was called. A broker
-  takes no answer to an older one into account.
-- It had looked at its clock: another read that was called after that moment had been answered
+- Over: whatever heartbeat or registration of that broker had been answered to it before the request
+  returned had arrived at the proxy, so had been sent, more than the lease before the request was
+  called. The longest lease of any node counts. What was never answered renews nothing.
+- Or fenced: the answer to the newest heartbeat that had been answered to it before the request
+  returned said that it is fenced, and had been passed on to it before the request was called. A
+  broker takes no answer to an older one into account.
+- It had looked at its clock: another request that was called after that moment had been answered
   before this one was called. A process that is stopped between looking at its clock and answering
   what came meanwhile does so once, in the step in which it wakes up, and no rule can prevent it.
 
@@ -42,6 +45,7 @@ from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry, Strength
 from checkers.facts import Judged, Tables
+from checkers.metadata.client_answers import DATA_APIS, answered_data
 from checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
     LEGACY,
@@ -70,18 +74,22 @@ _ANSWERS: Final = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE")
 """The answers by which a broker shows its metadata; other errors may be the client's own."""
 
 
-class _Read(NamedTuple):
-    """A read of metadata that a broker answered."""
+class _Answer(NamedTuple):
+    """A request of a client that a broker answered."""
 
     call_ns: int
     return_ns: int
-    number: int
+    read: int
+    """The number of the read of metadata that it is; -1: it is none."""
+    frame: int
+    """The frame of the request of data that it is; -1: it is none."""
 
 
 _READ_COLUMNS: Final = ("call_ns", "return_ns", "read")
-"""The columns of `describes` of which a `_Read` is made."""
-_NO_READS: Final = np.empty((0, len(_READ_COLUMNS)), np.int64)
-_READS_AT_ONCE: Final = 1 << 14
+"""The columns of `describes` of which the answer to a read is made."""
+_NOTHING: Final = -1
+_NO_ANSWERS: Final = np.empty((0, len(_Answer._fields)), np.int64)
+_ANSWERS_AT_ONCE: Final = 1 << 14
 
 
 class _Office(NamedTuple):
@@ -104,7 +112,7 @@ class _End:
 
 
 def served_while_fenced(tables: Tables, seen: MetadataView) -> Judged:
-    """Find reads that a fenced broker answered, by broker.
+    """Find requests of clients that a fenced broker answered, by broker.
 
     Reads `describes`, `wire`, `node_settings` and, on ZooKeeper, `metadata_log`.
     """
@@ -118,11 +126,11 @@ def served_while_fenced(tables: Tables, seen: MetadataView) -> Judged:
         return
     lease_ns = max(timeouts_ns.values())
     offices, legacy = _offices(seen), _legacy(seen)
-    reads = _reads(streamed(tables, "describes"))
+    answered = _answers(streamed(tables, "describes"), streamed(tables, "wire"))
     for node in sorted(contacts.keys() - legacy):
         leases = _Leases(contacts[node], lease_ns, offices.get(node, ()))
-        answers = _judged(node, _each(reads.get(node, _NO_READS)), leases)
-        yield node, counted(NAME, node, answers, allowed=not seen.facts.leases)
+        judged = _judged(node, _each(answered.get(node, _NO_ANSWERS)), leases)
+        yield node, counted(NAME, node, judged, allowed=not seen.facts.leases)
 
 
 def _leases_ns(node_settings: pa.Table) -> Mapping[str, int]:
@@ -132,22 +140,26 @@ def _leases_ns(node_settings: pa.Table) -> Mapping[str, int]:
     return own_ns or session_timeouts_ns(node_settings)
 
 
-def _reads(describes: Source) -> Mapping[str, NDArray[np.int64]]:
-    """Return the reads that each broker answered, a row of `_Read` each, in their order."""
+def _answers(describes: Source, wire: Source) -> Mapping[str, NDArray[np.int64]]:
+    """Return what each broker answered to clients, a row of `_Answer` each, in their order."""
     found: dict[str, list[NDArray[np.int64]]] = {}
     for batch in describes(("node", "error", *_READ_COLUMNS)):
-        answered = batch.filter(pc.is_in(batch.column("error"), pa.array(_ANSWERS)))
-        for node in pc.unique(answered.column("node")).to_pylist():
-            mine = answered.filter(pc.equal(answered.column("node"), node))
+        shown = batch.filter(pc.is_in(batch.column("error"), pa.array(_ANSWERS)))
+        for node in pc.unique(shown.column("node")).to_pylist():
+            mine = shown.filter(pc.equal(shown.column("node"), node))
             rows = [mine.column(name).to_numpy() for name in _READ_COLUMNS]
-            found.setdefault(node, []).append(np.unique(np.column_stack(rows), axis=0))
+            no_frame = np.full(len(mine), _NOTHING)
+            found.setdefault(node, []).append(np.unique(np.column_stack([*rows, no_frame]), axis=0))
+    for node, of_data in answered_data(wire).items():
+        rows = [_Answer(call_ns, end_ns, _NOTHING, frame) for call_ns, end_ns, frame in of_data]
+        found.setdefault(node, []).append(np.array(rows, np.int64))
     return {node: np.unique(np.concatenate(rows), axis=0) for node, rows in found.items()}
 
 
-def _each(reads: NDArray[np.int64]) -> Iterator[_Read]:
+def _each(answers: NDArray[np.int64]) -> Iterator[_Answer]:
     """Yield them one by one: a night has a million, and a row is small."""
-    for first in range(0, len(reads), _READS_AT_ONCE):
-        yield from map(_Read._make, reads[first : first + _READS_AT_ONCE].tolist())
+    for first in range(0, len(answers), _ANSWERS_AT_ONCE):
+        yield from map(_Answer._make, answers[first : first + _ANSWERS_AT_ONCE].tolist())
 
 
 def _contacts(wire: Source) -> Mapping[str, Rpcs]:
@@ -199,22 +211,22 @@ class _Leases:
         """The newest heartbeat by place; -1 without one."""
         self._fenced = _told_fenced(contacts)
 
-    def is_known(self, read: _Read) -> bool:
-        """Return whether it is known what was answered to the broker before the read returned."""
-        known = bisect_left(self._returned_ns, read.return_ns)
+    def is_known(self, answer: _Answer) -> bool:
+        """Return whether it is known what had been answered to the broker when it answered."""
+        known = bisect_left(self._returned_ns, answer.return_ns)
         if not known:
             return False
-        held = [one for one in self._offices if one.begin_ns < read.return_ns]
+        held = [one for one in self._offices if one.begin_ns < answer.return_ns]
         newest = self._newest[known - 1]
         return not held or self._to_itself[newest] or self._asked_ns[newest] > held[-1].end_ns
 
-    def end_for(self, read: _Read) -> _End | None:
-        """Return when the right to serve had surely ended before the read was called, or None."""
-        known = bisect_left(self._returned_ns, read.return_ns)
+    def end_for(self, answer: _Answer) -> _End | None:
+        """Return when the right to serve had surely ended before the call of this, or None."""
+        known = bisect_left(self._returned_ns, answer.return_ns)
         if not known:
             return None
         ends = (self._over(self._newest[known - 1]), self._told(self._newest_beats[known - 1]))
-        past = [end for end in ends if end is not None and end.time_ns < read.call_ns]
+        past = [end for end in ends if end is not None and end.time_ns < answer.call_ns]
         return min(past, key=lambda end: end.time_ns, default=None)
 
     def contact(self, end: _End) -> Rpc:
@@ -259,34 +271,39 @@ def _told_fenced(contacts: Rpcs) -> NDArray[np.bool_]:
     return told
 
 
-def _judged(node: str, reads: Iterable[_Read], leases: _Leases) -> Iterator[Proof | None]:
-    """Judge each read of which it is known how long the broker might serve."""
+def _judged(node: str, answers: Iterable[_Answer], leases: _Leases) -> Iterator[Proof | None]:
+    """Judge each answer of which it is known how long the broker might serve."""
     awake_ns: dict[int, int] = {}
-    for read in filter(leases.is_known, reads):
-        end = leases.end_for(read)
+    for answer in filter(leases.is_known, answers):
+        end = leases.end_for(answer)
         if end is None:
             yield None
             continue
-        again = awake_ns.get(end.time_ns, read.call_ns) < read.call_ns
-        yield _proof(node, read, end, leases.contact(end)) if again else None
-        awake_ns[end.time_ns] = min(read.return_ns, awake_ns.get(end.time_ns, read.return_ns))
+        again = awake_ns.get(end.time_ns, answer.call_ns) < answer.call_ns
+        yield _proof(node, answer, end, leases.contact(end)) if again else None
+        returned_ns = awake_ns.get(end.time_ns, answer.return_ns)
+        awake_ns[end.time_ns] = min(answer.return_ns, returned_ns)
 
 
-def _proof(node: str, read: _Read, end: _End, contact: Rpc) -> Proof:
+def _proof(node: str, answer: _Answer, end: _End, contact: Rpc) -> Proof:
     leased = end.over_ns is not None
     of_rpc: dict[str, Any] = {"api": contact.api} if leased else {"target": contact.target}
+    of_data = answer.frame != _NOTHING
+    words = "a client's request of data (frame {data_frame})" if of_data else "read {read}"
     return Proof.of(
-        "{node} answered read {read}, called at {call}, at {return_}; it " + end.rule,
-        values={"read": read.number},
-        frames={"frame": contact.frame, "answer_frame": contact.answer_frame},
+        f"{{node}} answered {words}, called at {{call}}, at {{return_}}; it " + end.rule,
+        values={} if of_data else {"read": answer.read},
+        frames={"frame": contact.frame, "answer_frame": contact.answer_frame}
+        | ({"data_frame": answer.frame} if of_data else {}),
         times={
-            "call": read.call_ns,
-            "return_": read.return_ns,
+            "call": answer.call_ns,
+            "return_": answer.return_ns,
             "asked": contact.asked_ns if leased else None,
             "told": None if leased else contact.returned_ns,
             "over": end.over_ns,
         },
-        sources={"asked": "frame", "api": "frame", "told": "answer_frame"},
+        sources={"asked": "frame", "api": "frame", "told": "answer_frame"}
+        | ({"call": "data_frame"} if of_data else {}),
         node=node,
         **of_rpc,
     )
@@ -298,12 +315,13 @@ CHECKS: Final = (
             id="L5",
             name=NAME,
             title="A broker that may not serve answered a client",
-            rule="A broker answered a read of metadata that was called after its lease, counted "
-            "from when it sent what was answered last, had ended, or after it had been told that "
-            "it is fenced; and since then it had answered another one before.",
-            meaning="A client is shown metadata, and may go on to write, through a broker that the "
-            "cluster does without.",
-            case="a read that a broker answered whose lease is on the tape",
+            rule="A broker answered a read of metadata, a Produce or a Fetch that was called after "
+            "its lease, counted from when it sent what was answered last, had ended, or after it "
+            "had been told that it is fenced; and since then it had answered another one before.",
+            meaning="A client is shown metadata, reads or writes through a broker that the cluster "
+            "does without.",
+            case="a read of metadata, or a request of data that is on the tape, which a broker "
+            "answered whose lease is on the tape",
             source="KIP-631",
             strength=Strength.ALLOWED_IF,
             allowed_if="brokers do not end their own leases, as those of no release of Kafka do: "
@@ -314,7 +332,7 @@ CHECKS: Final = (
         ),
         kernel=served_while_fenced,
         split=Split.BROKERS,
-        apis=(*_HEARTBEATS, "BrokerRegistration"),
+        apis=(*_HEARTBEATS, "BrokerRegistration", *DATA_APIS),
         tables=("describes", "wire", "node_settings", "metadata_log"),
     ),
 )

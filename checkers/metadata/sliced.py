@@ -4,8 +4,8 @@ A slice of partitions has the records of its partitions, of their topics, and th
 no topic, the requests about its partitions, of Fetches those that tell of a session between
 brokers, and of heartbeats those that were the first to tell a controller of an incarnation, or a
 broker of an offset. A slice of brokers has the records that are about no topic, all that was
-said on connections on which a broker of the slice registered or sent heartbeats, and of other
-frames their first rows.
+said on connections on which a broker of the slice registered or sent heartbeats, what such a broker
+was asked by clients of data, and of other frames their first rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.metadata.client_answers import is_data_of_clients
 from checkers.metadata.follower_fetches import begun_first
 from checkers.metadata.frames import TapeRow
 from checkers.metadata.log_of_record import ROWS
@@ -73,7 +74,7 @@ def keep_of(
         case Split.BROKERS, "metadata_log":
             return _of_no_topic
         case Split.BROKERS, "wire":
-            return _Connections(_connections(source, part))
+            return _Connections(*_connections(source, part))
         case Split.BROKERS, _:
             return everything
         case _, "records" | "replica_records":
@@ -98,10 +99,14 @@ def _names_no_topic(batch: pa.RecordBatch) -> pa.Array:
     return pc.invert(reduce(pc.or_, named))
 
 
-def _connections(wire: Source, part: Slice) -> pa.Array:
-    """Return the connections on which a broker of the slice registered or sent heartbeats."""
+def _connections(wire: Source, part: Slice) -> tuple[pa.Array, pa.Array]:
+    """Return the connections on which a broker of the slice registered or sent heartbeats.
+
+    And the names of these brokers.
+    """
     found: set[int] = set()
-    for batch in wire(("api", "direction", "connection", "broker_id")):
+    brokers: set[str] = set()
+    for batch in wire(("api", "direction", "connection", "source", "broker_id")):
         mine = batch.filter(
             pc.and_(
                 pc.is_in(batch.column("api"), pa.array(_OF_BROKERS)),
@@ -111,28 +116,32 @@ def _connections(wire: Source, part: Slice) -> pa.Array:
                 ),
             )
         )
-        pairs = pa.Table.from_batches([mine]).group_by(["connection", "broker_id"]).aggregate([])
-        found |= {
-            one["connection"] for one in pairs.to_pylist() if part.has_broker(one["broker_id"])
-        }
-    return pa.array(sorted(found), pa.int64())
+        named = ["connection", "source", "broker_id"]
+        several = pa.Table.from_batches([mine]).group_by(named).aggregate([]).to_pylist()
+        own = [one for one in several if part.has_broker(one["broker_id"])]
+        found |= {one["connection"] for one in own}
+        brokers |= {one["source"] for one in own}
+    return pa.array(sorted(found), pa.int64()), pa.array(sorted(brokers), pa.string())
 
 
 class _Connections:
-    """Keep the frames of some connections, and the first rows of requests to change anything."""
+    """Keep the frames of some connections, and the first rows of requests to change anything.
 
-    def __init__(self, connections: pa.Array) -> None:
-        self._connections = connections
+    And what these brokers answered clients that asked for data.
+    """
+
+    def __init__(self, connections: pa.Array, brokers: pa.Array) -> None:
+        self._connections, self._brokers = connections, brokers
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         api = batch.column("api")
         of_brokers = pc.is_in(api, pa.array(_OF_BROKERS))
-        others = pc.and_(
-            pc.equal(batch.column("item"), 0),
-            pc.invert(pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, *_OF_TOPICS, _FETCH)))),
-        )
+        of_clients = is_data_of_clients(batch)
+        told = pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, *_OF_TOPICS, _FETCH)))
+        others = pc.and_(pc.equal(batch.column("item"), 0), pc.invert(pc.or_(told, of_clients)))
         mine = pc.is_in(batch.column("connection"), self._connections)
-        return batch.filter(pc.or_(pc.and_(of_brokers, mine), others))
+        served = pc.and_(of_clients, pc.is_in(batch.column("target"), self._brokers))
+        return batch.filter(pc.or_(pc.or_(pc.and_(of_brokers, mine), served), others))
 
 
 class _Partitions:
@@ -209,7 +218,8 @@ class _Requests:
             pc.fill_null(pc.equal(topic, _METADATA_TOPIC), fill_value=False),
         )
         is_answer = pc.and_(pc.equal(api, _FETCH), pc.equal(batch.column("direction"), "response"))
-        rest = batch.filter(pc.invert(pc.or_(of_others, is_answer)))
+        of_data = pc.or_(is_answer, is_data_of_clients(batch))
+        rest = batch.filter(pc.invert(pc.or_(of_others, of_data)))
         is_told = pc.and_(
             pc.is_in(rest.column("api"), pa.array(_BEARING_ON_ALL)),
             pc.equal(rest.column("item"), 0),

@@ -77,6 +77,10 @@ class AppliedOffsets:
 
     def known_ns(self, version: PartitionVersion) -> int | None:
         """Return from when on the leader acted upon this version; None: it never said it knew."""
-        offset, first_ns = self._said.get(self._nodes.get(version.leader, ""), _NOTHING_SAID)
-        place = int(np.searchsorted(offset, version.metadata_offset))
+        return self.since_ns(version.leader, version.metadata_offset)
+
+    def since_ns(self, broker_id: int, metadata_offset: int) -> int | None:
+        """Return from when on a broker acted upon this record; None: it never said it knew."""
+        offset, first_ns = self._said.get(self._nodes.get(broker_id, ""), _NOTHING_SAID)
+        place = int(np.searchsorted(offset, metadata_offset))
         return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS

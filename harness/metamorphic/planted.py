@@ -96,6 +96,8 @@ PLANTED: Final = (
         "stale-read-after-write",
         "session-went-back",
     ),
+    _plant("old-leader-wrote", planted_records.old_leader_wrote, "deposed-leader-write"),
+    _plant("fenced-served", planted_metadata.fenced_served, "served-while-fenced"),
     _plant("isr-never-was", planted_metadata.isr_never_was, "nonlinearizable-isr"),
     _plant(
         "leader-epoch-ahead",

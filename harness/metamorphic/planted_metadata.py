@@ -1,15 +1,19 @@
 """Violations planted into what is told of metadata: by brokers, on the tape, in the logs."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
+from checkers.metadata.client_answers import DATA_APIS
+from checkers.metadata.sessions import session_timeouts_ns
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import SOME, Row, change_one, edited, is_same
 from history.counter import counter_of
 
 __all__ = [
     "broker_epoch_back",
+    "fenced_served",
     "id_of_another",
     "id_of_the_dead",
     "id_unmade",
@@ -35,6 +39,7 @@ _FRAME: Final = ("frame", "item")
 _PARTITION: Final = ("topic_id", "partition")
 _PLACED: Final = ("replicas", "adding", "removing")
 _SOON_NS: Final = 1_000_000_000
+_CONTACTS: Final = ("BrokerHeartbeat", "BrokerRegistration")
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
@@ -159,6 +164,40 @@ def isr_unasked(run: CopiedRun, draw: Random) -> bool:
         return alone | ({"isr_epochs": [row["broker_epoch"]]} if row["isr_epochs"] else {})
 
     return change_one(run, draw, "wire", _FRAME, is_fit=is_fit, news=fewer)
+
+
+def fenced_served(run: CopiedRun, draw: Random) -> bool:
+    """A broker answered clients that asked for data while no heartbeat of it had been answered."""
+    if not (run.has("wire") and run.has("node_settings") and run.manifest.promises.leases):
+        return False
+    leases_ns = session_timeouts_ns(run.table("node_settings"))
+    rows = run.table("wire").to_pylist() if leases_ns else []
+    beats = [row for row in rows if row["api"] in _CONTACTS]
+    gaps: list[tuple[str, int, int]] = []
+    for node in sorted({row["source"] for row in beats}):
+        times_ns = sorted(row["time_ns"] for row in beats if row["source"] == node)
+        gaps += [(node, one, two) for one, two in pairwise(times_ns)]
+    over_ns = 2 * max(leases_ns.values(), default=0)
+    data = [row for row in rows if row["source"] == "clients" and row["api"] in DATA_APIS]
+    fit = []
+    for node, begin_ns, end_ns in gaps:
+        between = {
+            (row["connection"], row["correlation_id"])
+            for row in data
+            if begin_ns + over_ns < row["time_ns"] < end_ns
+        }
+        if len(between) >= SOME:
+            fit.append((node, between))
+    if not fit:
+        return False
+    node, between = draw.choice(fit)
+    named = ("connection", "correlation_id", "source", "api")
+
+    def led_elsewhere(row: Row) -> Row:
+        own = (row["connection"], row["correlation_id"]) in between
+        return {"target": node} if own and row["source"] == "clients" else {}
+
+    return edited(run, "wire", named, led_elsewhere)
 
 
 def lowest_ahead(run: CopiedRun, draw: Random) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "key_unrecorded",
     "lost",
     "offset_elsewhere",
+    "old_leader_wrote",
     "poll_skipped",
     "polled_back",
     "read_unsent",
@@ -259,4 +260,34 @@ def all_replicas_short(run: CopiedRun, draw: Random) -> bool:
         "replicas",
         ("key", "node", "log_end_offset", "high_watermark", "record_count"),
         shorter,
+    )
+
+
+def old_leader_wrote(run: CopiedRun, draw: Random) -> bool:
+    """A record lies on all replicas in a leader epoch that had ended long before it was sent."""
+    rows = run.table("replica_records").to_pylist() if run.has("replica_records") else []
+    epochs: dict[str, set[int]] = {}
+    for row in rows:
+        epochs.setdefault(row["key"], set()).add(row["leader_epoch"])
+    newest = {
+        (row["key"], row["value"]) for row in rows if row["leader_epoch"] == max(epochs[row["key"]])
+    }
+    sent = drawn_row(
+        draw,
+        run,
+        "records",
+        lambda row: (
+            _acknowledged(row)
+            and len(epochs.get(row["key"], ())) > 1
+            and (row["key"], row["value"]) in newest
+        ),
+    )
+    if sent is None:
+        return False
+    old = {"leader_epoch": min(epochs[sent["key"]])}
+    return edited(
+        run,
+        "replica_records",
+        ("key", "offset"),
+        lambda row: old if is_same(row, sent, "key", "offset") else {},
     )

@@ -126,6 +126,7 @@ def _wire(cluster: SimulatedCluster, tape: BufferedTape, *, clients: bool) -> Si
         clients_from=CLIENTS_FROM,
         harness_from=HARNESS_FROM,
         clients=clients,
+        overhears=True,
     )
 
 

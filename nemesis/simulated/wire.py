@@ -9,21 +9,19 @@ What cannot be said of messages is refused: there are no versions to lower in th
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, Final, assert_never
 
 from clusters.kafka_port import Role, role_of
 from clusters.observation import RuleCounts
-from clusters.port import NodeName
-from clusters.reference.nodes.messages.data import FetchRequest
+from clusters.port import CLIENTS, NodeName
 from clusters.simulation.host import Channel
 from clusters.simulation.kinds import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
+from nemesis.simulated.data_frames import ClientsData, DataFrames, FollowersData
 from nemesis.simulated.frames import TAPED_KINDS, direction_of, frame_of, kinds_of
 from nemesis.simulated.parties import SimulatedParties
 from nemesis.simulated.refusals import refusal, why_no_such_rule
-from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rulebook import LaidRule, Rulebook
@@ -49,11 +47,8 @@ from nemesis.wire.tape import FrameFate, Journal, Tape
 
 __all__ = ["SimulatedWire"]
 
-_FETCH_KIND: Final = FetchRequest.kind
 _TAPED: Final = table_of(TAPED_KINDS)
 _ALL: Final = bytes([1]) * KIND_COUNT
-_KEY: Final = itemgetter(0)
-"""The key of a partition of a Fetch."""
 
 
 @dataclass(slots=True, eq=False)
@@ -101,10 +96,8 @@ class SimulatedWire:
         """For each kind, whether it is on the tape."""
         self._book: Rulebook[_Held] = Rulebook()
         self._names = TopicNames()
-        self._fetches: dict[int, Fetches] = {}
-        """The replica and partitions that followers' Fetches have stated, by connection."""
-        self._ruled: set[int] = set()
-        """Connections of followers whose Fetches a rule may concern."""
+        self._data: dict[int, DataFrames] = {}
+        """The frames of data that the tape has, by connection."""
         self._stalled: dict[tuple[int, bool], list[_Held]] = {}
         """The frames behind a stalled frame, by connection and by whether it is an answer."""
         self._late_ns: dict[tuple[int, int], int] = {}
@@ -177,16 +170,21 @@ class SimulatedWire:
 
     def wanted(self, link: Channel) -> bytes | bytearray:
         """Return for each kind whether the tape or a rule wants to see frames of this link."""
-        party = self._parties.link(link)
+        party, more = self._parties.link(link), []
+        if party is not None:
+            if _place(link) in self._stalled:
+                return _ALL
+            more = list(self._wanted_by_rules(party, direction_of(link)))
+        elif self._overhears:
+            party = self._parties.overheard(link)
         if party is None:
-            overheard = self._overhears and self._parties.overheard(link) is not None
-            return self._taped if overheard else NOTHING
-        if _place(link) in self._stalled:
-            return _ALL
-        more = list(self._wanted_by_rules(party, direction_of(link)))
-        if self._is_followers(link):
-            self._follow(link.connection, is_ruled=_FETCH_KIND in more)
-            more.append(_FETCH_KIND)
+            return NOTHING
+        data = self._data_of(link, party)
+        if data is not None:
+            answers = link.answers is not None  # a kind is odd if it answers
+            data.ruled = {one for one in data.ruled if one % 2 != answers}
+            data.ruled |= data.kinds & set(more)
+            more += data.kinds
         if not more:
             return self._taped
         table = bytearray(self._taped)
@@ -198,14 +196,17 @@ class SimulatedWire:
         """Judge a frame, tape it if that is wanted, and do to it what its rule says."""
         kind = message.kind
         taped = bool(self._taped[kind])
-        fetches = self._fetches.get(link.connection) if kind == _FETCH_KIND else None
-        if fetches is not None:
-            taped = fetches.tells(message.replica_epoch, map(_KEY, message.partitions))
-            if not (taped or self._stalled or link.connection in self._ruled):
+        data = self._data.get(link.connection)
+        if data is not None and kind in data.kinds:
+            taped = data.tells(message, self._world.now_ns)
+            if not (taped or self._stalled or kind in data.ruled):
                 return False  # Nearly all are such: nothing more is made of them.
+        else:
+            data = None
         party = self._parties.link(link)
         if party is None:
-            self._overhear(link, message, request)
+            if taped:
+                self._overhear(link, message, request)
             return False
         if self._follows_stalled(link, message, request):
             return True
@@ -217,13 +218,13 @@ class SimulatedWire:
             return True
         if taped or judgement.rule is not None:
             self._record(frame, judgement.rule, FrameFate.FORWARDED)
-            if fetches is not None:
-                fetches.told(message.replica_epoch, map(_KEY, message.partitions))
+            if data is not None:
+                data.told(message)
         return False
 
     def _overhear(self, link: Channel, message: Any, request: Any) -> None:
         party = self._parties.overheard(link) if self._overhears else None
-        if party is not None and self._taped[message.kind]:
+        if party is not None:
             self._record(self._frame(link, party, message, request), None, FrameFate.FORWARDED)
 
     def _wanted_by_rules(self, party: WireLink, direction: Direction) -> Iterator[int]:
@@ -364,21 +365,15 @@ class SimulatedWire:
         now_ns = self._world.now_ns
         return frame_of(link, party, message, request, time_ns=now_ns, names=self._names)
 
-    def _follow(self, connection: int, *, is_ruled: bool) -> None:
-        self._fetches.setdefault(connection, Fetches())
-        if is_ruled:
-            self._ruled.add(connection)
-        else:
-            self._ruled.discard(connection)
-
-    def _is_followers(self, link: Channel) -> bool:
-        """Return whether Fetches on this link are a follower's, and there is a tape for them."""
-        return (
-            self._tape is not None
-            and link.answers is None
-            and self._parties.is_node(link.sender)
-            and role_of(NodeName(link.receiver.name)) is Role.BROKER
-        )
+    def _data_of(self, link: Channel, party: WireLink) -> DataFrames | None:
+        """Return what the tape has of the data on this link; None: nothing."""
+        if self._tape is None or role_of(party.target) is not Role.BROKER:
+            return None
+        if party.source == CLIENTS:
+            return self._data.setdefault(link.connection, ClientsData())
+        if link.answers is not None:
+            return None
+        return self._data.setdefault(link.connection, FollowersData())
 
 
 def _place(link: Channel) -> tuple[int, bool]:

@@ -22,6 +22,7 @@ from typing import Final
 from clusters.kafka.asking import CLIENT_ID
 from clusters.kafka_port import Role
 from clusters.link_protocol import LinkProtocol
+from clusters.port import CLIENTS
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH
@@ -39,6 +40,7 @@ from nemesis.wire.pipe import SENDER, HeldFrame, Pipe
 from nemesis.wire.readers import reader_of
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Direction, Link
+from nemesis.wire.served import Served
 from nemesis.wire.tape import FrameFate, Tape
 
 __all__ = ["Common", "Session"]
@@ -76,9 +78,12 @@ class Session:
             Direction.RESPONSE: self._responses,
         }
         self._gone = {Side.NEAR: errand, Side.FAR: False}
-        follows = link.asks(Role.BROKER) and _is_broker(link.source)
+        follows = link.asks(Role.BROKER) and link.source.startswith(f"{Role.BROKER}-")
         self._fetches = Fetches() if follows and not errand else None
         """For a follower's own connection: the broker epoch that its leader was told."""
+        asks = link.source == CLIENTS and link.asks(Role.BROKER)
+        self._served = Served() if asks and not errand else None
+        """For a client's connection: its requests of data that are on the tape."""
         self.now_ns = 0
         """The time of the event that is being dealt with."""
 
@@ -237,6 +242,9 @@ class Session:
             return False
         if header.api_key in self._taped or (self._fetches and header.api_key == FETCH):
             return True
+        served = self._served
+        if served and header.answered and served.wants_request(header.api_key, self.now_ns):
+            return True
         book = self.common.book
         return book.in_use and book.wants(self.link, Direction.REQUEST, header)
 
@@ -244,6 +252,8 @@ class Session:
         if _is_probe(header):
             return False
         if header.api_key in self._taped or self._errand:
+            return True
+        if self._served and self._served.wants_response(header.correlation_id):
             return True
         book = self.common.book
         return book.in_use and book.wants(self.link, Direction.RESPONSE, header)
@@ -284,7 +294,7 @@ class Session:
 
     def _meet(self, pipe: Pipe, header: Header, data: bytes, arrived_ns: int) -> None:
         book = self.common.book
-        taped = header.api_key in self._taped
+        taped = header.api_key in self._taped or self._serves(pipe, header)
         fetches = self._fetches if header.api_key == FETCH and pipe is self._requests else None
         if fetches is not None:
             said = said_by(header, data)
@@ -316,6 +326,14 @@ class Session:
                 fetches.told(*said)
         else:
             self._send(pipe, data)
+
+    def _serves(self, pipe: Pipe, header: Header) -> bool:
+        served = self._served
+        if served is None or not header.answered:
+            return False
+        if pipe is self._responses:
+            return served.takes_response(header.correlation_id)
+        return served.takes_request(header.api_key, header.correlation_id, self.now_ns)
 
     def _advance(self, pipe: Pipe) -> None:
         """Go on with what was carried; pass the end on once nothing is left."""
@@ -379,7 +397,3 @@ class Session:
 
 def _is_probe(header: Header) -> bool:
     return header.api_key == API_VERSIONS and header.client_id == CLIENT_ID
-
-
-def _is_broker(source: str) -> bool:
-    return source.startswith(f"{Role.BROKER}-")

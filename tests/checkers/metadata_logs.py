@@ -39,6 +39,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
+    at 3000 clients to broker-2 produces t-0 -> ok at 3005      Produce, and `consumes`: a Fetch
     at 3000 broker-2 beats epoch 33 [wanting STOPPING] -> ok [told fenced] at 3001
     at 3000 broker-1 to broker-2 tells epoch 2 for 33 -> ok at 3001       LeaderAndIsr
     at 3000 broker-1 to broker-2 updates epoch 2 for 33 -> ok at 3001     UpdateMetadata
@@ -393,6 +394,8 @@ _APIS = {
     "updates": ("UpdateMetadata", 6),
     "fetch": ("Fetch", 1),
     "fetches": ("Fetch", 1),
+    "produces": ("Produce", 0),
+    "consumes": ("Fetch", 1),
     "begin-epoch": ("BeginQuorumEpoch", 53),
     "versions": ("ApiVersions", 18),
 }
@@ -460,8 +463,8 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     """(columns of the request, of the response, of both)."""
     words = (found["rest"] or "").split()
     answered = (found["answer"] or "").split()
-    if found["verb"] == "versions":
-        return {}, {"metadata_version": int(answered[1])} if answered else {}, {}
+    if found["verb"] in ("versions", "produces", "consumes"):
+        return _of_client(words, answered)
     broker = int(found["source"].rpartition("-")[2])
     if found["verb"] == "alter":
         return _alter(words, answered, broker)
@@ -499,6 +502,14 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
         if led:
             answer |= {"leader_id": int(led["leader"]), "leader_epoch": int(led["epoch"])}
     return asked | items, answer | items, items
+
+
+def _of_client(words: list[str], answered: list[str]) -> tuple[Row, Row, Row]:
+    if not words:
+        return {}, {"metadata_version": int(answered[1])} if answered else {}, {}
+    topic, _, partition = words[0].rpartition("-")
+    items: Row = {"topic": topic, "topic_id": f"id-{topic}", "partition": int(partition)}
+    return items, items, items
 
 
 def _fetches(words: list[str], broker: int) -> Row:

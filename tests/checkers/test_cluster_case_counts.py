@@ -20,6 +20,7 @@ from metadata_logs import (
     tables,
     wire,
 )
+from replica_disks import disks as replicas_on_disks
 
 from checkers.catalogue import TABLE_CHECKS, entry_of
 from checkers.control_plane.deposed_controller_write import deposed_controller_writes
@@ -60,6 +61,7 @@ from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.life_cycle.shared_registration import shared_registrations
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
+from checkers.replicas.deposed_leader_write import deposed_leader_writes
 from checkers.slices import OF_KEYS
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
@@ -304,6 +306,8 @@ TOO_SMALL = """
 DEPOSED = ((1000, "controller-1", 1), (3000, "controller-2", 2))
 STILL = tuple((at_ms, "controller-1", 1) for at_ms in range(4000, 15_000, 3000))
 KNOWN = applied((1500, "broker-1", 20))
+TERMS = TOO_SMALL.format(1, "2 leader 2")
+TOOK = replicas_on_disks("broker-1: 17@3 hw 4")
 SERVED = "broker-1 showed t-0 leader 1 isr 1 at {}\nbroker-1 showed t-0 leader 1 isr 1 at {}"
 CHECKS = (
     Check(
@@ -621,6 +625,14 @@ CHECKS = (
         nothing=given(TOO_SMALL.format(2, "1"), records=sent(3000)),
     ),
     Check(
+        kernel=deposed_leader_writes,
+        bad=given(TERMS, records=sent(3000), metadata_offsets=KNOWN, **TOOK),
+        bad_count=1,
+        good=given(TERMS, records=sent(1600), metadata_offsets=KNOWN, **TOOK),
+        good_count=1,
+        nothing=given(TERMS, records=sent(3000), **TOOK),
+    ),
+    Check(
         kernel=deposed_controller_writes,
         facts=ON_ZOOKEEPER,
         bad={**OFFICES, **disks(*sessions_of(71, 72, 72, 72, 71))},
@@ -759,7 +771,7 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     elsewhere |= {"wrong-group-offset", "input-not-once"}
     assert told == {
         check.entry.name for check in TABLE_CHECKS if check.split not in OF_KEYS
-    } - elsewhere | {"acknowledged-below-min-isr"}
+    } - elsewhere | {"acknowledged-below-min-isr", "deposed-leader-write"}
 
 
 def _names(check: Check) -> set[str]:

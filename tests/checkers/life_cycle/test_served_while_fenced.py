@@ -1,9 +1,11 @@
 """L5: reads through brokers that may not serve."""
 
 import pyarrow as pa
+import pytest
 from metadata_logs import (
     FACTS,
     asked,
+    case_count,
     describes,
     doubts,
     facts,
@@ -11,6 +13,7 @@ from metadata_logs import (
     never,
     proofs,
     tables,
+    wire,
 )
 from proving import assert_proof, source_of
 
@@ -18,7 +21,7 @@ from checkers.anomaly import anomalies_of
 from checkers.facts import Facts
 from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.proof import Proof
-from history.cluster_schema import NODE_SETTINGS
+from history.cluster_schema import NODE_SETTINGS, WIRE
 from history.request_schema import DESCRIBES
 
 LEASES = facts(leases=True)
@@ -96,6 +99,61 @@ def test_a_broker_answers_though_it_was_told_that_it_is_fenced() -> None:
     assert not served(BEAT + LATER.format("ok told fenced at 1510 passed never"), reads)
     older = BEAT.replace("at 1000", "at 1600").replace("1005", "1605") + LATER
     assert not served(older.format("ok told fenced at 1610"), reads)
+
+
+DATA = "at {} clients to broker-1 on 7 {} t-0 -> {}\n"
+
+
+@pytest.mark.parametrize("verb", ["produces", "consumes"])
+def test_a_broker_takes_data_or_gives_it_after_its_lease(verb: str) -> None:
+    woke = DATA.format(4400, verb, "ok at 4410")
+    late = DATA.format(5000, verb, "ok at 5003")
+    (proof,) = served(BEAT + woke + late, "")
+    assert_proof(
+        proof,
+        "answered a client's request of data (frame {data_frame}), called at {call}",
+        data_frame=20,
+        call=5000,
+        return_=5003,
+        over=4000,
+        frame=0,
+    )
+    assert source_of(proof, "call") == "frame 20"
+    # The nearest that it may do: it was called before the lease ended, or is the first after it.
+    assert not served(BEAT + DATA.format(3990, verb, "ok at 9000") + late, "")
+    assert not served(BEAT + late, "")
+    # Of reads and requests of data, either shows that it was awake.
+    assert served(BEAT + late, WOKE)
+    assert served(BEAT + woke, READ.format("5000..5003"))
+
+
+def test_a_request_of_data_that_was_refused_lost_or_never_answered_was_not_served() -> None:
+    for answer in (
+        "NOT_LEADER_OR_FOLLOWER at 5003",
+        "nothing",
+        "ok at 5003 by the proxy",
+    ):
+        assert not served(BEAT + DATA.format(5000, "produces", answer), WOKE), answer
+    other = DATA.format(5000, "produces", "nothing") + DATA.format(5000, "consumes", "ok at 5003")
+    assert len(served(BEAT + other.replace("clients", "broker-2"), WOKE)) == 0
+
+
+def test_one_partition_of_several_that_is_served_is_enough() -> None:
+    rows = wire(BEAT + DATA.format(5000, "produces", "ok at 5003")).to_pylist()
+    refused = {**rows[-1], "item": 1, "partition": 1, "error": "NOT_LEADER_OR_FOLLOWER"}
+    tape = pa.Table.from_pylist([*rows[:-1], {**refused, "item": 0}, {**rows[-1], "item": 1}], WIRE)
+    given_tape = given("", WOKE) | {"wire": tape}
+    assert proofs(asked(served_while_fenced, given_tape, LEASES))["broker-1"]
+    tape = pa.Table.from_pylist([*rows[:-1], refused], WIRE)
+    given_tape = given("", WOKE) | {"wire": tape}
+    assert not proofs(asked(served_while_fenced, given_tape, LEASES)).get("broker-1")
+
+
+def test_a_tape_without_requests_of_data_leaves_them_unjudged() -> None:
+    reads = WOKE + READ.format("5000..5003")
+    without = case_count(asked(served_while_fenced, given(BEAT, reads), LEASES))
+    data = DATA.format(2000, "produces", "ok at 2003")
+    assert case_count(asked(served_while_fenced, given(BEAT + data, reads), LEASES)) == without + 1
 
 
 def test_a_read_without_an_answer_is_none() -> None:

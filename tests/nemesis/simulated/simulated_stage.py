@@ -54,7 +54,7 @@ class NotedTape:
 class Stage:
     """`hosts` by name; `nodes` are what each got."""
 
-    def __init__(self, *, clients: bool = False) -> None:
+    def __init__(self, *, clients: bool = False, overhears: bool = False) -> None:
         self.world = World(5)
         self.nodes: dict[str, Answers] = {}
         self.hosts: dict[str, SimulatedHost] = {}
@@ -70,6 +70,7 @@ class Stage:
             clients_from=CLIENTS_FROM,
             harness_from=HARNESS_FROM,
             clients=clients,
+            overhears=overhears,
         )
         self.wire.name_topics({"AAAAAAAAAAAAAAAAAAAABw": "t"})
         self.run(5)

@@ -274,6 +274,20 @@ def test_clients_are_one_party_and_on_the_wire_only_where_asked() -> None:
     assert wired.got("broker-1") == []
 
 
+@pytest.mark.parametrize("how", ["clients", "overhears"])
+def test_the_tape_has_an_exchange_of_a_client_every_half_second(how: str) -> None:
+    stage = Stage(**{how: True})
+    for correlation, wait_ms in enumerate((10, 489, 1, 10, 700)):
+        stage.fetch(correlation, source="client")
+        stage.run(wait_ms)
+    stage.fetch(5, source="client")
+    stage.run(10)
+    rows = [(str(row["direction"]), row["correlation_id"]) for row in stage.tape.rows]
+    assert rows == [(way, number) for number in (0, 3, 5) for way in ("request", "response")]
+    assert {(row["source"], row["target"]) for row in stage.tape.rows} == {(CLIENTS, B1)}
+    assert stage.got("broker-1") == list(range(6))
+
+
 def test_what_has_no_meaning_between_messages_is_refused() -> None:
     stage = Stage()
     with pytest.raises(UsageError, match="negotiates no versions"):

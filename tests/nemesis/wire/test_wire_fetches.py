@@ -251,9 +251,3 @@ def test_below_version_15_the_first_one_alone_is_there() -> None:
     bench.ask(0, version=14)
     bench.ask(1, version=14)
     assert bench.tape() == [1]
-
-
-def test_clients_fetches_are_nobodys_business() -> None:
-    bench = Bench(source=NodeName("clients"))
-    bench.ask(0)
-    assert bench.tape() == []

@@ -1,0 +1,53 @@
+"""The requests of data that brokers answered to clients, read from the tape.
+
+The tape has some of clients' Produces and Fetches and their answers (`nemesis.wire.served` says
+which), where clients' links are on it. The link names the broker. A request counts as answered if
+its answer came from the broker and has no error, or none for one of its partitions: what a broker
+refuses it does not serve. A request that is not there proves nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.metadata.exchanges import BY_PROXY, CORRELATION
+from checkers.metadata.rpcs import UNREACHED
+from checkers.sources import Source
+
+__all__ = ["CLIENTS", "DATA_APIS", "answered_data", "is_data_of_clients"]
+
+CLIENTS: Final = "clients"
+"""The source of links that are of no node."""
+DATA_APIS: Final = ("Produce", "Fetch")
+_COLUMNS: Final = (
+    *("frame", "time_ns", "direction", "connection", CORRELATION),
+    *("api", "source", "target", "action", "error"),
+)
+
+
+def is_data_of_clients(wire: pa.RecordBatch) -> pa.Array:
+    """Return which rows of a tape are about clients' requests of data."""
+    of_data = pc.is_in(wire.column("api"), pa.array(DATA_APIS))
+    return pc.and_(of_data, pc.equal(wire.column("source"), CLIENTS))
+
+
+def answered_data(wire: Source) -> Mapping[str, list[tuple[int, int, int]]]:
+    """Return for each broker what it answered, in the order of the answers.
+
+    Each is (when the request had arrived at the proxy, when the answer had, the request's frame):
+    the broker had the request no earlier, and answered it no later.
+    """
+    asked: dict[tuple[int, int, str], tuple[int, int]] = {}
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    for batch in wire(_COLUMNS):
+        for row in batch.filter(is_data_of_clients(batch)).to_pylist():
+            exchange = (row["connection"], row[CORRELATION], row["api"])
+            if row["direction"] == "request":
+                if row["action"] not in UNREACHED:
+                    asked[exchange] = (row["time_ns"], row["frame"])
+            elif row["error"] == "NONE" and row["action"] != BY_PROXY and exchange in asked:
+                asked_ns, frame = asked.pop(exchange)
+                found.setdefault(row["target"], []).append((asked_ns, row["time_ns"], frame))
+    return found
