@@ -12,6 +12,7 @@ from report.headline import Headline, headline_of
 from report.nemesis_work import idle_words
 from report.notation import counted, integer, length, utc
 from report.reading import Reading
+from report.service import service_facts
 from report.tally import RunTally
 
 __all__ = ["Head", "HeadFact", "head_of"]
@@ -72,6 +73,9 @@ def _identity(manifest: Manifest) -> Iterator[HeadFact]:
 
 
 def _figures(reading: Reading) -> Iterator[HeadFact]:
+    level = reading.verdict.service_level if reading.verdict else None
+    for told in service_facts(level) if level else ():
+        yield HeadFact(label=told.label, value=told.value, remark=told.remark)
     tally = reading.tally
     if not tally.operation_count:
         return
