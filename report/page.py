@@ -27,6 +27,7 @@ from report.canvas import Canvas
 from report.forensics import Stories, replica_epochs, stories_at
 from report.head import head_of
 from report.headline import Standing
+from report.in_force import SettingRow, in_force
 from report.kinds import kind_rows
 from report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
 from report.plots import PlotSet, plots_of
@@ -77,6 +78,8 @@ def _render(
     bare = replace(reading, operation_files=(), record_files=(), model_files=())
     proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
     plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
+    settings: tuple[SettingRow, ...] = ()
+    settings = attempts.read(lambda: in_force(run, reading.manifest), settings)
     stories = attempts.read(lambda: stories_at(run.forensics_path), Stories())
     named = {number for g in proofs for proof in g.proofs for number in proof.anomaly.frames}
     scene = scene_of(run, reading, window=window, proven=named | stories.frames)
@@ -108,6 +111,7 @@ def _render(
         operations=tables.operations_of(reading),
         is_open_history=bool(reading.manifest and reading.manifest.model),
         errors=tables.errors_of(reading),
+        in_force=settings,
         provenance=provenance_of(run, reading),
     )
 
