@@ -36,6 +36,8 @@ class Head:
     headline: Headline
     title: str
     identity: tuple[HeadFact, ...]
+    service: tuple[HeadFact, ...]
+    """What is asked first: the losses, the longest silence, the latencies, the faults."""
     figures: tuple[HeadFact, ...]
     command: str
     """The command that repeats the run; empty if the manifest is lost."""
@@ -52,6 +54,7 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
         headline=headline,
         title=(manifest.title or manifest.scenario) if manifest else run.root.name,
         identity=tuple(_identity(manifest)) if manifest else (),
+        service=tuple(_service(reading)),
         figures=tuple(_figures(reading)),
         command=manifest.command if manifest else "",
         failure=failure or "",
@@ -72,10 +75,25 @@ def _identity(manifest: Manifest) -> Iterator[HeadFact]:
     )
 
 
-def _figures(reading: Reading) -> Iterator[HeadFact]:
+def _service(reading: Reading) -> Iterator[HeadFact]:
     level = reading.verdict.service_level if reading.verdict else None
-    for told in service_facts(level) if level else ():
+    if level is None:
+        return
+    for told in service_facts(level):
         yield HeadFact(label=told.label, value=told.value, remark=told.remark)
+    kinds = level.effective_faults
+    idle = sum(span.effect_ns is None for span in reading.spans)
+    if reading.spans:
+        named = ", ".join(f"{kind} {integer(count)}" for kind, count in kinds.items())
+        without = f"{integer(idle)} without effect" if idle else ""
+        yield HeadFact(
+            label="faults took effect",
+            value=integer(sum(kinds.values())),
+            remark="; ".join(filter(None, (named, without))),
+        )
+
+
+def _figures(reading: Reading) -> Iterator[HeadFact]:
     tally = reading.tally
     if not tally.operation_count:
         return
@@ -83,12 +101,6 @@ def _figures(reading: Reading) -> Iterator[HeadFact]:
         yield from _of_znodes(tally)
     else:
         yield from _of_records(tally)
-    idle = sum(span.effect_ns is None for span in reading.spans)
-    yield HeadFact(
-        label="faults with effect",
-        value=integer(len(reading.spans) - idle),
-        remark=f"{integer(idle)} without effect" if idle else "",
-    )
     work = None if reading.manifest is None else reading.manifest.nemesis
     if work is not None:
         yield HeadFact(

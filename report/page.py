@@ -20,6 +20,7 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from checkers.service_level import Latency
 from history.atomic import write_atomically
 from history.run_directory import RunDirectory
 from report import notation, tables
@@ -36,6 +37,7 @@ from report.reading import Attempts, Reading, read_run
 from report.samples import SampleSeries, series_of
 from report.sequence import Window, scene_of
 from report.sequence_svg import draw_scene
+from report.service import service_rows
 from report.tables import provenance_of
 
 __all__ = ["write_page"]
@@ -112,8 +114,14 @@ def _render(
         is_open_history=bool(reading.manifest and reading.manifest.model),
         errors=tables.errors_of(reading),
         in_force=settings,
+        latencies=_latencies(reading),
         provenance=provenance_of(run, reading),
     )
+
+
+def _latencies(reading: Reading) -> list[tuple[str, str, Latency]]:
+    level = reading.verdict.service_level if reading.verdict else None
+    return list(service_rows(level)) if level else []
 
 
 def _series(reading: Reading) -> tuple[SampleSeries, ...]:

@@ -7,7 +7,15 @@ from typing import Any, Final
 from checkers.service_level import Latency, Loss, ServiceLevel, SilenceOf, UseService
 from report.notation import counted, integer, length, moment, one_line
 
-__all__ = ["ServiceFact", "service_facts", "service_json", "service_lines", "service_properties"]
+__all__ = [
+    "ServiceFact",
+    "fault_latency",
+    "service_facts",
+    "service_json",
+    "service_lines",
+    "service_properties",
+    "service_rows",
+]
 
 _NS: Final = 1e9
 _NS_A_MS: Final = 1e6
@@ -27,9 +35,23 @@ def service_facts(level: ServiceLevel) -> Iterator[ServiceFact]:
     if level.loss is not None:
         yield _loss(level.loss)
     for use in level.uses:
-        # The uses that a run is not about tell no more than their latency.
+        # Reads of the same objects tell no more than their latency; a load beside them, nothing.
         yield from _silence(use, level) if use is level.uses[0] else ()
-        yield from _latencies(use)
+        yield from _latencies(use) if use is level.uses[0] or use.use == "reads" else ()
+
+
+def fault_latency(level: ServiceLevel | None, fault: int) -> Latency | None:
+    """Return the latency during a fault, of what the run is about; None if it is not known."""
+    each = level.uses[0].by_fault if level and level.uses else ()
+    return next((one.latency for one in each if one.fault == fault), None)
+
+
+def service_rows(level: ServiceLevel) -> Iterator[tuple[str, str, Latency]]:
+    """Yield the latency of each use outside and during faults, and during each kind of fault."""
+    for use in level.uses:
+        told = {"outside faults": use.outside, "during any fault": use.during}
+        told |= {f"during {kind}": latency for kind, latency in use.by_kind.items()}
+        yield from ((use.use, where, one) for where, one in told.items() if one is not None)
 
 
 def service_lines(level: ServiceLevel) -> Iterator[str]:
