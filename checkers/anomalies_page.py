@@ -37,6 +37,7 @@ unknown, and so is one in which a check that the scenario demands was not judged
 _HEADINGS: Final = {
     "A": "Assumptions: broken means unknown",
     "G": "Grounds: lacking means unknown",
+    "S": "Bounds of service that a scenario promises",
     "D": "Anomalies of the data plane: a partition is a log",
     "C": "Anomalies of the control plane: what the controller decides",
     "V": "Anomalies of visibility: what brokers show of the metadata",
@@ -86,6 +87,9 @@ def _section(entry: CatalogueEntry) -> Iterator[str]:
     yield f"- Case: {entry.case}"
     if entry.needs:
         yield f"- Asked if the run recorded: {', '.join(f'`{name}`' for name in entry.needs)}"
+    if entry.bound:
+        word = entry.bound.rpartition("_")[0]
+        yield f"- Asked if the scenario demands it: `require: {{{word}: …}}`"
     if entry.rests_on:
         yield f"- Rests on: {', '.join(f'`{name}`' for name in entry.rests_on)}"
     if entry.rests_on_zookeeper:

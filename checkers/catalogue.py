@@ -98,9 +98,16 @@ def entry_of(name: str) -> CatalogueEntry:
     return _BY_NAME[name]
 
 
-def asked(recorded: Collection[str]) -> tuple[CatalogueEntry, ...]:
-    """Return the entries that a run which recorded these tables has to answer, in order."""
-    return tuple(entry for entry in CATALOGUE if set(entry.needs) <= set(recorded))
+def asked(recorded: Collection[str], *, bounds: Collection[str] = ()) -> tuple[CatalogueEntry, ...]:
+    """Return the entries that a run which recorded these tables has to answer, in order.
+
+    `bounds`: those that the run is held to.
+    """
+    return tuple(
+        entry
+        for entry in CATALOGUE
+        if set(entry.needs) <= set(recorded) and (not entry.bound or entry.bound in bounds)
+    )
 
 
 def names_of(kind: Kind) -> tuple[str, ...]:

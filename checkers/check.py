@@ -62,6 +62,8 @@ from checkers.runner.tables import (
     run_files,
 )
 from checkers.runner.tasks import TaskSession
+from checkers.service.bounds import bounds_kept, unproven
+from checkers.service.level import service_level, service_pass
 from checkers.setting import Setting
 from checkers.slices import SLICE_ROWS
 from checkers.table_check import TableCheck
@@ -122,10 +124,11 @@ def check_run(
     or if the disk refuses the verdict. Files of records that are missing or damaged make unknown.
     """
     manifest = read_manifest(run.manifest_path)
+    faults, samples = load_faults(run), load_samples(run)
     answered = _nothing_asked()
     if "records" in manifest.tables:
         answered = _of_clients(run, manifest, session=session, checks=checks, budget_s=budget_s)
-    names = tuple(entry.name for entry in asked(manifest.tables))
+    names = tuple(entry.name for entry in asked(manifest.tables, bounds=manifest.required_bounds))
     question = Question(
         run=run,
         manifest=manifest,
@@ -140,7 +143,7 @@ def check_run(
     results = {
         result.check: result
         for result in (
-            course(manifest, load_samples(run), load_faults(run)),
+            course(manifest, samples, faults),
             whole.result,
             *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
             *([decided_span(run, manifest, entry_of)] if "metadata_log" in manifest.tables else ()),
@@ -150,6 +153,10 @@ def check_run(
             *(result for group in of_groups for result in group.results),
         )
     }
+    served = service_pass(run, manifest, faults, session=session, budget_s=budget_s)
+    reasons = unproven(manifest, samples, served, results)
+    bounded = bounds_kept(names, manifest, faults, served, unproven_because=reasons)
+    results |= {result.check: result for result in bounded.results}
     grounded = _grounded(results, whole, manifest)
     weighed_results = {name: weighed(one, manifest.promises) for name, one in grounded.items()}
     demanded = required(manifest, weighed_results, entry_of)
@@ -157,8 +164,11 @@ def check_run(
     verdict = Verdict.of(
         (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
-    anomalies = _anomalies(verdict, answered.findings, of_groups)
-    verdict = explained(verdict, manifest, anomalies)
+    anomalies = _anomalies(verdict, answered.findings, (*of_groups, bounded))
+    verdict = replace(
+        explained(verdict, manifest, anomalies),
+        service_level=service_level(manifest, faults, served, weighed_results),
+    )
     _write(run, manifest, verdict, anomalies, loss_forensics(question, verdict, anomalies))
     return verdict
 

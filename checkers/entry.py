@@ -34,6 +34,7 @@ class Strength(StrEnum):
 SUBJECTS: Final = {
     "A": "assumptions",
     "G": "grounds",
+    "S": "service",
     "D": "data plane",
     "C": "control plane",
     "V": "visibility",
@@ -73,6 +74,9 @@ class CatalogueEntry:
     """Its proofs tell which broker an anomaly put out, and when (`checkers.outages`)."""
     needs: tuple[str, ...] = ()
     """Tables without which it is not asked (`history.manifest.Manifest.tables`)."""
+    bound: str = ""
+    """The bound that it holds a run to, without which it is not asked
+    (`history.manifest.Manifest.required_bounds`); empty: it has none."""
 
     @property
     def subject(self) -> str:

@@ -12,13 +12,15 @@ these is evidence for anything, so a run of nothing else is unknown.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from checkers.service_level import ServiceLevel
 from history.atomic import write_atomically
 from history.failure import HarnessError
+from history.parsing import parsed
 
 if TYPE_CHECKING:
     from checkers.anomaly import Anomaly
@@ -108,6 +110,8 @@ class Verdict:
     validity: Validity
     checks: tuple[CheckResult, ...]
     run_id: str = ""
+    service_level: ServiceLevel | None = None
+    """The service that the clients got; None: of a verdict by an earlier version."""
 
     @staticmethod
     def of(checks: Iterable[CheckResult], *, run_id: str = "") -> "Verdict":
@@ -133,6 +137,7 @@ def write_verdict(path: Path, verdict: Verdict, *, about: Mapping[str, Any] = {}
         "run_id": verdict.run_id,
         "validity": verdict.validity,
         "exit_code": verdict.exit_code,
+        "service_level": None if verdict.service_level is None else asdict(verdict.service_level),
         "checks": [_written(check) for check in verdict.checks],
     }
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
@@ -152,6 +157,9 @@ def read_verdict(path: Path) -> Verdict:
     try:
         verdict = Verdict.of(map(_read, content["checks"]), run_id=content["run_id"])
         stated = Validity(content["validity"])
+        if content.get("service_level") is not None:
+            told = parsed(ServiceLevel, content["service_level"], where="service_level")
+            verdict = replace(verdict, service_level=told)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HarnessError(f"the verdict {path} is incomplete or wrong: {error!r}") from error
     if stated is not verdict.validity:

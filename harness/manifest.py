@@ -57,6 +57,7 @@ def first_manifest(
         asked_strikes=() if scenario.mix is None else asked_strikes(scenario.mix),
         waived=scenario.waived,
         required_checks=scenario.require.judged,
+        required_bounds=scenario.require.bounds,
         known=known,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness_pid=os.getpid(),

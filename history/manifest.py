@@ -41,6 +41,7 @@ _MAPPINGS = (
     "last_ids",
     "second_roles",
     "asked_operations",
+    "required_bounds",
 )
 
 
@@ -218,6 +219,9 @@ class Manifest:
     """The kinds that the scenario demands: one that never took effect makes the run unknown."""
     required_windows: tuple[str, ...] = ()
     """The messages in whose windows the scenario demands a strike, by their APIs' names."""
+    required_bounds: Mapping[str, float] = field(default_factory=dict)
+    """The bounds of service that the scenario demands: `unavailable_max_s` on each silence of a
+    key, `p99_max_ms` on the latency outside faults (`checkers.service_level`)."""
     asked_windows: tuple[str, ...] = ()
     """The kinds of window that its mix may open: a message and its direction."""
     asked_strikes: tuple[str, ...] = ()

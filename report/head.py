@@ -12,6 +12,7 @@ from report.headline import Headline, headline_of
 from report.nemesis_work import idle_words
 from report.notation import counted, integer, length, utc
 from report.reading import Reading
+from report.service import service_facts
 from report.tally import RunTally
 
 __all__ = ["Head", "HeadFact", "head_of"]
@@ -35,6 +36,8 @@ class Head:
     headline: Headline
     title: str
     identity: tuple[HeadFact, ...]
+    service: tuple[HeadFact, ...]
+    """What is asked first: the losses, the longest silence, the latencies, the faults."""
     figures: tuple[HeadFact, ...]
     command: str
     """The command that repeats the run; empty if the manifest is lost."""
@@ -51,6 +54,7 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
         headline=headline,
         title=(manifest.title or manifest.scenario) if manifest else run.root.name,
         identity=tuple(_identity(manifest)) if manifest else (),
+        service=tuple(_service(reading)),
         figures=tuple(_figures(reading)),
         command=manifest.command if manifest else "",
         failure=failure or "",
@@ -71,6 +75,24 @@ def _identity(manifest: Manifest) -> Iterator[HeadFact]:
     )
 
 
+def _service(reading: Reading) -> Iterator[HeadFact]:
+    level = reading.verdict.service_level if reading.verdict else None
+    if level is None:
+        return
+    for told in service_facts(level):
+        yield HeadFact(label=told.label, value=told.value, remark=told.remark)
+    kinds = level.effective_faults
+    idle = sum(span.effect_ns is None for span in reading.spans)
+    if reading.spans:
+        named = ", ".join(f"{kind} {integer(count)}" for kind, count in kinds.items())
+        without = f"{integer(idle)} without effect" if idle else ""
+        yield HeadFact(
+            label="faults took effect",
+            value=integer(sum(kinds.values())),
+            remark="; ".join(filter(None, (named, without))),
+        )
+
+
 def _figures(reading: Reading) -> Iterator[HeadFact]:
     tally = reading.tally
     if not tally.operation_count:
@@ -79,12 +101,6 @@ def _figures(reading: Reading) -> Iterator[HeadFact]:
         yield from _of_znodes(tally)
     else:
         yield from _of_records(tally)
-    idle = sum(span.effect_ns is None for span in reading.spans)
-    yield HeadFact(
-        label="faults with effect",
-        value=integer(len(reading.spans) - idle),
-        remark=f"{integer(idle)} without effect" if idle else "",
-    )
     work = None if reading.manifest is None else reading.manifest.nemesis
     if work is not None:
         yield HeadFact(

@@ -23,6 +23,7 @@ from report.kinds import kind_properties
 from report.notation import printable
 from report.operation_kinds import operation_properties
 from report.reading import RunAnswers, read_answers
+from report.service import service_properties
 from report.windows import window_properties
 
 __all__ = ["write_junit"]
@@ -94,6 +95,8 @@ def _properties(
         values |= {
             f"cases.{check.check}": str(check.case_count) for check in answers.verdict.checks
         }
+        if answers.verdict.service_level is not None:
+            values |= service_properties(answers.verdict.service_level)
         values |= kind_properties(answers.verdict)
         values |= window_properties(answers.verdict)
         values |= operation_properties(answers.verdict)

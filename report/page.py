@@ -20,6 +20,7 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from checkers.service_level import Latency
 from history.atomic import write_atomically
 from history.run_directory import RunDirectory
 from report import notation, tables
@@ -27,6 +28,7 @@ from report.canvas import Canvas
 from report.forensics import Stories, replica_epochs, stories_at
 from report.head import head_of
 from report.headline import Standing
+from report.in_force import SettingRow, in_force
 from report.kinds import kind_rows
 from report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
 from report.plots import PlotSet, plots_of
@@ -35,6 +37,7 @@ from report.reading import Attempts, Reading, read_run
 from report.samples import SampleSeries, series_of
 from report.sequence import Window, scene_of
 from report.sequence_svg import draw_scene
+from report.service import service_rows
 from report.tables import provenance_of
 
 __all__ = ["write_page"]
@@ -77,6 +80,8 @@ def _render(
     bare = replace(reading, operation_files=(), record_files=(), model_files=())
     proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
     plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
+    settings: tuple[SettingRow, ...] = ()
+    settings = attempts.read(lambda: in_force(run, reading.manifest), settings)
     stories = attempts.read(lambda: stories_at(run.forensics_path), Stories())
     named = {number for g in proofs for proof in g.proofs for number in proof.anomaly.frames}
     scene = scene_of(run, reading, window=window, proven=named | stories.frames)
@@ -108,8 +113,15 @@ def _render(
         operations=tables.operations_of(reading),
         is_open_history=bool(reading.manifest and reading.manifest.model),
         errors=tables.errors_of(reading),
+        in_force=settings,
+        latencies=_latencies(reading),
         provenance=provenance_of(run, reading),
     )
+
+
+def _latencies(reading: Reading) -> list[tuple[str, str, Latency]]:
+    level = reading.verdict.service_level if reading.verdict else None
+    return list(service_rows(level)) if level else []
 
 
 def _series(reading: Reading) -> tuple[SampleSeries, ...]:

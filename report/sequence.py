@@ -23,6 +23,7 @@ from report.faults import FaultSpan
 from report.frames import NO_FRAMES, FrameCounts, ShownFrame, frame_counts, frames_between
 from report.metadata_notes import DecisionNote, notes_of, topic_names
 from report.notation import counted, integer
+from report.own_load import is_of_load, topics_of, without_load
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
 
@@ -110,7 +111,8 @@ def scene_of(
     shown = tape.window
     noted = _Noted(notes=(), count=0, ties=False)
     if manifest is not None:
-        noted = attempts.read(lambda: _noted(notes_of(log, manifest), shown), noted)
+        own = topics_of(manifest)
+        noted = attempts.read(lambda: _noted(notes_of(log, manifest), shown, own), noted)
     stepped = [step for step in steps if shown.holds(step.time_ns)]
     spans = tuple(span for span in reading.spans if _is_drawn(span, shown, reading.end_ns))
     return SequenceScene(
@@ -123,7 +125,7 @@ def scene_of(
         spans=spans,
         remarks=(
             *_unrecorded(manifest, frame_count=tape.frame_count, noted=noted.ties),
-            *_left_out_of(tape.folded, tape.left_out),
+            *_left_out_of(tape.folded, tape.load, tape.left_out),
             *_too_many(noted.count - _NOTES_MAX, "decision of the metadata log", "decisions"),
             *_too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
             *attempts.troubles,
@@ -143,11 +145,11 @@ class _Noted:
     """True if the log ties any decision to a time of the run."""
 
 
-def _noted(notes: Iterator[DecisionNote], shown: Window) -> _Noted:
+def _noted(notes: Iterator[DecisionNote], shown: Window, own: Collection[str]) -> _Noted:
     kept, count, ties = [], 0, False
     for note in notes:
         ties = True
-        if shown.holds(note.time_ns):
+        if shown.holds(note.time_ns) and not is_of_load(note, topics=own):
             count += 1
             kept += [note] if count <= _NOTES_MAX else []
     return _Noted(notes=tuple(kept), count=count, ties=ties)
@@ -163,6 +165,8 @@ class _Tape:
     arrows: tuple[Arrow, ...]
     folded: Counter[str]
     """The counts of frames, by API, that decide nothing."""
+    load: Counter[str]
+    """The counts of frames, by API, about topics that the clients make beside the run's."""
     left_out: Counter[str]
     """The counts of arrows, by API, that there was no room for."""
 
@@ -187,12 +191,14 @@ def _tape(
         ),
         nothing,
     )
+    frames, load = without_load(frames, topics=topics_of(reading.manifest), proven=proven)
     arrows, left_out = chosen_arrows(arrows_of(frames, proven=proven))
     return _Tape(
         window=shown,
         frame_count=counts.frame_count,
         arrows=arrows,
         folded=folded,
+        load=load,
         left_out=left_out,
     )
 
@@ -275,10 +281,12 @@ def _unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> 
         )
 
 
-def _left_out_of(folded: Counter[str], left_out: Counter[str]) -> Iterator[str]:
+def _left_out_of(folded: Counter[str], load: Counter[str], left_out: Counter[str]) -> Iterator[str]:
     """Yield by API the frames that were folded away and the arrows that had no room."""
     if folded:
         yield f"Not drawn, for nothing was done to them: {_by_api(folded)}."
+    if load:
+        yield f"Not drawn, for they are about the topics of a load on metadata: {_by_api(load)}."
     if left_out:
         yield f"There was no room for {_by_api(left_out)}; a shorter window shows them."
 

@@ -20,6 +20,7 @@ from report.head import HeadFact
 from report.notation import figure, length
 from report.proofs import known_entry
 from report.reading import Reading
+from report.service import fault_latency
 from report.tally import ErrorCount, Grounds
 from report.windows import WindowSpan
 
@@ -99,6 +100,8 @@ class FaultRow:
     effect_after: str
     """The time until its effect was seen; empty: none was."""
     lasted: str
+    latency: str
+    """The p99 of what waited during it; empty: not known."""
     grounds: Grounds | None
     """None if it took no effect."""
 
@@ -179,12 +182,19 @@ def faults_of(reading: Reading) -> FaultTable:
                 ),
                 lasted=("≥ " if span.end_ns is None else "")
                 + length(span.until_ns(reading.end_ns) - span.begin_ns),
+                latency=_latency(reading, span.index),
                 grounds=reading.tally.grounds.get(span.index),
             )
             for span in reading.spans[:_FAULTS_MAX]
         ),
         left_out=max(0, len(reading.spans) - _FAULTS_MAX),
     )
+
+
+def _latency(reading: Reading, fault: int) -> str:
+    level = reading.verdict.service_level if reading.verdict else None
+    found = fault_latency(level, fault)
+    return "" if found is None else length(found.p99_ms * 1e6)
 
 
 def windows_of(reading: Reading) -> WindowTable | None:

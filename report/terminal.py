@@ -23,6 +23,7 @@ from report.notation import counted, figure, integer, one_line
 from report.operation_kinds import operations_line, topics_line
 from report.proofs import known_entry
 from report.reading import RunAnswers, read_answers
+from report.service import service_lines
 from report.windows import window_line
 
 __all__ = ["verdict_text"]
@@ -85,6 +86,9 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> I
     if verdict is None:
         yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
     else:
+        if verdict.service_level is not None:
+            lines = service_lines(verdict.service_level)
+            yield from (_Line(text=f"  service {line}") for line in lines)
         yield from _checks(verdict)
         yield from _work(answers)
         yield from _windows(verdict, answers)

@@ -18,8 +18,8 @@ from harness.cli.options import emit_json
 from harness.cli.tables import console
 from harness.progress import Progress, terminal_progress
 from harness.scenario.options import RunOptions
+from harness.scenario.requirement import NO_REQUIRE
 from harness.scenario.scenario import load_scenario
-from harness.scenario.sections import NO_REQUIRE
 from harness.scenario.sources import find_scenario
 from harness.seeds import new_seed, stream_seed
 from history.failure import UsageError

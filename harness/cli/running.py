@@ -16,8 +16,8 @@ from harness.cli.options import emit_json
 from harness.progress import Progress, terminal_progress
 from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.options import HostKind, RunOptions
+from harness.scenario.requirement import NO_REQUIRE
 from harness.scenario.scenario import Scenario, load_scenario, parse_scenario
-from harness.scenario.sections import NO_REQUIRE
 from harness.scenario.sources import find_scenario
 from harness.scenario.trial_spec import Storm
 from harness.scenario.yaml_file import Document

@@ -10,6 +10,7 @@ from harness.run.outcome import RunOutcome
 from harness.series.window_grid import kinds_json, windows_of_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
+from report.service import service_json
 from report.terminal import verdict_text
 
 __all__ = ["exit_code_of", "outcome_json", "say_verdict"]
@@ -42,6 +43,9 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
         "exit_code": outcome.verdict.exit_code,
         "verdict": str(outcome.run.verdict_path),
         "report": str(outcome.run.report_path),
+        "service_level": None
+        if (level := outcome.verdict.service_level) is None
+        else (service_json(level)),
         "faults": {
             one.kind: {
                 "begun": one.begun_count,

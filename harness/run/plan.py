@@ -37,8 +37,8 @@ from harness.prepare.releases import IN_IMAGE, refuse_missing_releases
 from harness.scenario.expectation import Expectation, expectation_for
 from harness.scenario.mix import seeded_mix
 from harness.scenario.options import HostKind, RunOptions
+from harness.scenario.requirement import NO_REQUIRE, is_shortened
 from harness.scenario.scenario import Scenario
-from harness.scenario.sections import NO_REQUIRE, is_shortened
 from history.failure import HarnessError, UsageError
 from nemesis.targets import Scene
 from nemesis.verbs.registry import kinds_taking
@@ -106,9 +106,9 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
 
 def _say_if_short(scenario: Scenario, say: Callable[[str], None]) -> None:
     """Say what a run that is shorter than its scenario has to do all the same."""
-    demands = {key: words for key, words in scenario.require.as_data().items() if key != "served"}
-    if any(demands.values()) and is_shortened(scenario.document):
-        listed = "; ".join(f"{key} {', '.join(words)}" for key, words in demands.items() if words)
+    demands = scenario.require.demands
+    if demands and is_shortened(scenario.document):
+        listed = "; ".join(f"{key} {words}" for key, words in demands.items())
         say(
             f"shorter than the scenario, whose demands stay in force: {listed}. A run that does "
             f"not meet them is unknown; {NO_REQUIRE} waives them"

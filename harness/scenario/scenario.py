@@ -20,19 +20,21 @@ from clusters.systems import system_of
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
-from harness.scenario.sections import (
+from harness.scenario.requirement import (
     NO_REQUIRE,
-    RecordsSpec,
     Requirement,
     narrowed,
-    parse_cluster,
     parse_requirement,
+    waived,
+    without_demands,
+)
+from harness.scenario.sections import (
+    RecordsSpec,
+    parse_cluster,
     parse_topics,
     parse_workloads,
     path_of_records,
     refuse_removal,
-    waived,
-    without_demands,
 )
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.validation import MappingReader, build, mapping

@@ -1,23 +1,12 @@
-"""Sections of a scenario file: the words under `cluster`, `topics`, `workload` and `require`.
+"""Sections of a scenario file: the words under `cluster`, `topics` and `workload`.
 
 They say which system, and what its clusters are made of; partitions, copies, and where these lie;
-one workload of records, with what goes on beside it; and the demands of a scenario on its runs. A
-section raises SpecError with the path to what cannot be; the scenario says in which file and line
-that is.
-
-    require:
-      faults: [kill, partition]        # kinds that have to take effect
-      served: [partition]              # during which clients have to be served; default: all kinds
-      windows: [AlterPartition]        # messages in whose windows a strike has to take effect
-      judged: [lost-write]             # checks that have to have something to judge
-
-A run that does not meet the demands has proven nothing: whatever is missing makes it unknown. They
-stay in force under a shorter `--time-limit`. Where a flag lays other faults over the scenario,
-fewer are demanded; `--no-require` waives all. What is waived is told before the verdict.
+and one workload of records, with what goes on beside it. A section raises SpecError with the path
+to what cannot be; the scenario says in which file and line that is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, fields
 from typing import Any, Final
 
 from packaging.version import InvalidVersion, Version
@@ -27,36 +16,24 @@ from clusters.port import KEY, ClusterSpec
 from clusters.systems import SYSTEMS
 from harness.scenario.validation import (
     MappingReader,
-    anomalies,
     build,
-    known_words,
     mapping,
     settings,
 )
-from harness.scenario.yaml_file import Document
 from history.failure import Mistakes, SpecError
-from nemesis.messages import MESSAGES
-from nemesis.verbs.registry import KINDS as FAULT_KINDS
-from nemesis.words import did_you_mean, duration_s
+from nemesis.words import did_you_mean
 from workloads.kind import WorkloadKind
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.registry import KINDS, kind_of
 from workloads.transactions_spec import TransactionsSpec
 
 __all__ = [
-    "NO_REQUIRE",
     "RecordsSpec",
-    "Requirement",
-    "is_shortened",
-    "narrowed",
     "parse_cluster",
-    "parse_requirement",
     "parse_topics",
     "parse_workloads",
     "path_of_records",
     "refuse_removal",
-    "waived",
-    "without_demands",
 ]
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -67,10 +44,6 @@ _RETENTION_LEAST: Final = {
     "bytes": 1 << 40,
 }
 """A day, which no run lasts, and a size that no partition of a run reaches."""
-NO_REQUIRE: Final = "--no-require"
-"""The flag by which a user does without the demands of a scenario."""
-_WAIVING: Final = ("nemesis", "play", "require", "trial")
-"""The parts of a scenario by whose flags demands are waived."""
 RecordsSpec = ProducePollSpec | TransactionsSpec
 """The spec of the workload that writes and reads records."""
 
@@ -266,132 +239,3 @@ def _text(value: object) -> str | None:
     if isinstance(value, float):
         raise SpecError((), f"{value!r} is a number; quote it: '{value}'")
     return None if value is None else str(value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """The faults that must take effect, those to serve clients through, and the checks to judge."""
-
-    faults: tuple[str, ...] = ()
-    served: tuple[str, ...] | None = None
-    """The kinds during which clients must be served; None: each kind that takes effect."""
-    windows: tuple[str, ...] = ()
-    """The messages in the midst of which a strike must take effect."""
-    judged: tuple[str, ...] = ()
-
-    def as_data(self) -> dict[str, list[str]]:
-        """Return it as a scenario writes it."""
-        served = {} if self.served is None else {"served": list(self.served)}
-        windows = {"windows": list(self.windows)} if self.windows else {}
-        return {"faults": list(self.faults), **served, **windows, "judged": list(self.judged)}
-
-
-def parse_requirement(value: object) -> Requirement:
-    """Return the entries of `require`.
-
-    Raise SpecError with the paths to the words that do not exist.
-    """
-    read = MappingReader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
-    read.refuse_unknown(["faults", "served", "windows", "judged"])
-    found = Requirement(
-        faults=read.at("faults", _kinds, otherwise=()),
-        served=read.at("served", _kinds, otherwise=None),
-        windows=read.at("windows", _messages, otherwise=()),
-        judged=read.at("judged", _anomalies, otherwise=()),
-    )
-    read.mistakes.refuse()
-    return found
-
-
-def narrowed(
-    document: Document,
-    requirement: Requirement,
-    *,
-    asked: Sequence[str],
-    windows: Sequence[str] = (),
-) -> Requirement:
-    """Return the demands that remain after flags changed which faults there are.
-
-    `asked`: the kinds of the schedule as it now is; `windows`: the messages that it may hold.
-    """
-    there = {"faults": asked, "served": asked, "windows": windows}
-    if not _is_laid_over(document):
-        _refuse_unasked(requirement, there)
-    return replace(
-        requirement,
-        **{
-            key: tuple(word for word in words if word in known)
-            for key, known in there.items()
-            if (words := getattr(requirement, key)) is not None
-        },
-    )
-
-
-def is_shortened(document: Document) -> bool:
-    """Return whether a flag gives the scenario less time than its file does."""
-    stated = document.stated("time_limit")
-    if ("time_limit",) not in document.flags or stated is None:
-        return False
-    return duration_s(document.data["time_limit"]) < duration_s(stated)
-
-
-def without_demands(data: Mapping[str, Any]) -> dict[str, object]:
-    """Return what is left of `require` without any demand: during which faults none is served."""
-    match data.get("require"):
-        case {"served": served}:
-            return {"served": served}
-    return {}
-
-
-def waived(document: Document, requirement: Requirement) -> tuple[str, ...]:
-    """Return the demands of the file that are not among these, a sentence each.
-
-    Who is served during faults that are not begun is no demand.
-    """
-    if not document.flags:
-        return ()
-    try:
-        stated = parse_requirement(document.stated("require"))
-    except SpecError as error:
-        raise error.below("require") from None
-    flags = sorted({flag for path, flag in document.flags.items() if path[0] in _WAIVING})
-    found = []
-    for key in ("faults", "windows", "judged"):
-        gone = [word for word in getattr(stated, key) if word not in getattr(requirement, key)]
-        if gone:
-            found.append(f"{key} {', '.join(gone)} ({', '.join(flags)})")
-    return tuple(found)
-
-
-def _is_laid_over(document: Document) -> bool:
-    return any(path[0] in ("nemesis", "play") for path in document.flags)
-
-
-def _refuse_unasked(requirement: Requirement, there: Mapping[str, Sequence[str]]) -> None:
-    """Raise SpecError for the words that are demanded of a schedule without them."""
-    mistakes = Mistakes()
-    for key, known in there.items():
-        for index, word in enumerate(getattr(requirement, key) or ()):
-            if word not in known:
-                never = "held" if key == "windows" else "begun"
-                instead = did_you_mean(word, known) if known else "nothing here waits for a message"
-                mistakes.note((key, index), f"{word!r} is never {never} here; {instead}")
-    mistakes.refuse()
-
-
-def _kinds(value: object) -> tuple[str, ...]:
-    return _words(value, FAULT_KINDS, what="fault", example="kill")
-
-
-def _messages(value: object) -> tuple[str, ...]:
-    return _words(value, tuple(MESSAGES), what="message", example="AlterPartition")
-
-
-def _anomalies(value: object) -> tuple[str, ...]:
-    return _words(value, anomalies(), what="anomaly", example="lost-write")
-
-
-def _words(value: object, known: Sequence[str], *, what: str, example: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise SpecError((), f"expected a list, e.g. [{example}]; found {value!r}")
-    return known_words(value, known, what=what)

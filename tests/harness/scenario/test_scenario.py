@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from checkers.verdict import Validity
+from harness.scenario.requirement import Requirement, is_shortened
 from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sections import Requirement, is_shortened
 from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
 from nemesis.mix_spec import MixSpec
@@ -289,6 +289,24 @@ def test_what_a_flag_waives_is_named_with_the_flag(tmp_path: Path) -> None:
     wrong = DEMANDING.replace("[kill, pause], j", "[kil], j")
     with pytest.raises(UsageError, match="unknown fault 'kil'"):
         load(tmp_path, wrong, (("require",), {}, "--no-require"))
+
+
+def test_bounds_are_held_until_they_are_waived(tmp_path: Path) -> None:
+    text = GOOD.replace("expect:", "require: {unavailable_max: 10s, p99_max: 500ms}\nexpect:")
+    scenario = load(tmp_path, text)
+    assert scenario.require.bounds == {"unavailable_max_s": 10, "p99_max_ms": 500}
+    assert scenario.require.as_data()["p99_max"] == "0.5s"
+    calmer = load(tmp_path, text, (("nemesis", "faults"), ["pause"], "--nemesis"))
+    assert calmer.require.bounds == scenario.require.bounds
+    none = load(tmp_path, text, (("require",), {}, "--no-require"))
+    assert (none.require.bounds, len(none.waived)) == ({}, 2)
+
+
+@pytest.mark.parametrize("bound", ["0s", "soon", "[1s]", "true"])
+def test_a_bound_is_a_duration_above_zero(tmp_path: Path, bound: str) -> None:
+    text = GOOD.replace("expect:", f"require:\n  p99_max: {bound}\nexpect:")
+    with pytest.raises(UsageError, match=r"trial\.yaml:\d+: require\.p99_max"):
+        load(tmp_path, text)
 
 
 def test_every_scenario_of_the_distribution_demands_the_kinds_of_fault_that_it_is_about() -> None:
