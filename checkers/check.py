@@ -34,6 +34,7 @@ from checkers.entry import Kind
 from checkers.explained import explained
 from checkers.facts import facts_of
 from checkers.finding_rows import FINDINGS
+from checkers.findings import findings_of
 from checkers.grounds.assumptions import run_assumptions
 from checkers.grounds.decided_span import decided_span
 from checkers.grounds.grounds import course, fault_windows, run_grounds
@@ -159,7 +160,9 @@ def check_run(
     )
     anomalies = _anomalies(verdict, answered.findings, of_groups)
     verdict = explained(verdict, manifest, anomalies)
-    _write(run, manifest, verdict, anomalies, loss_forensics(question, verdict, anomalies))
+    forensics = loss_forensics(question, verdict, anomalies)
+    verdict = replace(verdict, findings=findings_of(verdict, manifest, anomalies, forensics))
+    _write(run, manifest, verdict, anomalies, forensics)
     return verdict
 
 

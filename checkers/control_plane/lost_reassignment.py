@@ -25,7 +25,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion, key_of, spans_in_force
 from checkers.metadata.view import MetadataView, counted, doubtful
@@ -124,6 +124,7 @@ CHECKS: Final = (
             "ZooKeeper has the metadata: a move makes no row of its own there.",
             meaning="An administrator waits in vain for a move, and may take the broker that was "
             "to be emptied out of the cluster.",
+            nearness=Nearness.QUORUM,
             case="an acknowledged reassignment or cancellation that the metadata log goes on "
             "beyond",
             source="KIP-455; KIP-631",

@@ -40,7 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
@@ -303,6 +303,7 @@ CHECKS: Final = (
             "it is fenced; and since then it had answered another one before.",
             meaning="A client is shown metadata, and may go on to write, through a broker that the "
             "cluster does without.",
+            nearness=Nearness.NODE,
             case="a read that a broker answered whose lease is on the tape",
             source="KIP-631",
             strength=Strength.ALLOWED_IF,
