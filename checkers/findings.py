@@ -126,6 +126,12 @@ class _Event:
     cause: _Met
     others: list[_Met] = field(default_factory=list)
 
+    @property
+    def causes(self) -> Iterator[_Met]:
+        """The anomalies of the cause's check: one request may be granted for many partitions."""
+        yield self.cause
+        yield from (one for one in self.others if one.check == self.cause.check)
+
 
 def findings_of(
     verdict: Verdict,
@@ -284,15 +290,17 @@ def _events(met: Iterable[_Met]) -> Iterable[_Event]:
     for one in met:
         near = {place for name in _subjects(one) for place in places[name]}
         for place in sorted(near.union(everywhere)):
-            if one.follows(events[place].cause):
+            if any(map(one.follows, events[place].causes)):
                 events[place].others.append(one)
                 break
         else:
-            if one.everywhere:
-                everywhere.append(len(events))
-            for name in _subjects(one):
-                places[name].append(len(events))
+            place = len(events)
             events.append(_Event(cause=one))
+        if one.check == events[place].cause.check:
+            if one.everywhere:
+                everywhere.append(place)
+            for name in _subjects(one):
+                places[name].append(place)
     return events
 
 

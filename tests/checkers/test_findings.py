@@ -181,6 +181,12 @@ def test_rows_of_one_cause_are_one_finding() -> None:
     assert told(*found(*rows)) == {REGISTERED: (14, {})}
 
 
+def test_a_request_that_was_granted_for_many_partitions_is_one_cause_of_what_each_lost() -> None:
+    # The first of them by the order of rows lost nothing.
+    findings = found(stale_join("a-0"), stale_join("t-0"), lost("t-0"), losses=[loss()])
+    assert told(*findings) == {JOINED: (2, {"lost-write": 1})}
+
+
 def test_a_loss_before_the_stale_join_is_a_finding_of_its_own() -> None:
     # The election that did without these records is older than the join.
     early = loss(elected=20)
