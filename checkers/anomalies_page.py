@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers.catalogue import CATALOGUE, CatalogueEntry, Kind, Strength, names_of
-from checkers.entry import Nearness, SUBJECTS
+from checkers.entry import SUBJECTS, Nearness
 
 __all__ = ["anomalies_list", "anomalies_page"]
 
