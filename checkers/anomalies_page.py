@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers.catalogue import CATALOGUE, CatalogueEntry, Kind, Strength, names_of
-from checkers.entry import SUBJECTS
+from checkers.entry import SUBJECTS, Nearness
 
 __all__ = ["anomalies_list", "anomalies_page"]
 
@@ -84,6 +84,9 @@ def _section(entry: CatalogueEntry) -> Iterator[str]:
     yield f"- Rule: {entry.rule}"
     if entry.kind is Kind.ANOMALY:
         yield f"- Strength: {_strength(entry)}"
+    if entry.nearness is not None:
+        nearness = f"{entry.nearness.value} of {len(Nearness)}, {entry.nearness.name.lower()}"
+        yield f"- Nearness to the cause: {nearness}"
     yield f"- Case: {entry.case}"
     if entry.needs:
         yield f"- Asked if the run recorded: {', '.join(f'`{name}`' for name in entry.needs)}"

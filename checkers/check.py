@@ -34,6 +34,7 @@ from checkers.entry import Kind
 from checkers.explained import explained
 from checkers.facts import facts_of
 from checkers.finding_rows import FINDINGS
+from checkers.findings import findings_of
 from checkers.grounds.assumptions import run_assumptions
 from checkers.grounds.decided_span import decided_span
 from checkers.grounds.grounds import course, fault_windows, run_grounds
@@ -165,11 +166,14 @@ def check_run(
         (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
     anomalies = _anomalies(verdict, answered.findings, (*of_groups, bounded))
+    verdict = explained(verdict, manifest, anomalies)
+    forensics = loss_forensics(question, verdict, anomalies)
     verdict = replace(
-        explained(verdict, manifest, anomalies),
+        verdict,
+        findings=findings_of(verdict, manifest, anomalies, forensics),
         service_level=service_level(manifest, faults, served, weighed_results),
     )
-    _write(run, manifest, verdict, anomalies, loss_forensics(question, verdict, anomalies))
+    _write(run, manifest, verdict, anomalies, forensics)
     return verdict
 
 

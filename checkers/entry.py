@@ -1,12 +1,13 @@
 """One check as the catalogue describes it; and the kinds and strengths there are."""
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from typing import Final
 
 from history.manifest import Promises
 
-__all__ = ["SUBJECTS", "CatalogueEntry", "Kind", "Strength"]
+__all__ = ["SUBJECTS", "CatalogueEntry", "Kind", "Nearness", "Strength"]
 
 
 class Kind(StrEnum):
@@ -29,6 +30,40 @@ class Strength(StrEnum):
     """It makes the run invalid, unless the promises of the run allow it."""
     FIGURE = "figure"
     """It is measured, and never a verdict."""
+
+
+class Nearness(IntEnum):
+    """How near an anomaly stands to the cause of what happened, nearest first.
+
+    Of the anomalies of one event, the nearest names the finding, and the others are told beneath it
+    (`checkers.findings`). A breach of the control plane is the cause, the harm to clients what it
+    led to. Anomalies that stand equally near are in the order of the catalogue.
+    """
+
+    QUORUM = 1
+    """Nodes differ in who leads, or in what was decided: whatever is decided then rests on it."""
+    REGISTRATION = 2
+    """A broker id is held by the wrong process: requests are granted to whoever holds it."""
+    REQUEST = 3
+    """A request was granted that had to be refused, or a change made that nothing asked for."""
+    METADATA = 4
+    """The metadata says what no rule allows: the trace of such a grant, where none is proven."""
+    NODE = 5
+    """A node acts against what it was told, or forgets it: it harms nobody until it is believed."""
+    VIEW = 6
+    """A node shows, or goes by, metadata that is out of date."""
+    STANDSTILL = 7
+    """What ought to happen does not: a follower, a leader or a broker is kept out."""
+    LOG = 8
+    """A log of a server lacks or has what it must not: with it, records go."""
+    RECORD = 9
+    """A record, an element or a write that clients were promised is gone, or is there twice."""
+    CLIENT = 10
+    """The order in which one client was given what there is: whether it shows depends on when that
+    client asked."""
+    REMAINS = 11
+    """The state that is left behind, seen by chance of when it was looked at, or what code says
+    of itself when it meets that state."""
 
 
 SUBJECTS: Final = {
@@ -57,6 +92,15 @@ class CatalogueEntry:
     """The exact comparison that the check makes."""
     meaning: str
     """The meaning of an anomaly to the operator of such a cluster."""
+    nearness: Nearness | None = None
+    """Its place in an event; each anomaly has one."""
+    culprit: tuple[str, ...] = ()
+    """The skeleton of the culprit, part by part: words with the names of facts of the proof in
+    braces, which say which rule was broken, by whom, and never when, where or how often. A part of
+    which a fact is not there is left out."""
+    variants: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Where rules of proofs differ by what was broken: the last part of the skeleton, by a phrase
+    of the rule; the first phrase that is there decides."""
     case: str
     """The name of one case, in the singular; the verdict counts cases."""
     source: str

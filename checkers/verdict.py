@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EXIT_CODES",
     "CheckResult",
+    "Consequence",
+    "RunFinding",
     "Validity",
     "Verdict",
     "read_verdict",
@@ -104,6 +106,38 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Consequence:
+    """The anomalies of one check that follow from a finding."""
+
+    check: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinding:
+    """A cause, by the anomalies nearest to it, and what follows from it (`checkers.findings`)."""
+
+    identity: str
+    """The same from run to run: scenario, check, and the parts of the culprit's skeleton, between
+    slashes."""
+    check: str
+    title: str
+    scenario: str
+    count: int
+    """The anomalies of this check that it is."""
+    culprit: tuple[str, ...]
+    """The parts of the skeleton; empty if the check says no more than its name."""
+    consequences: tuple[Consequence, ...] = ()
+    """By nearness to the cause."""
+    known: str | None = None
+    """Its name in `checkers.known_findings`, where the scenario reckons with it; else None."""
+    key: str = ""
+    """The key of the first one."""
+    first_index: int = 0
+    """The row of the first one in `anomalies/<check>.parquet`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The verdict on a run: the worst of its checks."""
 
@@ -112,13 +146,17 @@ class Verdict:
     run_id: str = ""
     service_level: ServiceLevel | None = None
     """The service that the clients got; None: of a verdict by an earlier version."""
+    findings: tuple[RunFinding, ...] = ()
+    """The anomalies by cause; empty, too, of a run that was checked before causes were told."""
 
     @staticmethod
-    def of(checks: Iterable[CheckResult], *, run_id: str = "") -> "Verdict":
+    def of(
+        checks: Iterable[CheckResult], *, run_id: str = "", findings: Iterable[RunFinding] = ()
+    ) -> "Verdict":
         """Return the worst of these, which stand in the order of the catalogue."""
         kept = tuple(checks)
         validity = worst(check.validity for check in kept)
-        return Verdict(validity=validity, checks=kept, run_id=run_id)
+        return Verdict(validity=validity, checks=kept, run_id=run_id, findings=tuple(findings))
 
     @property
     def exit_code(self) -> int:
@@ -138,6 +176,7 @@ def write_verdict(path: Path, verdict: Verdict, *, about: Mapping[str, Any] = {}
         "validity": verdict.validity,
         "exit_code": verdict.exit_code,
         "service_level": None if verdict.service_level is None else asdict(verdict.service_level),
+        "findings": [asdict(finding) for finding in verdict.findings],
         "checks": [_written(check) for check in verdict.checks],
     }
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
@@ -155,7 +194,11 @@ def read_verdict(path: Path) -> Verdict:
     if found != _FORMAT_VERSION:
         raise HarnessError(f"the verdict {path} has format {found}, expected {_FORMAT_VERSION}")
     try:
-        verdict = Verdict.of(map(_read, content["checks"]), run_id=content["run_id"])
+        verdict = Verdict.of(
+            map(_read, content["checks"]),
+            run_id=content["run_id"],
+            findings=map(_finding, content.get("findings", ())),
+        )
         stated = Validity(content["validity"])
         if content.get("service_level") is not None:
             told = parsed(ServiceLevel, content["service_level"], where="service_level")
@@ -171,6 +214,14 @@ def _written(check: CheckResult) -> dict[str, Any]:
     plain = {field.name: getattr(check, field.name) for field in fields(check)}
     examples = [example.row() for example in check.examples]
     return plain | {"figures": dict(check.figures), "examples": examples}
+
+
+def _finding(content: Mapping[str, Any]) -> RunFinding:
+    told = {
+        "culprit": tuple(content["culprit"]),
+        "consequences": tuple(Consequence(**one) for one in content["consequences"]),
+    }
+    return RunFinding(**{**content, **told})
 
 
 def _read(content: Mapping[str, Any]) -> CheckResult:

@@ -9,15 +9,17 @@ JUnit schema with properties).
 """
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from checkers.anomaly import Anomaly
-from checkers.verdict import CheckResult, Validity, Verdict
+from checkers.verdict import CheckResult, RunFinding, Validity, Verdict
 from history.atomic import write_atomically
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from report.evidence import evidence_lines
+from report.found import finding_words
 from report.headline import Headline, headline_of, waived_words
 from report.kinds import kind_properties
 from report.notation import printable
@@ -51,7 +53,7 @@ def write_junit(run: RunDirectory) -> Path:
         _missing_verdict(suite, headline)
     else:
         for result in answers.verdict.checks:
-            _case(suite, result)
+            _case(suite, result, answers.verdict.findings)
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
@@ -97,6 +99,10 @@ def _properties(
         }
         if answers.verdict.service_level is not None:
             values |= service_properties(answers.verdict.service_level)
+        values |= {
+            f"finding.{number}": finding_words(finding)
+            for number, finding in enumerate(answers.verdict.findings, start=1)
+        }
         values |= kind_properties(answers.verdict)
         values |= window_properties(answers.verdict)
         values |= operation_properties(answers.verdict)
@@ -121,7 +127,7 @@ def _waived(manifest: Manifest) -> ET.Element:
     return case
 
 
-def _case(suite: ET.Element, result: CheckResult) -> None:
+def _case(suite: ET.Element, result: CheckResult, findings: Sequence[RunFinding]) -> None:
     case = _element(
         "testcase",
         classname=f"fencepost.{suite.get('name')}",
@@ -129,7 +135,9 @@ def _case(suite: ET.Element, result: CheckResult) -> None:
         time=f"{result.seconds:.3f}",
     )
     if result.validity is Validity.INVALID:
-        failure = _element("failure", type="invalid", message=result.reason)
+        failure = _element(
+            "failure", type="invalid", message=_cause(result, findings) + result.reason
+        )
         illegal = [example for example in result.examples if not example.allowed]
         failure.text = printable("\n".join(map(_told, illegal[:_DETAILS_MAX])))
         case.append(failure)
@@ -146,6 +154,18 @@ def _case(suite: ET.Element, result: CheckResult) -> None:
         output = ET.SubElement(case, "system-out")
         output.text = printable("\n".join(f"{k}={v:g}" for k, v in result.figures.items()))
     suite.append(case)
+
+
+def _cause(result: CheckResult, findings: Sequence[RunFinding]) -> str:
+    """Return the identities of the findings that the anomalies of this check belong to."""
+    own = [one.identity for one in findings if one.check == result.check]
+    others = [
+        one.identity
+        for one in findings
+        if any(follows.check == result.check for follows in one.consequences)
+    ]
+    named = f"finding {', '.join(own)}; " if own else ""
+    return named + (f"follows from {', '.join(others)}; " if others else "")
 
 
 def _is_error(result: CheckResult) -> bool:

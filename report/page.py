@@ -26,6 +26,7 @@ from history.run_directory import RunDirectory
 from report import notation, tables
 from report.canvas import Canvas
 from report.forensics import Stories, replica_epochs, stories_at
+from report.found import proofs_by_finding
 from report.head import head_of
 from report.headline import Standing
 from report.in_force import SettingRow, in_force
@@ -98,6 +99,7 @@ def _render(
         head=head,
         troubles=list(dict.fromkeys((*reading.troubles, *attempts.troubles))),
         proofs=proofs,
+        found=proofs_by_finding(reading.verdict.findings if reading.verdict else (), proofs),
         checks=tables.checks_of(reading),
         drawings=plots.drawings if plots else (),
         stories=stories,

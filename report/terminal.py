@@ -16,6 +16,7 @@ from checkers.grounds.decided_span import known_in_sum_until_s
 from checkers.grounds.windows import window_kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
+from report.found import finding_words
 from report.headline import Standing, headline_of, not_judged, tested_line
 from report.kinds import kinds_line
 from report.nemesis_work import work_line
@@ -96,7 +97,10 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: RunAnswers) -> I
 
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
-    """Yield the checks that do not hold, with reasons; those that hold; and how much was judged."""
+    """Yield the findings; the checks that do not hold, with reasons; those that do, how much."""
+    for finding in verdict.findings:
+        tone = _Tone.UNKNOWN if finding.known else _Tone.INVALID
+        yield _Line(text=f"  finding {one_line(finding_words(finding))}", tone=tone)
     for validity, tone in _WRONG.items():
         for result in verdict.checks:
             if result.validity is validity and not result.follows_from:

@@ -16,7 +16,7 @@ Source: KAFKA-6082; `KafkaZkClient.retryRequestsUntilConnected` with `controller
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
@@ -95,6 +95,7 @@ CHECKS: Final = (
             "the session of the partition's leader are left out.",
             meaning="Two controllers decide at the same time, and one of them by what is out of "
             "date.",
+            nearness=Nearness.QUORUM,
             case="a change of a state by a session that is or was the controller's",
             source="KAFKA-6082",
             needs=("transaction_log", "metadata_log"),

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.isr_changes import (
@@ -280,6 +280,8 @@ CHECKS: Final = (
             "not judged.",
             meaning="The checks that keep what is out of date from changing an ISR do not work: a "
             "dead or deposed leader decides, or a broker without its data comes to be in sync.",
+            nearness=Nearness.REQUEST,
+            culprit=("{api}:leader→controller", "not-{refusal}"),
             case="an epoch, or the sender, that a successful AlterPartition names",
             source="KIP-497, KIP-631, KIP-903",
             needs=("metadata_log", "wire"),

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory
@@ -239,6 +239,7 @@ CHECKS: Final = (
             "partition epoch that it expected or the next one; where ZooKeeper has the metadata, "
             "with no earlier one.",
             meaning="What fences old leaders and old brokers off does not any more.",
+            nearness=Nearness.METADATA,
             case="a step from an epoch or a metadata offset to the next one",
             source="KIP-101, KIP-497, KIP-631",
             needs=("metadata_log",),

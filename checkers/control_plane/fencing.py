@@ -32,7 +32,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.sessions import (
@@ -243,6 +243,7 @@ CHECKS: Final = (
             "this can have been decided is less than the session time-out after the earliest that "
             "the same controller can have taken the last heartbeat that it had accepted.",
             meaning="A living broker loses its leaderships, and partitions move for nothing.",
+            nearness=Nearness.METADATA,
             case="a fencing of a broker whose last heartbeat is on the tape",
             source="KIP-631",
             rests_on=("whole-tape",),
@@ -261,6 +262,7 @@ CHECKS: Final = (
             "latest that its controller can have heard of it, while that controller wrote records "
             "at least every 2 s.",
             meaning="Partitions led by a broker that is gone stay without a leader.",
+            nearness=Nearness.METADATA,
             case="a broker's silence that may have been longer than its session time-out",
             source="KIP-631",
             rests_on=("whole-tape",),

@@ -14,7 +14,7 @@ Source: KIP-631, KIP-966.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
@@ -117,6 +117,7 @@ CHECKS: Final = (
             rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
             "replicas. With them (KIP-966) it may be empty while there is no leader.",
             meaning="No replica is known to have the committed records.",
+            nearness=Nearness.METADATA,
             case="a version of a partition's ISR",
             source="KIP-631, KIP-966; KAFKA-15353",
             needs=("metadata_log",),
@@ -130,6 +131,7 @@ CHECKS: Final = (
             title="An ISR has a member that is no replica",
             rule="Each member of an ISR is among the partition's replicas.",
             meaning="A broker that holds no copy counts as having one.",
+            nearness=Nearness.METADATA,
             case="a version of a partition's ISR",
             source="KIP-631",
             needs=("metadata_log",),
@@ -144,6 +146,7 @@ CHECKS: Final = (
             title="A replica is in the ISR and among the eligible leaders outside it",
             rule="ISR and ELR of a partition have no member in common.",
             meaning="The controller's records of who has what contradict themselves.",
+            nearness=Nearness.METADATA,
             case="a version of a partition with an ELR",
             source="KIP-966",
             needs=("metadata_log",),

@@ -54,7 +54,7 @@ from checkers.control_plane.partition_rules import (
     new_partition,
     partition_exists,
 )
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
@@ -379,6 +379,7 @@ CHECKS: Final = (
             "record may break one.",
             meaning="The controller has decided what its own rules forbid, and every broker "
             "follows it.",
+            nearness=Nearness.METADATA,
             case="a record of the metadata log that says anything",
             source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
             needs=("metadata_log",),

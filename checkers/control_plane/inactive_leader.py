@@ -34,7 +34,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.metadata_heartbeats import (
@@ -321,6 +321,7 @@ CHECKS: Final = (
             "taken no write are not counted.",
             meaning="Clients are sent to a broker that is cut off from the controller, and so "
             "serves what is out of date.",
+            nearness=Nearness.METADATA,
             case="a leadership of a broker other than the controller and not legacy: its begin, "
             "and its end",
             source="Draft: controller heartbeats, broker incarnation ids",

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.absences import Calm, calm
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -255,6 +255,7 @@ CHECKS: Final = (
             "fault that it may depend on.",
             meaning="Writes wait for a broker that does not answer, or a broker that is out of "
             "office may be elected.",
+            nearness=Nearness.METADATA,
             case="a replica that joined an ISR, or a member of one whose broker was fenced",
             source="KIP-631, KIP-841, KIP-903",
             needs=("metadata_log",),

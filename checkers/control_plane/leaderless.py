@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.absences import calm_of, surely_since
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -125,6 +125,7 @@ CHECKS: Final = (
             "shutdown; and no fault is in effect that this broker or who decides may depend on. "
             "Not of a topic that is to be deleted.",
             meaning="Nobody can write to it or read from it, and nothing stands in the way.",
+            nearness=Nearness.STANDSTILL,
             case="an election of another leader, or a time without one that was too long",
             source="KIP-631; OfflinePartitionLeaderElectionStrategy",
             needs=("metadata_log",),

@@ -24,7 +24,7 @@ Source: KIP-631, the controller; KIP-595: a committed record stays.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
@@ -162,6 +162,7 @@ CHECKS: Final = (
             "topic id, a removal of the topic, the value) that can have been appended between the "
             "call and the return. Nothing is judged where the log begins with a snapshot.",
             meaning="An administrator was told that it is done, and it is not.",
+            nearness=Nearness.QUORUM,
             case="an acknowledged write that the metadata log goes on beyond",
             source="KIP-631; KIP-595",
             needs=("metadata_log", "metadata_writes"),

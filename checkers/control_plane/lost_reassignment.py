@@ -27,7 +27,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.moves import Placement, placements
 from checkers.metadata.partition_states import key_of, spans_in_force
@@ -129,6 +129,7 @@ CHECKS: Final = (
             "migration.",
             meaning="An administrator waits in vain for a move, and may take the broker that was "
             "to be emptied out of the cluster.",
+            nearness=Nearness.QUORUM,
             case="an acknowledged reassignment or cancellation that the metadata log goes on "
             "beyond",
             source="KIP-455; KIP-631",

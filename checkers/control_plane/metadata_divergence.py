@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.membership import distinct
 from checkers.metadata.log_of_record import BatchTimes, LogOfRecord
@@ -275,6 +275,7 @@ CHECKS: Final = (
             "is not in the log.",
             meaning="Topics, configurations or ISRs that were decided are undone, or decided "
             "twice.",
+            nearness=Nearness.QUORUM,
             case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
             "applied, or an acknowledged creation of a topic",
             source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",

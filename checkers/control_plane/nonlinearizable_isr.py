@@ -47,7 +47,7 @@ from checkers.control_plane.versioned_register import (
     RegisterOperation,
     contradiction,
 )
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
     ISR_CHANGE,
@@ -386,6 +386,7 @@ CHECKS: Final = (
             "some version.",
             meaning="A leader and its controller do not agree about who is in sync, so records "
             "count as committed that are not.",
+            nearness=Nearness.REQUEST,
             case="an AlterPartition or IsrChange that tells anything of its partition's ISR",
             source="Herlihy and Wing 1990; KIP-497, KIP-903",
             needs=("metadata_log", "wire"),

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
@@ -156,6 +156,7 @@ CHECKS: Final = (
             "brokers register in ZooKeeper, after a heartbeat of a newer registration had.",
             meaning="The controller takes two processes for one broker; each hides that the other "
             "is gone.",
+            nearness=Nearness.REGISTRATION,
             case="an answered heartbeat of an older broker epoch than one that had been given out",
             source="KIP-631, Broker registration",
             rests_on=("whole-tape",),

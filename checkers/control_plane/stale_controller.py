@@ -28,7 +28,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from checkers.disk_faults import first_disk_faults_ns
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
@@ -118,6 +118,7 @@ CHECKS: Final = (
             "itself the leader of before, and no fault had changed its disk.",
             meaning="Brokers that still reach it are shown metadata that stands still, for as "
             "long as it is cut off.",
+            nearness=Nearness.QUORUM,
             case="a change of office that claims were recorded for 10 s after",
             source="KAFKA-15489; KIP-595",
             needs=("quorum_claims",),

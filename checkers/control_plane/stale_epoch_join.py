@@ -45,7 +45,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
@@ -312,6 +312,14 @@ CHECKS: Final = (
             "has the metadata, neither fetches nor what is not on the tape are asked about.",
             meaning="A broker that came back without its data counts as in sync. When it is "
             "elected, acknowledged records are gone, and the other replicas truncate theirs.",
+            nearness=Nearness.REQUEST,
+            culprit=("{api}:leader→controller",),
+            variants={
+                "under {named_epoch}": "no-epoch-named",
+                "when it had ": "sent-before-registration",
+                "had heard no fetch": "no-fetch-of-it-heard",
+                "by an {api}": "named-epoch-older",
+            },
             case="a replica that joined an ISR by a request that is on the tape",
             source="KIP-903; KAFKA-14139, KAFKA-14617",
             rests_on_zookeeper=("whole-tape",),

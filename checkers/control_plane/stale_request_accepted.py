@@ -24,7 +24,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.rpcs import Rpc, in_turn, rpcs
@@ -195,6 +195,8 @@ CHECKS: Final = (
             "that the broker had answered before, or with a broker epoch below that of its "
             "registration, was not answered STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.",
             meaning="A broker carries out now a decision of long ago.",
+            nearness=Nearness.REQUEST,
+            culprit=("{api}:controller→broker",),
             case="a request that is out of date by a controller epoch, or one that names a broker "
             "epoch",
             source="KIP-380",

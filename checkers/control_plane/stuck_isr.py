@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.absences import LEAVING_NS
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -214,6 +214,7 @@ CHECKS: Final = (
             "bound had not passed and no later ISR has the replica, or if the disks do not tell.",
             meaning="The partition goes on with fewer copies than it could have, until somebody "
             "notices.",
+            nearness=Nearness.STANDSTILL,
             case="a replica that was out of its ISR, at the end of the run",
             source="KIP-497; KAFKA-15353",
             needs=("metadata_log", "replicas"),

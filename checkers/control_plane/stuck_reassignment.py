@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Final
 
 from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.absences import Calm, calm_of
 from checkers.metadata.moves import Placement, placements
@@ -159,6 +159,7 @@ CHECKS: Final = (
             "ends before the bound has passed.",
             meaning="An administrator waits in vain for a move, and the broker that was to be "
             "emptied keeps its replicas.",
+            nearness=Nearness.STANDSTILL,
             case="a move that ended, or one for which the bound passed",
             source="KIP-455",
             needs=("metadata_log",),

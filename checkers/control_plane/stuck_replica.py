@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.absences import Absence, absences, calm_of, return_count
 from checkers.metadata.partition_states import PartitionHistory
@@ -126,6 +126,7 @@ CHECKS: Final = (
             "run ends before the bound has passed.",
             meaning="A replica does not fetch, does not catch up or is not let in, and the "
             "partition goes on under-replicated.",
+            nearness=Nearness.STANDSTILL,
             case="an absence of a replica from its ISR, until it was let in or the bound had "
             "passed",
             source="Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353",

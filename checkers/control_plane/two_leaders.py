@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
 from checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
@@ -301,6 +301,7 @@ CHECKS: Final = (
             "election is recorded as unclean.",
             meaning="Two nodes take writes, or decide, at a time; what one of them took will be "
             "cut.",
+            nearness=Nearness.QUORUM,
             case="an epoch whose leader two sources name, or a version of a partition with a "
             "leader",
             source="KIP-101, KIP-595, KIP-631",

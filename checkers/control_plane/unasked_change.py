@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkers.control_plane.illegal_transition import LEVEL_OF_SHUTDOWN, METADATA_VERSION
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.absences import Calm, calm_of
 from checkers.metadata.isr_changes import (
@@ -234,6 +234,7 @@ CHECKS: Final = (
             "judged: reasons are not written down there.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
+            nearness=Nearness.REQUEST,
             case="a change of an ISR or a leader outside of reassignments",
             source="KIP-497, KIP-631, KIP-841, KIP-966",
             rests_on=("whole-tape",),

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.follower_fetches import FollowerFetches, PassedFetch, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
@@ -169,6 +169,8 @@ CHECKS: Final = (
             meaning="The leader judges a follower by the Fetches of one incarnation and proposes "
             "the next one, whose disk may be empty; the controller compares the epochs and lets "
             "it in.",
+            nearness=Nearness.REQUEST,
+            culprit=("AlterPartition:leader→controller",),
             case="a follower that an AlterPartition proposes to let in under a broker epoch",
             source="KIP-903; KAFKA-14139",
             rests_on=("whole-tape",),

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.control_plane.lost_metadata_write import written_value
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
@@ -122,6 +122,7 @@ CHECKS: Final = (
             "topic's creation, and no client of the run had called a change to that value by the "
             "latest moment at which the record can have been appended.",
             meaning="A topic keeps, acknowledges or deletes records by a rule that no client set.",
+            nearness=Nearness.REQUEST,
             case="a change of a setting of a topic of the run in the metadata log, before "
             "the last write of clients to the metadata",
             source="KIP-631; KIP-339",

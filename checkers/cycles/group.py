@@ -22,7 +22,7 @@ from checkers.cycles.scan import (
     segment_parts,
     summaries_of,
 )
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.runner.tables import SealedFile, row_count
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
@@ -46,6 +46,7 @@ CYCLE: Final = CatalogueEntry(
     "Forbidden by read-uncommitted (G0), read-committed (G1c), snapshot (G-single, G-nonadjacent), "
     "serializable (G2-item), strict-serializable (all with -process or -realtime).",
     meaning="No order of the transactions, one after the other, explains what they saw.",
+    nearness=Nearness.RECORD,
     case="a transaction that was acknowledged, or of which an acknowledged one read",
     source=f"{_ADYA}; {_ELLE}; Cerone, Gotsman 2018 for snapshot",
     strength=Strength.ALLOWED_IF,
@@ -63,6 +64,7 @@ def _of_lists(  # noqa: PLR0917  # a row of a table
         title=title,
         rule=rule,
         meaning=meaning,
+        nearness=Nearness.RECORD,
         case=case,
         source=source,
         strength=Strength.ALLOWED_IF,

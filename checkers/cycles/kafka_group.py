@@ -30,7 +30,7 @@ from checkers.cycles.moments import (
 from checkers.cycles.oddity import Oddity
 from checkers.cycles.scan import passed
 from checkers.cycles.shortest import Cycle, CycleEdge
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.proof import Proof
 from checkers.rows import OK, OPEN_NS, codes
 from checkers.runner.tables import SealedFile, keys_in, record_files
@@ -51,6 +51,7 @@ TRANSACTION_CYCLE: Final = CatalogueEntry(
     "transactions by ww alone is reported and legal.",
     meaning="A record stands in the log before one that was there already, or was read before it "
     "was committed or sent.",
+    nearness=Nearness.RECORD,
     case="a transaction that was to be committed, did not fail, and has a record in some log",
     source="KIP-98; Adya, Liskov, O'Neil 2000",
     strength=Strength.ALLOWED_IF,

@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.rows import FAIL
 
@@ -68,6 +68,7 @@ CHECKS: Final = (
             "read_committed.",
             meaning="The producer was told that the record does not exist, or saw to it, and a "
             "consumer got it.",
+            nearness=Nearness.RECORD,
             case="a record whose send failed, or that an aborted transaction sent",
             source="Adya, Liskov, O'Neil 2000, G1a; Jepsen, workload `kafka`, `G1a`",
             rests_on=("unique-values",),

@@ -19,7 +19,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.poll_order import step_proof
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 
 __all__ = ["CHECKS", "internal_nonmonotonic_polls", "internal_skipped_polls"]
 
@@ -55,6 +55,7 @@ CHECKS: Final = (
             rule="Delta below 1 between neighbours inside one ok poll or final read and one "
             "session.",
             meaning="A batch of records is out of order, or holds a record twice.",
+            nearness=Nearness.CLIENT,
             case="a step from a record to the next one within an ok poll or final read",
             source="Jepsen, workload `kafka`, `int-nonmonotonic-poll`",
             rests_on=("whole-records",),
@@ -71,6 +72,7 @@ CHECKS: Final = (
             rule="Delta above 1 between neighbours inside one ok poll or final read and one "
             "session.",
             meaning="A batch of records has a hole where the log holds a record.",
+            nearness=Nearness.CLIENT,
             case="a step from a record to the next one within an ok poll or final read",
             source="Jepsen, workload `kafka`, `int-poll-skip`",
             rests_on=("whole-records",),

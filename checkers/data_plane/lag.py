@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE
 from checkers.rows import codes
 from checkers.runner.table_pieces import outline, some_keys_in, stretch_rows, verify
@@ -197,6 +197,7 @@ REAL_TIME_LAG: Final = CatalogueEntry(
     "anybody; no poll of the process that had ended by then had returned it. Quantiles over the "
     "polls of all keys, and of the keys with the greatest lag.",
     meaning="How stale consumers are: behind by themselves, or kept waiting by the cluster.",
+    nearness=Nearness.REMAINS,
     case="a poll whose lag is known",
     source="Jepsen, workload `kafka`, `realtime-lag`",
     strength=Strength.FIGURE,

@@ -36,7 +36,7 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
 from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
@@ -172,6 +172,7 @@ CHECKS: Final = (
             "both did not. Where no read went over its place and no complete final read followed, "
             "the key is unknown instead.",
             meaning="An acknowledged record is gone, while later ones are there.",
+            nearness=Nearness.RECORD,
             case="an acknowledged record that was read, or any that must have been written and "
             "that a read should have returned",
             source="Jepsen, workload `kafka`, `lost-write`",

@@ -28,7 +28,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import times_given_up
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof
 
@@ -206,6 +206,7 @@ CHECKS: Final = (
             rule="Two values stand at one offset, in reads of whatever outcome and in the offsets "
             "of sends that must have happened.",
             meaning="Two readers, or a producer and a reader, were shown different logs.",
+            nearness=Nearness.RECORD,
             case="an offset that was acknowledged or read more than once",
             source="Jepsen, workload `kafka`, `inconsistent-offsets`",
             rests_on=("unique-values", "sent-values"),
@@ -221,6 +222,7 @@ CHECKS: Final = (
             title="One value, two offsets",
             rule="One value stands at two offsets.",
             meaning="A record was appended twice, as a retry may do without idempotence.",
+            nearness=Nearness.RECORD,
             case="a value of the log that had been acknowledged when its producer first gave up "
             "on a send, if it ever did",
             source="Jepsen, workload `kafka`, `duplicate`; KIP-98; KIP-360 for epochs that the "

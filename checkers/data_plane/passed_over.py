@@ -36,7 +36,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import Reach, polls_of, reaches_of
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.membership import is_among
 from checkers.proof import Proof
 from history.manifest import Readers
@@ -138,6 +138,7 @@ CHECKS: Final = (
             "its offset, before or afterwards.",
             meaning="A group that was rebalanced, or whose member was replaced, never handles a "
             "record that was there for it.",
+            nearness=Nearness.CLIENT,
             case="a record that a complete final read returned, below the highest offset of such "
             "readers, each of them",
             source="Kafka, `KafkaConsumer`, offsets and consumer position",

@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, OddSteps
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.proof import Proof
 
 __all__ = [
@@ -114,6 +114,7 @@ CHECKS: Final = (
             rule="Delta below 1 between the last record of a process's last ok poll of the key "
             "and the first record of its next one. A new assignment forgets.",
             meaning="A consumer was given records again, without having asked for them.",
+            nearness=Nearness.CLIENT,
             case="a step from a process's ok poll of the key to its next one, within one session",
             source="Jepsen, workload `kafka`, `nonmonotonic-poll`",
             strength=Strength.ALLOWED_IF,
@@ -132,6 +133,7 @@ CHECKS: Final = (
             title="A consumer was not given records in between",
             rule="As nonmonotonic-poll, with delta above 1.",
             meaning="A consumer that goes on polling misses records for ever.",
+            nearness=Nearness.CLIENT,
             case="a step from a process's ok poll of the key to its next one, within one session",
             source="Jepsen, workload `kafka`, `poll-skip`",
             strength=Strength.ALLOWED_IF,

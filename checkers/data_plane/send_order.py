@@ -18,7 +18,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.proof import Proof
 
 __all__ = ["CHECKS", "nonmonotonic_sends"]
@@ -68,6 +68,7 @@ CHECKS: Final = (
             rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
             "earlier position.",
             meaning="The order that a producer relies on within a partition was not kept.",
+            nearness=Nearness.CLIENT,
             case="a step from a process's ok send to the key to its next one",
             source="Jepsen, workload `kafka`, `nonmonotonic-send`; KIP-98",
             strength=Strength.ALLOWED_IF,

@@ -25,7 +25,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, missing
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 
@@ -86,6 +86,7 @@ CHECKS: Final = (
             "called, that no ok read returned, and that does not stand at or below the bound of "
             "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
             meaning="An acknowledged record is gone, at the end of the log or with all of it.",
+            nearness=Nearness.RECORD,
             case="an acknowledged record with a complete final read after it",
             source="Jepsen, workload `kafka`, `unseen`; KIP-207",
             rests_on=("unique-values", "whole-records"),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.setting import FinalRead
@@ -108,6 +108,7 @@ CHECKS: Final = (
             "which was called afterwards did not return.",
             meaning="A consumer has acted on a record that the cluster no longer has. The "
             "consumers' side of a lost write: it asks for no acknowledgement.",
+            nearness=Nearness.RECORD,
             case="a record that was read and has a complete final read after it",
             source="Apache Kafka's documentation, Replication: only committed records are given to "
             "consumers, and they are not lost; KIP-101, KIP-966",

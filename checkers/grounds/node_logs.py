@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from checkers.anomaly import Found
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.entry import CatalogueEntry, Kind, Strength
+from checkers.entry import CatalogueEntry, Kind, Nearness, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
@@ -165,6 +165,7 @@ CHECKS: Final = (
             meaning="A node of Kafka is gone or useless until somebody looks, and may be so after "
             "each restart; the metric that counts these faults is to be 0 at all times. A server "
             "of ZooKeeper has another tree than the transactions that it applied were made for.",
+            nearness=Nearness.REMAINS,
             case="a node whose log was looked through",
             source="Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper, "
             "`org.apache.zookeeper.server.DataTree.compareDigest`",
@@ -186,6 +187,7 @@ CHECKS: Final = (
             "there, or cannot be read.",
             meaning="What formatted the disk, or the node itself, left behind what a loss of "
             "power makes unreadable: the node is down until somebody formats it anew.",
+            nearness=Nearness.REMAINS,
             case="a node whose log was looked through",
             source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`",
             strength=Strength.ALLOWED_IF,

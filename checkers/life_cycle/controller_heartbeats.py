@@ -29,7 +29,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.frames import TapeRow
 from checkers.metadata.isr_changes import ISR_CHANGE
@@ -247,6 +247,7 @@ CHECKS: Final = (
             rule="A MetadataHeartbeat that named the newest incarnation id registered until its "
             "answer arrived was answered INVALID_INCARNATION_ID.",
             meaning="A broker that has just restarted is taken for a process of the past.",
+            nearness=Nearness.METADATA,
             case="an answered heartbeat of the newest incarnation",
             source=_SOURCE,
             rests_on=("whole-tape",),
@@ -265,6 +266,7 @@ CHECKS: Final = (
             rule="The broker.heartbeat.timeout.ms of a node that has registered is not longer than "
             "its controller.heartbeat.timeout.ms, or than that of another broker.",
             meaning="A broker fences itself while the controller still counts on it.",
+            nearness=Nearness.REGISTRATION,
             case="a broker that states both time-outs and has registered",
             source=_SOURCE,
             needs=("node_settings", "metadata_log", "transaction_log"),
@@ -280,6 +282,7 @@ CHECKS: Final = (
             rule="A MetadataHeartbeat with a negative broker id, or a target state other than "
             "ACTIVE and STOPPING, was answered without an error.",
             meaning="The controller keeps a state of a broker that there is not.",
+            nearness=Nearness.REGISTRATION,
             case="an answered heartbeat with such a field",
             source=_SOURCE,
             needs=("wire", "transaction_log"),
@@ -297,6 +300,7 @@ CHECKS: Final = (
             rule="A broker whose inter.broker.protocol.version is below 2 sent a MetadataHeartbeat "
             "or an IsrChange.",
             meaning="Controllers of the software before are asked what they do not understand.",
+            nearness=Nearness.REGISTRATION,
             case="a broker below the protocol",
             source=_SOURCE,
             needs=("wire", "node_settings", "transaction_log"),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
@@ -126,6 +126,7 @@ CHECKS: Final = (
             "time-out after the earliest that the same controller can have taken the holder's "
             "last heartbeat.",
             meaning="Two processes take themselves for one broker.",
+            nearness=Nearness.REGISTRATION,
             case="a registration of a broker id whose holder had sent a heartbeat that is on the "
             "tape",
             source="KIP-631",

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.hosts import (
     REGISTRATION,
@@ -333,6 +333,7 @@ CHECKS: Final = (
             "it; the one missing id if that step is adopted; a new id. At no moment of the 10 s "
             "before, in which it could read, was it the right one.",
             meaning="A broker serves replicas that lie on another disk, or none at all.",
+            nearness=Nearness.REGISTRATION,
             case="a registration by a host that was told its name",
             source=_SOURCE,
             needs=_NEEDS,
@@ -348,6 +349,7 @@ CHECKS: Final = (
             rule="10 s after a broker registered, and while it still is, ZooKeeper keeps another "
             "id for its host, or none.",
             meaning="When the host's disk is lost, its broker does not get its id back.",
+            nearness=Nearness.REGISTRATION,
             case="a registration that lasted for 10 s",
             source=_SOURCE,
             needs=_NEEDS,
@@ -363,6 +365,7 @@ CHECKS: Final = (
             rule="ZooKeeper keeps an id for a host that another host has registered, for longer "
             "than the interval of scans and 10 s.",
             meaning="When the host comes back without a disk, it tries an id that is another's.",
+            nearness=Nearness.REGISTRATION,
             case="an entry whose id another host registered",
             source=_SOURCE,
             needs=_NEEDS,

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, accepted_registrations, rpcs
@@ -219,6 +219,8 @@ CHECKS: Final = (
             "than that one's. One that does takes nobody's place: until another one registers it "
             "is one finding, and the incarnation that it put out may register again.",
             meaning="A registration out of the past replaces the broker that lives now.",
+            nearness=Nearness.REGISTRATION,
+            culprit=("BrokerRegistration:broker→controller", "{was}"),
             case="a registration of a broker id after its first one",
             source="KIP-631",
             tells_outages=True,

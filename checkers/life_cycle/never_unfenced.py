@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.life_cycle.unfenced_too_early import Heartbeats, heartbeats_by_registration
 from checkers.metadata.absences import Calm, calm_of
@@ -111,6 +111,7 @@ CHECKS: Final = (
             "nothing else; and no fault is in effect that the broker or who decides may depend "
             "on.",
             meaning="A broker runs, and leads and serves nothing.",
+            nearness=Nearness.STANDSTILL,
             case="a registration of which such a heartbeat is on the tape",
             source="KIP-631, Broker state machine",
             needs=("metadata_log", "wire"),

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
 from checkers.metadata.view import MetadataView, counted
@@ -123,6 +123,8 @@ CHECKS: Final = (
             "unanswered. All that it sent of one kind, under one broker epoch and with one answer, "
             "is one finding.",
             meaning="A broker that is not registered takes part.",
+            nearness=Nearness.NODE,
+            culprit=("{api}:broker→controller", "after-{error}"),
             case="a refusal of a registration",
             source="KIP-631",
             rests_on=("whole-tape",),

@@ -43,7 +43,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.client_answers import DATA_APIS, answered_data
 from checkers.metadata.metadata_heartbeats import (
@@ -320,6 +320,7 @@ CHECKS: Final = (
             "had been told that it is fenced; and since then it had answered another one before.",
             meaning="A client is shown metadata, reads or writes through a broker that the cluster "
             "does without.",
+            nearness=Nearness.NODE,
             case="a read of metadata, or a request of data that is on the tape, which a broker "
             "answered whose lease is on the tape",
             source="KIP-631",

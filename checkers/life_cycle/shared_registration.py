@@ -15,7 +15,7 @@ one id this generation has no other sign.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
@@ -83,6 +83,7 @@ CHECKS: Final = (
             rule="A session registered a broker id that another session had registered before, "
             "and that other session changed a znode afterwards.",
             meaning="Two processes take themselves for one broker.",
+            nearness=Nearness.REGISTRATION,
             case="a registration of an id that another session had registered before",
             source="ZooKeeper Programmer's Guide, Ephemeral Nodes",
             needs=("transaction_log", "metadata_log"),

@@ -30,7 +30,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT, heartbeats_of
@@ -197,6 +197,7 @@ CHECKS: Final = (
             "in office told a new incarnation that it is active before that had answered an "
             "UpdateMetadata of it.",
             meaning="A broker serves clients, and may lead, by metadata from before its own start.",
+            nearness=Nearness.REGISTRATION,
             case="an unfencing, or the first answer that calls an incarnation active, of a "
             "registration of which a heartbeat is on the tape",
             source="KIP-631, Broker state machine",

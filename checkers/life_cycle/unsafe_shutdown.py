@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.beats import ABSENT, TapedHeartbeat, beats_of
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
@@ -105,6 +105,7 @@ CHECKS: Final = (
             "request had been passed on until after its answer had arrived the broker led some "
             "partition.",
             meaning="A planned restart takes partitions off line.",
+            nearness=Nearness.METADATA,
             case="an answer that tells a broker that it may go",
             source="KIP-631",
             rests_on=("whole-tape",),

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Kind
+from checkers.entry import CatalogueEntry, Kind, Nearness
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
 from checkers.linearizability.kernels import KERNELS, KeyKernel
@@ -63,6 +63,7 @@ NONLINEARIZABLE: Final = CatalogueEntry(
     "somebody, with one value; version 0 has none. Others: by a kernel of their own or a search "
     "with a budget of time and memory a key; a key that exceeds it is unknown.",
     meaning="Clients saw what one object, used by one of them at a time, would never have shown.",
+    nearness=Nearness.RECORD,
     case="an answer that can be wrong: of a read, of a `cas` that was made or refused, or the "
     "version or offset of a change",
     source="Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017",

@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Final
 
 from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
@@ -105,6 +105,7 @@ CHECKS: Final = (
             "min.insync.replicas, of which the leader had said a second before the call that it "
             "had applied it.",
             meaning="An acknowledged record lies on fewer disks than it was paid for.",
+            nearness=Nearness.LOG,
             case="an acknowledged send under an ISR that its leader surely knew, where more than "
             "the leader was asked for",
             source="Apache Kafka's documentation, min.insync.replicas; KIP-497",

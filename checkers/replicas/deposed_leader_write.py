@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
@@ -140,6 +140,7 @@ CHECKS: Final = (
             "metadata record that ended this epoch.",
             meaning="A broker that no longer leads, be it fenced or not, takes writes: the leader "
             "of the day has others at the same offsets, and one of both is cut.",
+            nearness=Nearness.NODE,
             case="an acknowledged send that replicas hold in a leader epoch that ended, whose "
             "leader said that it had applied the end",
             source="KIP-101, KIP-631",

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, none
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
@@ -154,6 +154,7 @@ CHECKS: Final = (
             "both log starts, one holds a record that the other does not: another key or value, "
             "another leader epoch, or none. Unknown where no metadata log tells of elections.",
             meaning="What a consumer reads depends on who leads.",
+            nearness=Nearness.LOG,
             case="an offset below the high watermarks of two replicas",
             source="KIP-101, KIP-279",
             strength=Strength.ALLOWED_IF,

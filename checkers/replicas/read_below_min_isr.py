@@ -41,7 +41,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
@@ -193,6 +193,7 @@ CHECKS: Final = (
             "have been committed before, under a larger one.",
             meaning="A consumer acted on what fewer disks held than the topic asks for: what is "
             "lost then was not only written, but seen. Losses tell of it (`forensics.json`).",
+            nearness=Nearness.REMAINS,
             case="a record first read under an ISR that is known, where more than the leader is "
             "asked for",
             source="KIP-966; Apache Kafka's documentation, min.insync.replicas",
@@ -215,6 +216,7 @@ CHECKS: Final = (
             "election.",
             meaning="A replica that left the ISR last, and may be elected for it, lacks what was "
             "committed: records that consumers saw are lost in a clean election.",
+            nearness=Nearness.LOG,
             case="a record that was sent and first read under one ISR, which its leader surely "
             "knew, with eligible leader replicas on and more than the leader asked for",
             source="KIP-966, additional high watermark advancement requirement",

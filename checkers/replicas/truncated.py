@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.disk_faults import last_disk_fault_ns
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
@@ -202,6 +202,7 @@ CHECKS: Final = (
             "along the way: the broker fetched from that offset or below, or led and took a "
             "record there, after the acknowledgement.",
             meaning="A broker that had the data threw it away: the copies are gone with it.",
+            nearness=Nearness.LOG,
             case="an acknowledged record that a replica held, or an end of such a replica's log "
             "that was seen along the way",
             source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",

@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import MetadataView, doubtful, spelled
@@ -144,6 +144,7 @@ CHECKS: Final = (
             "record was sent after another one had been acknowledged, and was acknowledged at its "
             "offset or below.",
             meaning="When it is elected, acknowledged records are gone.",
+            nearness=Nearness.REMAINS,
             case="a member of an ISR or ELR at the end of the run; along the way, a leader that "
             "took records, or a member's Fetch",
             source="KIP-966",

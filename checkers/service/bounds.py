@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from checkers.anomaly import ANOMALIES, Found, found
 from checkers.check_group import GroupAnswers
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.finding_rows import findings_table, found_row
 from checkers.proof import Proof
 from checkers.results import FileAnswers, anomalies_found, result_of
@@ -48,6 +48,7 @@ LONG_SILENCE: Final = CatalogueEntry(
     "than `require: {unavailable_max: …}`. Asks are sends of records, or writes and reads of "
     "objects; an ask waits from its call to its return, and one without a return at its call.",
     meaning="Clients of that key could do nothing for longer than was promised.",
+    nearness=Nearness.REMAINS,
     case="a stretch of time between two acknowledgements of a key in which some ask waited",
     source="the scenario",
     bound="unavailable_max_s",
@@ -60,6 +61,7 @@ SLOW_P99: Final = CatalogueEntry(
     "reach of a fault (from its effect to the first acknowledgement of the key after its heal), "
     "more than one in a hundred took longer from call to return than `require: {p99_max: …}`.",
     meaning="The cluster was slower than was promised while nothing was broken.",
+    nearness=Nearness.REMAINS,
     case="an acknowledged ask outside faults",
     source="the scenario",
     bound="p99_max_ms",

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.membership import distinct, has_repeats
 from checkers.metadata.view import MetadataView
@@ -267,6 +267,7 @@ CHECKS: Final = (
             rule="Two neighbouring records that a transaction sent to a key stand more than one "
             "position apart, the later one behind.",
             meaning="Transactions of several producers share the partition, as they may.",
+            nearness=Nearness.REMAINS,
             case="a step from a transaction's record to its next one on the key, both offsets "
             "known",
             source="Jepsen, workload `kafka`, `int-send-skip`; a partition keeps the order of a "
@@ -286,6 +287,7 @@ CHECKS: Final = (
             rule="An ok read at read_committed, of whatever client, had returned a value before "
             "the client that had sent it called commit or abort of its transaction.",
             meaning="Consumers act on what may still be taken back.",
+            nearness=Nearness.RECORD,
             case="a read of a record whose transaction its client committed or aborted",
             source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
             needs=("operations", "records", "transactions"),

@@ -34,7 +34,7 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomaly import Found, found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
@@ -220,6 +220,7 @@ CHECKS: Final = (
             "(acknowledged, or seen in an earlier answer) and was sent after the older one had "
             "been. An offset that was never asked for is not judged.",
             meaning="Records are taken in twice, or never, although each transaction is whole.",
+            nearness=Nearness.CLIENT,
             case="an answer that tells a group its committed offset of a key",
             source="KIP-98; KIP-447",
             needs=("group_offsets",),

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.transactions.open_transactions import OpenTransaction
 
@@ -41,6 +41,7 @@ HANGING: Final = CatalogueEntry(
     "up, and in the end the log of each replica that goes so far has transactional records without "
     "a marker. A key with transactions whose last stable offset was not seen so late is unknown.",
     meaning="No consumer at read_committed is given any later record of the key.",
+    nearness=Nearness.LOG,
     case="a key that a transaction wrote to and whose last stable offset was asked for",
     source="KIP-890; KAFKA-14402",
     needs=("transactions", "stable_offsets"),

@@ -35,7 +35,7 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomaly import Found, found, none
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
@@ -166,6 +166,7 @@ CHECKS: Final = (
             "Where one does not begin where its client was told that the group stands, or where "
             "that client's last one ended, and where one leads back, the key is unknown.",
             meaning="Records were taken in twice, or never: not exactly once.",
+            nearness=Nearness.RECORD,
             case="a range of offsets that a committed transaction took",
             source="KIP-98; KIP-447",
             needs=("group_offsets",),

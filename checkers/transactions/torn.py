@@ -32,7 +32,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.rows import COLUMNS, FAIL, Rows, split
@@ -59,6 +59,7 @@ TORN: Final = CatalogueEntry(
     "that one's key a complete final read was called after the acknowledgement (or after the read "
     "that shows that it was committed). Where there was no such final read, the key is unknown.",
     meaning="Consumers acted on a part of what was to happen as a whole.",
+    nearness=Nearness.LOG,
     case="a committed transaction of which some value was read and several ought to be",
     source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
     needs=("transactions",),

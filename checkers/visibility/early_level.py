@@ -22,7 +22,7 @@ visibility"; KIP-584.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.beats import beats_of
 from checkers.metadata.rpcs import Rpc, rpcs
@@ -101,6 +101,7 @@ CHECKS: Final = (
             "of that level by then in a heartbeat of its registration. Judged of levels at which "
             "brokers are told the lowest acknowledged offset.",
             meaning="A client speaks in a way that another broker does not understand.",
+            nearness=Nearness.METADATA,
             case="an answer to ApiVersions that offers a level at which brokers are told the "
             "lowest acknowledged offset",
             source=f"{SOURCE}; KIP-584",

@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.beats import TapedHeartbeat, TapedHeartbeats, beats_of, in_turn
 from checkers.metadata.sessions import TermsOfNodes
@@ -173,6 +173,7 @@ CHECKS: Final = (
             "judged.",
             meaning="Brokers show metadata that others do not know yet, or hide what they had "
             "shown.",
+            nearness=Nearness.METADATA,
             case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
             "or an earlier answer to hold it against",
             source=SOURCE,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import facts_of
 from checkers.proof import Proof
 from checkers.quiet import Quiet, long_waits, quiet
@@ -70,6 +70,7 @@ STALE: Final = CatalogueEntry(
     "end may have made is never stale.",
     meaning="A client creates a topic and is told that it does not exist. By how much: count of "
     "reads and topics, and the time from the acknowledgement to the read.",
+    nearness=Nearness.VIEW,
     case="a topic or partition in a read that was called after an acknowledged write of it",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
@@ -86,6 +87,7 @@ NONREPEATABLE: Final = CatalogueEntry(
     "shows what can only have been made before what the first one shows: an older topic id, an "
     "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
     meaning="A client that changes its broker is put back in time.",
+    nearness=Nearness.VIEW,
     case="a topic or partition in a read that was called after one through another broker",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
@@ -100,6 +102,7 @@ BACKWARD_SESSION: Final = CatalogueEntry(
     title="Reads of metadata through one broker go back",
     rule="As nonrepeatable-read, through one broker.",
     meaning="A broker forgot metadata that it had shown, as one that starts again does.",
+    nearness=Nearness.NODE,
     case="a topic or partition in a read that was called after one through the same broker",
     source="KIP-1243",
     strength=Strength.ALLOWED_IF,

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import MetadataView, doubtful
@@ -68,6 +68,7 @@ CHECKS: Final = (
             "have the leader, the leader epoch, the ISR and the replicas that it showed; of "
             "several, the one in force at the metadata offset that the answer tells.",
             meaning="A broker undid metadata that it had applied.",
+            nearness=Nearness.NODE,
             case="a read of a partition, after one of the same incarnation of its broker that "
             "showed more than the first version",
             source="KIP-631, the broker's metadata cache",

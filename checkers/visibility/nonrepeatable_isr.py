@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.rows import OPEN_NS
@@ -108,6 +108,7 @@ CHECKS: Final = (
             "that level reigns. Where nothing is told, nothing is judged.",
             meaning="A client that changes its broker is put back in time, where that is promised "
             "not to happen.",
+            nearness=Nearness.VIEW,
             case="a read of a partition, after one through another broker that showed more than "
             "the first version, where brokers are told the lowest acknowledged offset",
             source=SOURCE,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.view import MetadataView, doubtful
@@ -134,6 +134,7 @@ CHECKS: Final = (
             "`settled_age_max_ms`); where it does not, both are the scenario's `recovery_limit`. "
             "Which versions a read may have shown is said at isr-read-went-back.",
             meaning="A broker has stopped to follow the metadata log, and serves on.",
+            nearness=Nearness.VIEW,
             case="a read of a partition that had another version before, while nothing is broken",
             source="KIP-500; KIP-1243",
             needs=("metadata_log", "describes"),

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
 from checkers.metadata.partition_states import key_of
@@ -259,6 +259,7 @@ CHECKS: Final = (
             "before the read was called. Nothing is judged where the log begins with a snapshot, "
             "in a migration, or of topics that were made without an id.",
             meaning="A client writes to, or reads from, a topic that is not the one it named.",
+            nearness=Nearness.VIEW,
             case="a partition in a read, with a topic id",
             source="KIP-516; KIP-631",
             needs=("metadata_log", "describes"),

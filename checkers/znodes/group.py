@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Kind, Strength
+from checkers.entry import CatalogueEntry, Kind, Nearness, Strength
 from checkers.finding_rows import findings_table, found_row, unknown_row
 from checkers.grounds.grounds import fault_windows
 from checkers.grounds.object_evidence import ObjectTally, evidence, tally_of
@@ -100,6 +100,7 @@ WRITES: Final = CatalogueEntry(
     "write which no answer shows can explain is left out.",
     meaning="ZooKeeper broke its promise for writes: a change was lost, made twice, or undone, a "
     "condition did not hold, or a read showed what was never committed.",
+    nearness=Nearness.CLIENT,
     case="an answer that names a state, or a refusal",
     source=f"ZooKeeper Internals, Consistency Guarantees: writes are linearizable, {_INTERNALS}; "
     f"Programmer's Guide, Reliability, {_GUIDE}; Herlihy, Wing 1990",
@@ -116,6 +117,7 @@ LOST: Final = CatalogueEntry(
     "a later life, where no delete can have ended the life; the life that a delete ended.",
     meaning="Data that clients were told is safe is lost. The proof names the write, and the read "
     "on each server that lacks it.",
+    nearness=Nearness.RECORD,
     case="an acknowledged change before a final read of its znode",
     source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Reliability, {_GUIDE}",
     rests_on=(WHOLE.name,),
@@ -130,6 +132,7 @@ STALE: Final = CatalogueEntry(
     "moments that the writes, refusals and all reads leave; of a read that found nothing, a life "
     "had begun before its call and ended after its return.",
     meaning="A server that does not know that it is no longer the leader answered the sync.",
+    nearness=Nearness.CLIENT,
     case="a sync read, on a znode whose writes fit an order",
     source='ZooKeeper Internals, Consistency Guarantees: a sync is "not currently a quorum '
     f'operation", {_INTERNALS}; https://issues.apache.org/jira/browse/ZOOKEEPER-1675',
@@ -149,6 +152,7 @@ WENT_BACK: Final = CatalogueEntry(
     "to one that the session had been told of; or it found nothing, although the session had been "
     "told of a life on which a write was acknowledged that was called later.",
     meaning="A client that changed servers lost sight of its own writes, or of what it had read.",
+    nearness=Nearness.CLIENT,
     case="an ok read of a session that had been told of a change",
     source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Single System Image, {_GUIDE}",
     rests_on=(WHOLE.name,),
@@ -165,6 +169,7 @@ ORDER: Final = CatalogueEntry(
     meaning="The ensemble has forgotten how far it was: it began an epoch anew, or continued one "
     "from an earlier place, as when a majority loses its disks. What it gave the greater zxids to "
     "is likely to be lost. The proof names both answers, their zxids and their epochs.",
+    nearness=Nearness.CLIENT,
     case="an answer with a zxid",
     source="ZooKeeper Programmer's Guide, Time in ZooKeeper: each change has a unique zxid, and "
     f"the smaller one happened before, {_TIME}; Consistency Guarantees, Sequential Consistency, "

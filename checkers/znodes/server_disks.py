@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Strength
+from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
@@ -266,6 +266,7 @@ CHECKS: Final = (
             "session, request, time, type or content.",
             meaning="Two leaders led one epoch, or one forgot what it had proposed: the servers "
             "do not agree on the order of changes.",
+            nearness=Nearness.LOG,
             case="a zxid in the logs of two servers",
             source="Junqueira, Reed, Serafini: Zab, 2011",
             strength=Strength.ALLOWED_IF,
@@ -286,6 +287,7 @@ CHECKS: Final = (
             "what lies below /zookeeper.",
             meaning="Clients are shown one state or another, by the server that they use, and "
             "for good: no later transaction makes the trees equal.",
+            nearness=Nearness.LOG,
             case="a path that is compared",
             source="ZooKeeper Internals, Consistency Guarantees; "
             "`org.apache.zookeeper.server.DigestCalculator`",
@@ -304,6 +306,7 @@ CHECKS: Final = (
             rule="A server would restore an ephemeral znode, and its session is not among those "
             "that it would restore as open.",
             meaning="A lock or a membership is kept for a client that is gone.",
+            nearness=Nearness.LOG,
             case="an ephemeral znode on a server, or a session with some whose end it logged",
             source="ZooKeeper Programmer's Guide, Ephemeral Nodes; ZOOKEEPER-2355",
             needs=("znodes", "transaction_log"),

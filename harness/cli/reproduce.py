@@ -62,12 +62,19 @@ def reproduce(**flags: Any) -> int:
     is_flag=True,
     help="Show the series that scenarios claim and the record lacks, as commands that make them.",
 )
+@click.option(
+    "--findings",
+    is_flag=True,
+    help="Show how steady findings are: of each scenario the causes that its runs told, those on "
+    "record and those stored.",
+)
 @results_option
 @as_json
 def track_record(**flags: Any) -> int:
     """Show what reproductions found: the newest series of each scenario and release.
 
-    Exit codes: 0, and with --missing 1 if any is.
+    Exit codes: 0; with --missing 1 if any is; with --findings 1 if any scenario has one finding in
+    fewer than 95 % of the runs with anomalies.
     """
     from harness.cli.reproducing import track_record as work
 

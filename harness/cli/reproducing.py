@@ -22,6 +22,8 @@ from harness.scenario.laid_over import key_of_release
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
+from harness.series.finding_table import HEADS as FINDING_HEADS
+from harness.series.finding_table import of_record, of_runs
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
@@ -82,7 +84,13 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
 
 
 def track_record(
-    add: tuple[Path, ...], write: Path | None, missing: bool, results: Path, as_json: bool
+    *,
+    add: tuple[Path, ...],
+    write: Path | None,
+    missing: bool,
+    findings: bool,
+    results: Path,
+    as_json: bool,
 ) -> int:
     """Show what reproductions found: the newest series of each scenario and release."""
     directory = results / "track-record"
@@ -91,6 +99,8 @@ def track_record(
     recorded = as_named_now(read_track_record(directory), _scenarios())
     if missing:
         return _show_missing(recorded, as_json=as_json)
+    if findings:
+        return _show_findings(recorded, results, as_json=as_json)
     if write is not None:
         with_table(write, table(recorded))
         click.echo(write, err=True)
@@ -120,6 +130,21 @@ def _show_record(recorded: Sequence[Reproduction]) -> None:
 
 def _plain(markdown: str) -> Text:
     return Text(markdown.replace("`", "").replace("**", ""))
+
+
+def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: bool) -> int:
+    stored, troubles = of_runs(results)
+    found = [*of_record(recorded), *stored]
+    for trouble in troubles:
+        click.echo(trouble, err=True)
+    if as_json:
+        emit_json([dict(zip(FINDING_HEADS, one.cells(), strict=True)) for one in found])
+    else:
+        shown = table_of(*FINDING_HEADS)
+        for one in found:
+            shown.add_row(*one.cells())
+        console().print(shown if shown.rows else "No run has a finding yet.")
+    return 0 if all(one.steady for one in found) else 1
 
 
 def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
