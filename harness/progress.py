@@ -12,7 +12,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.status import Status as Spinner
 
-__all__ = ["Progress", "Status", "TerminalProgress", "status_line", "terminal_progress"]
+__all__ = [
+    "Progress",
+    "RunProgress",
+    "Status",
+    "TerminalProgress",
+    "status_line",
+    "terminal_progress",
+]
 
 _PLAIN_EVERY_S = 5.0
 
@@ -68,10 +75,17 @@ class TerminalProgress:
     def say(self, line: str) -> None:
         """Print a line that stays, with the seconds since the start."""
         self._console.print(f"{self.elapsed_s():6.1f}s  {line}", markup=False, highlight=False)
+        if self._spinner is not None:
+            # What was shown is over: a run that is being checked no longer sends.
+            self._spinner.update(line)
 
     def elapsed_s(self) -> float:
         """Return the seconds since the start."""
         return time.monotonic() - self._begin_s
+
+    def of_run(self, place: str) -> "RunProgress":
+        """Return the progress of one run among several; `place`: `run 3 of 20`."""
+        return RunProgress(self, self._spinner, place)
 
     def show(self, status: Status) -> None:
         """Update the spinner, or print a line every few seconds."""
@@ -80,6 +94,31 @@ class TerminalProgress:
         elif time.monotonic() - self._shown_s >= _PLAIN_EVERY_S:
             self._shown_s = time.monotonic()
             self.say(status_line(status))
+
+
+class RunProgress:
+    """The progress of one run among several: shown on a terminal for as long as it is true.
+
+    A log keeps a line a run, and not the stages of each.
+    """
+
+    def __init__(self, whole: Progress, spinner: Spinner | None, place: str) -> None:
+        self._whole = whole
+        self._spinner = spinner
+        self._place = place
+
+    def say(self, line: str) -> None:
+        """Show the line behind the run's place in the series."""
+        if self._spinner is not None:
+            self._spinner.update(f"{self._place} · {line}")
+
+    def show(self, status: Status) -> None:
+        """Show the present state."""
+        self.say(status_line(status))
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since the start of the series."""
+        return self._whole.elapsed_s()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-__all__ = ["HarnessError", "Mistakes", "SpecError", "UsageError", "why_full"]
+__all__ = ["HarnessError", "Mistakes", "NotHereError", "SpecError", "UsageError", "why_full"]
 
 T = TypeVar("T")
 
@@ -41,6 +41,10 @@ class UsageError(HarnessError):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.args))
+
+
+class NotHereError(UsageError):
+    """This machine cannot do what the user asked for; another one, or another user, could."""
 
 
 class SpecError(UsageError):

@@ -31,6 +31,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "clean": "harness.cli.machine",
     "doctor": "harness.cli.machine",
     "history": "harness.cli.history",
+    "night": "harness.cli.night",
     "replay": "harness.cli.run",
     "report": "harness.cli.page",
     "reproduce": "harness.cli.reproduce",

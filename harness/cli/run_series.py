@@ -1,69 +1,156 @@
 """The runs of one `fencepost run --runs N`: a file that is complete after each, and their sum.
 
-    results/<scenario>/series/<yyyymmddThhmmssZ>.json
+    results/<scenario>/series/<yyyymmddThhmmssZ>.json, .html, .junit.xml
 
 A run that failed is one of them, without a verdict. A series that was interrupted or killed keeps
 what it had done.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from clusters.systems import system_of
+from harness.cli.running import run_once
+from harness.cli.sum_table import run_line, say_sum, time_left
 from harness.cli.tables import console
 from harness.cli.verdicts import outcome_json
 from harness.cli.window_table import say_windows
+from harness.progress import Progress, terminal_progress
 from harness.run.outcome import RunOutcome
 from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
 from harness.series.reproduction_file import new_series_path
 from harness.series.window_grid import WindowGrid, window_grid, windows_of_run
 from history.atomic import write_atomically
-from history.failure import HarnessError
+from history.failure import HarnessError, UsageError
+from report.sums import SummedRun, summed_run
+from report.sums_junit import write_sums_junit
+from report.sums_page import write_sums_page
 
-__all__ = ["RunSeries", "windows_of"]
+__all__ = ["run_series", "windows_of"]
+
+
+def run_series(
+    scenario: Scenario,
+    options: Callable[[Progress], Iterable[RunOptions]],
+    *,
+    run_count: int,
+    aside: bool,
+) -> list[RunOutcome | HarnessError]:
+    """Run once for each of `options`, with a line a run, and their sum at the end.
+
+    UsageError ends the series, as any interruption does; it still says what its runs tried.
+    """
+    series: _RunSeries | None = None
+    told: set[str] = set()
+    try:
+        with terminal_progress() as progress:
+
+            def say_once(line: str) -> None:
+                if line not in told:
+                    told.add(line)
+                    progress.say(line)
+
+            for number, one in enumerate(options(progress), start=1):
+                if series is None:
+                    say_once(f"{scenario.title} (repeat: {one.command} --runs {run_count})")
+                    series = _RunSeries(scenario=scenario, run_count=run_count, first=one)
+                place = f"run {number} of {run_count}{time_left(series.runs, of=run_count)}"
+                begin_s = progress.elapsed_s()
+                try:
+                    within = progress.of_run(place)
+                    outcome: RunOutcome | HarnessError = run_once(scenario, one, within, say_once)
+                except UsageError:
+                    raise
+                except HarnessError as error:
+                    outcome = error
+                series.add(one, outcome, seconds=progress.elapsed_s() - begin_s)
+                progress.say(run_line(series.runs[-1], place=f"run {number} of {run_count}"))
+                if isinstance(outcome, RunOutcome) and outcome.ended_early:
+                    break
+    finally:
+        if series is not None:
+            series.say(aside=aside)
+    return series.outcomes if series is not None else []
 
 
 @dataclass(slots=True, kw_only=True)
-class RunSeries:
+class _RunSeries:
     """A series under way. `add` stores each run, `say` sums them up."""
 
-    results: Path
-    scenario: str
+    scenario: Scenario
     run_count: int
     """The number of runs that were asked for."""
+    first: RunOptions
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    outcomes: list[RunOutcome | HarnessError] = field(default_factory=list)
+    runs: list[SummedRun] = field(default_factory=list)
     _path: Path | None = None
-    _command: str = ""
-    _outcomes: list[RunOutcome | HarnessError] = field(default_factory=list)
-    _runs: list[dict[str, Any]] = field(default_factory=list)
+    _told: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, options: RunOptions, outcome: RunOutcome | HarnessError) -> None:
+    @property
+    def _command(self) -> str:
+        return f"{self.first.command} --runs {self.run_count}"
+
+    def add(
+        self, options: RunOptions, outcome: RunOutcome | HarnessError, *, seconds: float
+    ) -> None:
         """Store one more run. Raises HarnessError if the disk refuses."""
+        scenario = self.scenario
         if self._path is None:
-            self._command = f"{options.command} --runs {self.run_count}"
             self._path = new_series_path(
-                self.results, self.scenario, self.started_at, folder="series"
+                options.results, scenario.name, self.started_at, folder="series"
             )
-        self._outcomes.append(outcome)
-        self._runs.append({"seed": options.seed, **outcome_json(outcome)})
+        told = outcome_json(outcome)
+        self.outcomes.append(outcome)
+        self._told.append({"seed": options.seed, "seconds": round(seconds, 3), **told})
+        self.runs.append(
+            summed_run(
+                told,
+                scenario=scenario.name,
+                system=system_of(scenario.cluster).name,
+                cluster=str(options.cluster),
+                release=None if options.cluster.of_our_own else scenario.cluster.release,
+                host=str(options.host),
+                seed=options.seed,
+                seconds=seconds,
+                command=options.command,
+                issue=scenario.issue,
+            )
+        )
         content = {
-            "scenario": self.scenario,
+            "scenario": scenario.name,
             "command": self._command,
             "runs_asked": self.run_count,
-            "runs": self._runs,
-            "windows": windows_of(self._outcomes).as_data(),
+            "runs": self._told,
+            "windows": windows_of(self.outcomes).as_data(),
         }
         write_atomically(self._path, (json.dumps(content, indent=2) + "\n").encode())
 
     def say(self, *, aside: bool) -> None:
-        """Print the windows of all runs so far, and where the series is stored."""
+        """Print the windows and the sum of all runs so far, and write its page and JUnit file."""
         out = console(aside=aside)
-        say_windows(windows_of(self._outcomes), out)
-        if self._path is not None:
-            out.print(f"series: {self._path}", markup=False)
+        say_windows(windows_of(self.outcomes), out)
+        if self._path is None:
+            return
+        page, junit = self._path.with_suffix(".html"), self._path.with_suffix(".junit.xml")
+        write_sums_junit(junit, self.runs)
+        title = f"{self.scenario.name}, {len(self.runs)} of {self.run_count} runs"
+        write_sums_page(
+            page,
+            self.runs,
+            title=title,
+            started_at=self.started_at.isoformat(),
+            command=self._command,
+        )
+        out.print(f"series: {self._path}", markup=False)
+        out.print(f"junit: {junit}", markup=False)
+        out.print(f"page: {page}", markup=False)
+        say_sum(self.runs, out)
 
 
 def windows_of(outcomes: Sequence[RunOutcome | HarnessError]) -> WindowGrid:

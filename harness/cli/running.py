@@ -14,7 +14,7 @@ import yaml
 from clusters.systems import AUTO, MAKES, SYSTEMS, system_of
 from harness.cli.options import emit_json
 from harness.progress import Progress, terminal_progress
-from harness.scenario.laid_over import SYSTEM_KEY
+from harness.scenario.flags import FLAG_PATHS, flag_overrides
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.requirement import NO_REQUIRE
 from harness.scenario.scenario import Scenario, load_scenario, parse_scenario
@@ -22,12 +22,12 @@ from harness.scenario.sources import find_scenario
 from harness.scenario.trial_spec import Storm
 from harness.scenario.yaml_file import Document
 from harness.seeds import SEED_MAX, new_seed
-from history.failure import HarnessError, UsageError
+from history.failure import UsageError
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
 from nemesis.verbs.registry import VERBS
 
-__all__ = ["host_words", "options_from", "replay", "replayed", "run"]
+__all__ = ["host_words", "options_from", "replay", "replayed", "run", "run_once"]
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """The storms all of whose starts may be those of misfits: in others only some are, or none."""
@@ -40,7 +40,6 @@ _SLACK_S = 60.0
 
 
 if TYPE_CHECKING:
-    from harness.cli.run_series import RunSeries
     from harness.run.outcome import RunOutcome
 
 
@@ -48,7 +47,7 @@ def run(
     scenario: str, seed: int | None, runs: int, dry_run: bool, as_json: bool, **flags: Any
 ) -> int:
     """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
-    loaded = load_scenario(find_scenario(scenario), _overrides(flags))
+    loaded = load_scenario(find_scenario(scenario), flag_overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
     from harness.prepare.releases import (
@@ -135,38 +134,9 @@ def host_words(flags: dict[str, Any]) -> list[str]:
     return words
 
 
-_FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "system": (SYSTEM_KEY,),
-    "kafka": (("cluster", "kafka"),),
-    "release": (("cluster", "release"),),
-    "metadata_version": (("cluster", "metadata_version"),),
-    "time_limit": (("time_limit",),),
-    "rate": (("workload", "rate"),),
-    "concurrency": (("workload", "producers"), ("workload", "consumers")),
-    "nemesis": (("nemesis", "faults"),),
-    "window": (("nemesis", "windows"),),
-}
-_LISTS = ("nemesis", "window")
-"""The flags that take words with commas in between."""
-
-
-def _overrides(flags: dict[str, Any]) -> list[tuple[tuple[str, ...], object, str]]:
-    found: list[tuple[tuple[str, ...], object, str]] = []
-    for name, paths in _FLAG_PATHS.items():
-        value = flags[name]
-        if value is None or (name == "nemesis" and value == "none"):
-            continue
-        if name in _LISTS:
-            value = [word.strip() for word in value.split(",")]
-        found += [(path, value, f"--{name.replace('_', '-')}") for path in paths]
-    if flags["no_require"]:
-        found.append((("require",), {}, NO_REQUIRE))
-    return found
-
-
 def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     words = ["fencepost", "run", scenario, "--seed", str(seed)]
-    for name in _FLAG_PATHS:
+    for name in FLAG_PATHS:
         if flags[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(flags[name])]
     words += [NO_REQUIRE] if flags["no_require"] else []
@@ -199,23 +169,19 @@ def _run_all(
     A failed run raises its HarnessError if it is the only one; in a series it is a result, and the
     series goes on. `as_json`: print one document on standard output, and all else beside it.
     """
-    outcomes: list[RunOutcome | HarnessError] = []
-    series = None
-    try:
+    if run_count > 1:
+        from harness.cli.run_series import run_series
+
+        outcomes = run_series(scenario, options, run_count=run_count, aside=as_json)
+    else:
         with terminal_progress() as progress:
-            for one in options(progress):
-                if run_count > 1:
-                    series = series or _series(scenario, one, run_count)
-                outcome = _run_one(scenario, one, progress, alone=series is None, aside=as_json)
-                outcomes.append(outcome)
-                if series is not None:
-                    series.add(one, outcome)
-                if not isinstance(outcome, HarnessError) and outcome.ended_early:
-                    break
-    finally:
-        # A series that is interrupted still says what its runs tried.
-        if series is not None:
-            series.say(aside=as_json)
+            (one,) = options(progress)
+            progress.say(f"{scenario.title} (repeat: {one.command})")
+            outcome = run_once(scenario, one, progress, progress.say)
+        from harness.cli.verdicts import say_verdict
+
+        say_verdict(outcome, aside=as_json)
+        outcomes = [outcome]
     from harness.cli.verdicts import exit_code_of, outcome_json
 
     if as_json:
@@ -223,34 +189,20 @@ def _run_all(
     return exit_code_of(outcomes)
 
 
-def _series(scenario: Scenario, first: RunOptions, run_count: int) -> "RunSeries":
-    from harness.cli.run_series import RunSeries
+def run_once(
+    scenario: Scenario, options: RunOptions, progress: Progress, say: Callable[[str], None]
+) -> "RunOutcome":
+    """Plan the scenario, refuse what cannot be, and run it.
 
-    return RunSeries(results=first.results, scenario=scenario.name, run_count=run_count)
+    `say` takes what is said before anything starts.
+    """
+    from harness.run.plan import planned
 
+    plan = planned(scenario, options, say)
+    _refuse_at_once(scenario, options)
+    from harness.run.run import run_planned
 
-def _run_one(
-    scenario: Scenario, options: RunOptions, progress: Progress, *, alone: bool, aside: bool
-) -> "RunOutcome | HarnessError":
-    progress.say(f"{scenario.title} (repeat: {options.command})")
-    try:
-        from harness.run.plan import planned
-
-        plan = planned(scenario, options, progress.say)
-        _refuse_at_once(scenario, options)
-        from harness.cli.verdicts import say_verdict
-        from harness.run.run import run_planned
-
-        outcome = run_planned(plan, progress)
-    except UsageError:
-        raise
-    except HarnessError as error:
-        if alone:
-            raise
-        progress.say(f"the run failed: {error}")
-        return error
-    say_verdict(outcome, aside=aside)
-    return outcome
+    return run_planned(plan, progress)
 
 
 def _refuse_at_once(scenario: Scenario, options: RunOptions) -> None:

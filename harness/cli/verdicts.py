@@ -1,11 +1,13 @@
 """The outcomes of runs as lines, as JSON and as an exit code."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 
 from checkers.grounds.fault_kinds import kinds_in
+from checkers.verdict import Validity
 from harness.run.outcome import RunOutcome
 from harness.series.window_grid import kinds_json, windows_of_run
 from history.failure import HarnessError
@@ -13,7 +15,7 @@ from history.manifest import read_manifest
 from report.service import service_json
 from report.terminal import verdict_text
 
-__all__ = ["exit_code_of", "outcome_json", "say_verdict"]
+__all__ = ["exit_code_of", "findings_of", "outcome_json", "say_verdict"]
 
 _WORST_FIRST = (1, 255, 2, 0)
 
@@ -41,6 +43,8 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
         "validity": str(outcome.verdict.validity),
         "as_expected": outcome.as_expected,
         "exit_code": outcome.verdict.exit_code,
+        "reason": _reason(outcome),
+        "findings": findings_of(outcome),
         "verdict": str(outcome.run.verdict_path),
         "report": str(outcome.run.report_path),
         "service_level": None
@@ -67,6 +71,38 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
             for check in outcome.verdict.checks
         },
     }
+
+
+def findings_of(outcome: RunOutcome) -> list[str]:
+    """Return the identities of the run's findings, the known ones among them.
+
+    `verdict.json` has them; one that has none names its findings by the checks.
+    """
+    try:
+        content = json.loads(outcome.run.verdict_path.read_bytes())
+        told = content.get("findings") if isinstance(content, dict) else None
+        if told is not None:
+            return [str(one["identity"]) for one in told]
+    except (OSError, ValueError, TypeError, KeyError):
+        pass  # what cannot be read is told by the checks below
+    scenario = read_manifest(outcome.run.manifest_path).scenario
+    found = (Validity.INVALID, Validity.KNOWN)
+    return [
+        f"{scenario}:{check.check}" for check in outcome.verdict.checks if check.validity in found
+    ]
+
+
+def _reason(outcome: RunOutcome) -> str:
+    """Return why the run is not valid: the reason of the first check that says so."""
+    validity = outcome.verdict.validity
+    if validity is Validity.VALID:
+        return ""
+    reasons = (
+        f"{check.check}: {check.reason}"
+        for check in outcome.verdict.checks
+        if check.validity is validity and not check.follows_from
+    )
+    return next(reasons, "no check had a case to judge")
 
 
 def _figures(outcome: RunOutcome, name: str) -> dict[str, float]:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Final
 
 from filelock import FileLock, Timeout
 
@@ -18,6 +19,8 @@ from harness.scenario.scenario import Scenario
 from history.failure import UsageError
 
 __all__ = ["alone", "only_run"]
+
+_WAY_OUT: Final = "wait for it, or pass --alongside (they will compete for the machine)"
 
 
 def alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
@@ -29,8 +32,10 @@ def alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[obj
 
 
 @contextmanager
-def only_run(directory: Path, *, what: str, alongside: bool) -> Iterator[None]:
-    """Hold the machine's run lock in `directory`; raise UsageError if another run holds it."""
+def only_run(
+    directory: Path, *, what: str, alongside: bool, way_out: str = _WAY_OUT
+) -> Iterator[None]:
+    """Hold the run lock in `directory`; raise UsageError, with the way out, if another holds it."""
     if alongside:
         yield
         return
@@ -40,10 +45,7 @@ def only_run(directory: Path, *, what: str, alongside: bool) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise UsageError(
-            f"another run is under way: {_holder(holder)}; wait for it, or pass --alongside "
-            "(they will compete for the machine)"
-        ) from None
+        raise UsageError(f"another run is under way: {_holder(holder)}; {way_out}") from None
     try:
         holder.write_text(json.dumps({"pid": os.getpid(), "run": what}))
         yield

@@ -39,7 +39,7 @@ from harness.scenario.mix import seeded_mix
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.requirement import NO_REQUIRE, is_shortened
 from harness.scenario.scenario import Scenario
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError, NotHereError, UsageError
 from nemesis.targets import Scene
 from nemesis.verbs.registry import kinds_taking
 from nemesis.verbs.step import Step
@@ -192,7 +192,7 @@ def _refuse_unplaceable(options: RunOptions) -> None:
     if options.inventory is not None and options.host is not HostKind.SSH:
         raise UsageError(f"--inventory is for --host ssh, and this is --host {options.host}")
     if (why := _why_not(options.host)) is not None:
-        raise UsageError(f"--host {options.host} is not possible here: {why}")
+        raise NotHereError(f"--host {options.host} is not possible here: {why}")
     if options.host is HostKind.SSH:
         if options.inventory is None:
             raise UsageError("--host ssh needs to know the machines: --inventory FILE")
@@ -221,7 +221,7 @@ def _with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], No
         return scenario
     disks = asked if asked is not Disks.SHARED else _best(scenario, options)
     if disks is Disks.IMAGE and (why := _why_no_images(options)):
-        raise UsageError(f"{scenario.name} needs a disk of its own for each node: {why}")
+        raise NotHereError(f"{scenario.name} needs a disk of its own for each node: {why}")
     if disks is Disks.FOLLOWED:
         _refuse_unfollowable(scenario)
         if asked is Disks.SHARED:
@@ -250,7 +250,7 @@ def _with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
         if cluster.own_groups:
             parents()
     except HarnessError as error:
-        raise UsageError(f"{scenario.name} cannot be run on this machine: {error}") from error
+        raise NotHereError(f"{scenario.name} cannot be run on this machine: {error}") from error
     return replace(scenario, cluster=cluster)
 
 
@@ -291,7 +291,7 @@ def _refuse_unfollowable(scenario: Scenario) -> None:
     try:
         follow_library()
     except HarnessError as error:
-        raise UsageError(f"{scenario.name} cannot follow what nodes sync: {error}") from error
+        raise NotHereError(f"{scenario.name} cannot follow what nodes sync: {error}") from error
 
 
 def projected(scenario: Scenario, seed: int) -> Iterator[tuple[float, Step]]:

@@ -32,6 +32,7 @@ from harness.interpreter.performer import Performer
 from harness.prepare.abilities import There, refuse_missing_abilities, why_not
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import library
 from harness.trials.directing import interpreter_of
 from harness.trials.plan import plan_of, why_not_tried
 from history.failure import UsageError
@@ -249,7 +250,7 @@ def test_a_kind_of_fault_that_a_mix_draws_is_refused_or_each_of_its_steps_can_be
             assert [why for step in steps if (why := why_not_tried(step))] == []
 
 
-@pytest.mark.parametrize("path", sorted(Path("scenarios").glob("*/*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", library().values(), ids=lambda p: p.stem)
 def test_a_shipped_scenario_is_tried_whole_or_refused_with_the_word_and_its_place(
     path: Path,
 ) -> None:

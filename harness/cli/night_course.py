@@ -1,0 +1,252 @@
+"""A night under way: run after run, each stored before the next, and their sum."""
+
+import json
+import shlex
+import signal
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from clusters.hosts.warden import Warden
+from harness.cli.sum_table import about, run_line, say_sum
+from harness.cli.tables import console
+from harness.progress import TerminalProgress
+from harness.series.night import (
+    LeftOutRuns,
+    Night,
+    NightPlan,
+    NightRun,
+    NightStore,
+    due,
+    ended,
+    keep_seed,
+    runs_ahead,
+)
+from harness.series.night_child import ChildRuns, ToldRun, judged_run
+from harness.series.night_file import Cell
+from history.failure import HarnessError
+from report.notation import counted, length, one_line
+from report.sums import LeftOut, SummedRun, summed_run
+from report.sums_junit import write_sums_junit
+from report.sums_page import write_sums_page
+
+__all__ = ["Course"]
+
+_FAILED_IN_A_ROW: Final = 5
+"""So many runs without a verdict, one after the other, say that none will have one."""
+_CODES: Final = {"invalid": 1, "failed": 255, "unknown": 2, "valid": 0}
+_INTERRUPTED: Final = 255
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """A night under way."""
+
+    plan: NightPlan
+    store: NightStore
+    results: Path
+    flags: dict[str, Any]
+    progress: TerminalProgress
+    night: Night
+    resumed: bool
+
+    def go(self) -> str:
+        """Make the runs. Return why the night was broken off and may be resumed; empty: it ended.
+
+        `night.json` is whole after each run.
+        """
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            with Warden(run_id=f"night/{self.plan.night}/{self.store.root.name}") as warden:
+                return self._runs(self._children(warden))
+        except KeyboardInterrupt:
+            return "interrupted"
+        except HarnessError as error:
+            return str(error)
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+
+    def _children(self, warden: Warden) -> ChildRuns:
+        options = ["--alongside", "--json", "--spark-master", self.flags["spark_master"]]
+        return ChildRuns(warden=warden, results=self.results, logs=self.store.runs, options=options)
+
+    def _runs(self, children: ChildRuns) -> str:
+        reason = ""
+        while not reason and (found := due(self.plan, self.night.runs)) is not None:
+            cell, seed = found
+            self._add(cell, seed, self._made(children, cell, seed))
+            reason = self._stopped()
+            if self._is_stuck():
+                return f"{_FAILED_IN_A_ROW} runs in a row have failed"
+        if not reason:
+            time_s = self.plan.time_s
+            reason = "no time left" if time_s is None else f"no time left of {length(time_s * 1e9)}"
+        self.night = ended(self.night, self.plan, reason=reason)
+        self.store.write(self.night)
+        return ""
+
+    def _made(self, children: ChildRuns, cell: Cell, seed: int) -> ToldRun:
+        """Make a run; one that a killed night had as good as ended is taken as it is."""
+        if self.resumed:
+            self.resumed = False
+            since = datetime.fromisoformat(self.night.started_at)
+            if (told := judged_run(self.results, cell, seed, since=since)) is not None:
+                return ToldRun(told=told, seconds=0.0)
+        if self.plan.only is None:
+            keep_seed(self.results, self.plan.night, seed)
+        shown = self.progress.of_run(self._place())
+        started_s = self.progress.elapsed_s()
+
+        def look() -> None:
+            took = about(self.progress.elapsed_s() - started_s)
+            shown.say(f"{cell.scenario} on {cell.subject}, seed {seed}, for {took}")
+
+        return children.run(cell, seed, number=len(self.night.runs) + 1, look=look)
+
+    def _add(self, cell: Cell, seed: int, made: ToldRun) -> None:
+        place, told = self._place(), made.told
+        run = told.get("run")
+        reason = one_line(told.get("error") or told.get("reason", ""))
+        made_run = NightRun(
+            entry=cell.entry,
+            scenario=cell.scenario,
+            system=cell.system,
+            cluster=cell.cluster,
+            release=cell.release,
+            host=cell.host,
+            variant=cell.variant,
+            seed=seed,
+            run=None if run is None else str(Path(run).absolute().relative_to(self._root())),
+            verdict=told["validity"],
+            reason=reason,
+            findings=tuple(told.get("findings", ())),
+            seconds=made.seconds,
+        )
+        self.night = replace(self.night, runs=(*self.night.runs, made_run))
+        self.store.write(self.night)
+        line = run_line(self._summed(len(self.night.runs) - 1), place="")
+        self.progress.say(f"{place} · {cell.scenario} on {cell.subject}{line}")
+
+    def _root(self) -> Path:
+        return self.results.absolute()
+
+    def _place(self) -> str:
+        """Return `run 7 of 40, 2 findings, about 1 h 10 min left`."""
+        done = len(self.night.runs)
+        ahead = runs_ahead(self.plan, self.night.runs)
+        of = "" if ahead is None else f" of {done + ahead}"
+        found = f", {counted(self.night.finding_count, 'finding')}"
+        spent_s = sum(run.seconds for run in self.night.runs)
+        if ahead is None:
+            left = f", {about(max(0.0, (self.plan.time_s or 0.0) - spent_s))} left"
+        else:
+            left = f", {about(ahead * spent_s / done)} left" if done else ""
+        return f"run {done + 1}{of}{found}{left}"
+
+    def _stopped(self) -> str:
+        verdict = self.night.runs[-1].verdict
+        if self.flags["fail_fast"] and verdict != "valid":
+            return f"a run was {verdict} (--fail-fast)"
+        if self.flags["stop_at_proof"] and verdict == "invalid":
+            return "a violation was proven (--stop-at-proof)"
+        return ""
+
+    def _is_stuck(self) -> bool:
+        last = self.night.runs[-_FAILED_IN_A_ROW:]
+        return len(last) == _FAILED_IN_A_ROW and all(run.verdict == "failed" for run in last)
+
+    def summed(self) -> list[SummedRun]:
+        """Return the runs, for their sum."""
+        return [self._summed(index) for index in range(len(self.night.runs))]
+
+    def _summed(self, index: int) -> SummedRun:
+        run = self.night.runs[index]
+        cell = next(cell for cell in self.plan.cells if run.is_of(cell))
+        words = ["fencepost", "run", *cell.arguments, "--seed", str(run.seed)]
+        words += ["--results", str(self.results)] if self.results != Path("results") else []
+        return summed_run(
+            self._told(index, run),
+            scenario=run.scenario,
+            system=run.system,
+            cluster=run.cluster,
+            release=run.release,
+            host=run.host,
+            variant=run.variant,
+            seed=run.seed,
+            seconds=run.seconds,
+            command=shlex.join(words),
+            issue=cell.issue,
+        )
+
+    def _told(self, index: int, run: NightRun) -> dict[str, Any]:
+        """Return what the run told, with the faults that took effect where they are known."""
+        known = {
+            "validity": run.verdict,
+            "run": None if run.run is None else str(self.results / run.run),
+            "reason": run.reason,
+            "findings": run.findings,
+        }
+        try:
+            (told,) = json.loads((self.store.runs / f"{index + 1:04}.json").read_bytes())
+            return {**known, "faults": told["faults"], "checks": told["checks"]}
+        except (OSError, ValueError, TypeError, KeyError):
+            return known
+
+    def exit_code(self, *, interrupted: bool) -> int:
+        """Return 1 if any run is invalid, else 255, else 2, else 0."""
+        codes = {_CODES[run.verdict] for run in self.night.runs}
+        codes |= {_INTERRUPTED} if interrupted else set()
+        return next((code for code in (1, 255, 2, 0) if code in codes), 0)
+
+    def say_end(self, file: str, *, interrupted: str) -> None:
+        """Print the sum of the night and where it is stored, and write its page and JUnit file."""
+        store, plan, night = self.store, self.plan, self.night
+        runs = self.summed()
+        missing = [_left_out(one) for one in night.left_out or plan.left_out]
+        title = f"Night {plan.night} of {night.started_at}"
+        try:
+            write_sums_junit(store.junit_path, runs, left_out=missing)
+            write_sums_page(
+                store.page_path,
+                runs,
+                title=title,
+                started_at=night.started_at,
+                command=plan.command,
+                left_out=missing,
+            )
+        except HarnessError as error:
+            click.echo(f"fencepost: {error}", err=True)
+        out = console(aside=self.flags["as_json"])
+        for label, path in (
+            ("night", store.night_path),
+            ("junit", store.junit_path),
+            ("page", store.page_path),
+        ):
+            out.print(f"{label}: {path}", markup=False)
+        out.print(f"repeat: {plan.command}", markup=False)
+        say_sum(runs, out, left_out=missing)
+        if interrupted:
+            again = f"fencepost night {shlex.quote(file)} --resume {store.root.name}"
+            again += f" --results {self.results}" if self.results != Path("results") else ""
+            click.echo(f"fencepost: {interrupted}; {again} goes on with it", err=True)
+
+
+def _left_out(one: LeftOutRuns) -> LeftOut:
+    cell = Cell(
+        entry=one.entry,
+        scenario=one.scenario,
+        issue=None,
+        system=one.system,
+        cluster=one.cluster,
+        release=one.release,
+        host=one.host,
+        variant=one.variant,
+        arguments=(),
+        bound_s=0.0,
+    )
+    return LeftOut(
+        scenario=one.scenario, subject=cell.subject, run_count=one.runs, reason=one.reason
+    )

@@ -1,0 +1,385 @@
+"""A night's file: which scenarios run on what, with which flags, and how often.
+
+    time: 8h
+    entries:
+      - scenario: storm
+        cluster: [kafka, reference]
+        releases: [3.9.2, 4.3.1]
+        hosts: [local, netns]
+        with: [{}, {nemesis: "kill,partition"}]
+        runs: 5
+
+An entry stands for each combination of its lists; each is a *cell* of the night. All mistakes of
+the file, and those of its scenarios, are told together, with their lines.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+from clusters.systems import MAKES, SYSTEMS, system_of
+from harness.prepare.releases import default_cluster
+from harness.scenario.flags import FLAG_PATHS, flag_overrides
+from harness.scenario.laid_over import key_of_release
+from harness.scenario.options import HostKind
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import find_scenario
+from harness.scenario.validation import MappingReader, known_words, mapping
+from harness.scenario.yaml_file import Document, load_document
+from history.failure import Mistakes, SpecError, UsageError
+from history.run_directory import refuse_name
+from nemesis.words import duration_s
+
+__all__ = ["Cell", "NightEntry", "NightFile", "load_night"]
+
+_EXPECTED: Final = "a night is a mapping of keys to values, e.g. 'entries: [{scenario: smoke}]'"
+_KEYS: Final = ("name", "title", "time", "bound", "entries")
+_ENTRY_KEYS: Final = (
+    *("scenario", "cluster", "system", "releases", "hosts", "with"),
+    *("runs", "share", "bound"),
+)
+_SWITCHES: Final = ("no_require", "no_wire", "keep_data")
+_WORDS: Final = ("image", "inventory")
+_OF_ENTRY: Final = frozenset(("system", "kafka", "release"))
+"""The flags that are keys of the entry itself."""
+_VARIANT_KEYS: Final = (
+    *(name for name in FLAG_PATHS if name not in _OF_ENTRY),
+    *_SWITCHES,
+    *_WORDS,
+    "without_rule",
+)
+_CELLS_MAX: Final = 1000
+_RUNS_MAX: Final = 100_000
+_START_S: Final = 15 * 60.0
+"""What a run takes at most besides its faults and its recovery: fetch, start, seal and checks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One scenario on one cluster, release and host, with one set of flags: what a run repeats."""
+
+    entry: int
+    scenario: str
+    """The scenario's name, under which its runs are stored."""
+    issue: str | None
+    system: str
+    cluster: str
+    release: str | None
+    """None: nodes of our own run none."""
+    host: str
+    variant: str
+    """Its own flags, as a command line has them; empty: none."""
+    arguments: tuple[str, ...]
+    """The words behind `fencepost run`, without those of the seed, the results and the output."""
+    bound_s: float
+    """The wall time after which a run of it is ended."""
+
+    @property
+    def subject(self) -> str:
+        """What its scenario runs on, as `report.sums.SummedRun.subject` says it."""
+        release = None if self.release is None else f"{self.cluster} {self.release}"
+        host = "" if self.host == HostKind.LOCAL else self.host
+        return ", ".join(filter(None, (release or self.cluster, host, self.variant)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightEntry:
+    """How often the cells of an entry are run."""
+
+    run_count: int | None
+    """Runs of each cell; None: as many as fit into its share of the time."""
+    share: float = 0.0
+    """Its part of the night's time, where it has no number of runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightFile:
+    """The content of a night's file, whole and legal."""
+
+    path: str
+    """As the user gave it."""
+    name: str
+    title: str
+    time_s: float | None
+    """The time for all runs together; None: until each cell has its runs."""
+    entries: tuple[NightEntry, ...]
+    cells: tuple[Cell, ...]
+    scenarios: tuple[Scenario, ...]
+    """The scenario of each cell, with its flags laid over it."""
+    flags: tuple[Mapping[str, Any], ...]
+    """The flags of each cell, by their names with `_`."""
+    places: tuple[str, ...]
+    """The place of each cell's entry, `file:line`."""
+
+
+_Laid = tuple[Cell, Scenario, Mapping[str, Any]]
+
+
+def load_night(path: Path) -> NightFile:
+    """Return the night in a file. Raises UsageError: each mistake with its file and line."""
+    document = load_document(path, expected=_EXPECTED)
+    try:
+        return _night(document, path)
+    except SpecError as error:
+        raise document.error(error) from None
+
+
+def _night(document: Document, path: Path) -> NightFile:
+    read = MappingReader(document.data)
+    read.refuse_unknown(_KEYS)
+    name = read.at("name", _name, otherwise=path.stem)
+    time_s = read.at("time", _duration, otherwise=None)
+    bound_s = read.at("bound", _duration, otherwise=None)
+    listed = read.at("entries", _listed_entries, otherwise=[])
+    if "entries" not in document.data:
+        read.mistakes.note((), "a night needs 'entries'")
+    elif not listed and "entries" not in read.unread:
+        read.mistakes.note(("entries",), "a night needs at least one entry")
+    entries, cells = [], []
+    for index, value in enumerate(listed):
+        with read.mistakes.below("entries", index):
+            entry, own = _entry(value, index, bound_s=bound_s, timed=time_s is not None)
+            entries.append(entry)
+            cells += own
+    if len(cells) > _CELLS_MAX:
+        read.mistakes.note(("entries",), f"{len(cells):,} combinations; at most {_CELLS_MAX:,}")
+    shares = sum(entry.share for entry in entries)
+    if shares > 1 + 1e-9:
+        read.mistakes.note(("entries",), f"the shares add up to {shares:g}; at most 1")
+    read.mistakes.refuse()
+    return NightFile(
+        path=str(path),
+        name=name,
+        title=str(document.data.get("title", name)),
+        time_s=time_s,
+        entries=_with_shares(entries),
+        cells=tuple(cell for cell, _, _ in cells),
+        scenarios=tuple(scenario for _, scenario, _ in cells),
+        flags=tuple(flags for _, _, flags in cells),
+        places=tuple(document.place(("entries", cell.entry)) for cell, _, _ in cells),
+    )
+
+
+def _with_shares(entries: Sequence[NightEntry]) -> tuple[NightEntry, ...]:
+    """Return the entries; those with neither runs nor a share have equal parts of what is left."""
+    without = [one for one in entries if one.run_count is None and not one.share]
+    left = 1 - sum(one.share for one in entries)
+    share = max(left, 0.0) / len(without) if without else 0.0
+    return tuple(
+        NightEntry(run_count=None, share=share or 1 / len(entries)) if one in without else one
+        for one in entries
+    )
+
+
+def _entry(
+    value: object, index: int, *, bound_s: float | None, timed: bool
+) -> tuple[NightEntry, list[_Laid]]:
+    read = MappingReader(mapping(value, example="{scenario: smoke, runs: 3}"))
+    read.refuse_unknown(_ENTRY_KEYS)
+    names = read.at("scenario", _texts, otherwise=())
+    if "scenario" not in read.data:
+        read.mistakes.note((), "an entry needs a 'scenario'")
+    clusters = read.at("cluster", lambda v: _known(v, MAKES, "cluster"), otherwise=("",))
+    systems = read.at("system", lambda v: _known(v, SYSTEMS, "system"), otherwise=("",))
+    releases = read.at("releases", _releases, otherwise=("",))
+    kinds = [str(kind) for kind in HostKind]
+    hosts = read.at("hosts", lambda v: _known(v, kinds, "host"), otherwise=("local",))
+    variants = read.at("with", _variants, otherwise=({},))
+    runs = read.at("runs", _count, otherwise=None)
+    share = read.at("share", _share, otherwise=0.0)
+    own_bound_s = read.at("bound", _duration, otherwise=bound_s)
+    if runs is not None and share:
+        read.mistakes.note(("share",), "an entry has 'runs' or a 'share' of the time, not both")
+    if not timed and share:
+        read.mistakes.note(("share",), "a share of what? the night has no 'time'")
+    cells = []
+    for name, cluster, system, release, host, (place, variant) in product(
+        names, clusters, systems, releases, hosts, enumerate(variants)
+    ):
+        flags = {"system": system or None, **variant}
+        at = ("with", place) if "with" in read.data else ()
+        cell = _cell(
+            name,
+            flags,
+            entry=index,
+            cluster=cluster,
+            release=release,
+            host=host,
+            bound_s=own_bound_s,
+            mistakes=read.mistakes,
+            at=at,
+        )
+        cells += [] if cell is None else [cell]
+    read.mistakes.refuse()
+    run_count = runs if runs is not None or share or timed else 1
+    return NightEntry(run_count=run_count, share=share), cells
+
+
+def _cell(
+    name: str,
+    flags: Mapping[str, Any],
+    *,
+    entry: int,
+    cluster: str,
+    release: str,
+    host: str,
+    bound_s: float | None,
+    mistakes: Mistakes,
+    at: tuple[str | int, ...],
+) -> "_Laid | None":
+    """Return a cell and its scenario; None, and its mistakes noted, if it cannot be."""
+    try:
+        path = find_scenario(name)
+    except UsageError as error:
+        mistakes.note(("scenario",), str(error))
+        return None
+    try:
+        plain = load_scenario(path, flag_overrides({"system": flags["system"]}))
+        key = key_of_release(system_of(plain.cluster))
+        laid = {**flags, **({key: release} if release else {})}
+        scenario = load_scenario(path, flag_overrides(laid))
+    except UsageError as error:
+        for line in error.args:
+            mistakes.note(at, f"{name}: {line}")
+        return None
+    if flags.get("nemesis") == "none":
+        scenario = scenario.without_faults()
+    make = MAKES[cluster] if cluster else default_cluster(scenario)
+    system = system_of(scenario.cluster)
+    if make not in system.makes:
+        made = ", ".join(system.by_name)
+        mistakes.note(("cluster",), f"{name} has a cluster of {system.name}, made of: {made}")
+        return None
+    limits_s = scenario.time_limit_s + scenario.recovery_limit_s
+    variant = tuple(_flag_words({k: v for k, v in flags.items() if k != "system"}))
+    words = (
+        *(str(name), "--cluster", str(make)),
+        *(("--system", flags["system"]) if flags["system"] else ()),
+        *((f"--{key}", release) if release else ()),
+        *(("--host", host) if host != HostKind.LOCAL else ()),
+        *variant,
+    )
+    laid_system = f"--system {flags['system']}" if flags["system"] else ""
+    return (
+        Cell(
+            entry=entry,
+            scenario=scenario.name,
+            issue=scenario.issue,
+            system=system.name,
+            cluster=str(make),
+            release=None if make.of_our_own else scenario.cluster.release,
+            host=host,
+            variant=" ".join(filter(None, (laid_system, *variant))),
+            arguments=words,
+            bound_s=bound_s or 2 * limits_s + _START_S,
+        ),
+        scenario,
+        flags,
+    )
+
+
+def _flag_words(flags: Mapping[str, Any]) -> list[str]:
+    words = []
+    for name, value in flags.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name in _SWITCHES:
+            words += [flag] if value else []
+        elif name == "without_rule":
+            words += [word for rule in value for word in (flag, rule)]
+        else:
+            words += [flag, str(value)]
+    return words
+
+
+def _listed_entries(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise SpecError((), f"expected a list of entries, found {value!r:.80}")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Return a word, or a list of different ones."""
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(one, str) and one for one in values):
+        raise SpecError((), f"expected a name, or a list of names; found {value!r:.80}")
+    return tuple(dict.fromkeys(values))
+
+
+def _known(value: object, known: Any, what: str) -> tuple[str, ...]:
+    words = _texts(value)
+    try:
+        return known_words(words, list(known), what=what)
+    except SpecError as error:
+        # A single word has no index.
+        raise (error if isinstance(value, list) else SpecError((), error.message)) from None
+
+
+def _releases(value: object) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if isinstance(one, int | float):
+            raise SpecError((), f"{one!r} is a number; quote it: '{one}'")
+    return _texts(value)
+
+
+def _variants(value: object) -> tuple[Mapping[str, Any], ...]:
+    values = value if isinstance(value, list) else [value]
+    mistakes, found = Mistakes(), []
+    for index, one in enumerate(values):
+        with mistakes.below(*((index,) if isinstance(value, list) else ())):
+            found.append(_variant(one))
+    mistakes.refuse()
+    return tuple(found) or ({},)
+
+
+def _variant(value: object) -> Mapping[str, Any]:
+    given = mapping(value, example="{nemesis: kill, time_limit: 2m}")
+    read = MappingReader({key.replace("-", "_"): one for key, one in given.items()})
+    read.refuse_unknown(_VARIANT_KEYS)
+    found: dict[str, Any] = {}
+    for key, one in read.data.items():
+        if key in _SWITCHES and not isinstance(one, bool):
+            read.mistakes.note((key,), f"expected true or false, found {one!r:.80}")
+        elif key == "without_rule":
+            found[key] = read.at(key, _texts, otherwise=())
+        elif key not in _SWITCHES and isinstance(one, list):
+            found[key] = ",".join(map(str, one))
+        elif key in ("rate", "concurrency"):
+            found[key] = read.at(key, _count, otherwise=0)
+        elif key not in _SWITCHES and not isinstance(one, str | int):
+            read.mistakes.note((key,), f"expected a word, found {one!r:.80}")
+        else:
+            found[key] = one if key in _SWITCHES else str(one)
+    read.mistakes.refuse()
+    return found
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _RUNS_MAX:
+        raise SpecError((), f"expected a whole number from 1 to {_RUNS_MAX:,}, found {value!r:.80}")
+    return value
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise SpecError((), f"a share of the time is above 0 and at most 1; found {value!r:.80}")
+    return float(value)
+
+
+def _duration(value: object) -> float:
+    seconds = duration_s(value)
+    if seconds <= 0:
+        raise SpecError((), "expected more than 0s")
+    return seconds
+
+
+def _name(value: object) -> str:
+    try:
+        refuse_name(str(value))
+    except UsageError:
+        raise SpecError(
+            (), f"a name is letters, digits, '.', '_' and '-'; found {value!r:.80}"
+        ) from None
+    return str(value)
