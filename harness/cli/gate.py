@@ -1,7 +1,8 @@
 """`fencepost gate`: whether a night passes."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -9,8 +10,10 @@ from harness.cli.options import as_json, results_option
 
 __all__ = ["gate"]
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 
-def _file(flag: str, text: str) -> Any:
+
+def _file(flag: str, text: str) -> Callable[[Command], Command]:
     return click.option(
         flag, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=text
     )

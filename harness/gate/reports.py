@@ -17,7 +17,7 @@ from harness.gate.nights import NightVerdict
 from harness.gate.words import called_words, headline
 from report.notation import printable
 
-__all__ = ["ctrf", "as_json_data", "junit"]
+__all__ = ["as_json_data", "ctrf", "junit"]
 
 _TOOL: Final = "fencepost gate"
 
@@ -72,7 +72,8 @@ def junit(decision: Decision) -> bytes:
         if case.status in tags:
             ET.SubElement(shown, tags[case.status], message=printable(case.message))
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    content: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return content + b"\n"
 
 
 def ctrf(decision: Decision) -> bytes:

@@ -6,6 +6,7 @@ from typing import Final
 from harness.gate.called import Call, CalledFinding, Doubt, Trend
 from harness.gate.decision import Decision, Judgement
 from harness.gate.known_issues import entry_for
+from report.notation import counted
 
 __all__ = ["alert", "annotations", "called_words", "headline", "lines", "markdown"]
 
@@ -24,7 +25,7 @@ _OUTCOMES: Final = {
 
 def headline(decision: Decision) -> str:
     """Return the outcome in one line."""
-    counts = {call: 0 for call in Call}
+    counts = dict.fromkeys(Call, 0)
     for one in decision.judgements:
         counts[one.found.call] += 1
     told = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
@@ -117,9 +118,8 @@ def markdown(decision: Decision) -> str:
         *decision.warnings,
     )
     told += ["", *(f"- {_cell(line)}" for line in rest)]
-    against = ", ".join(decision.against[:3]) or "no night before"
-    more = f" and {len(decision.against) - 3} more" if len(decision.against) > 3 else ""
-    told += ["", f"Held against {against}{more}.", ""]
+    newest = f", the newest of them {decision.against[0]}" if decision.against else ""
+    told += ["", f"Held against {counted(len(decision.against), 'night')} before{newest}.", ""]
     text = "\n".join(told)
     cut = text.encode()[: _SUMMARY_BYTES_MAX - 100].decode(errors="ignore")
     return text if cut == text else f"{cut.rpartition(chr(10))[0]}\n\n(cut: too long)\n"
