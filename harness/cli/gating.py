@@ -1,7 +1,8 @@
 """The body of `fencepost gate`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -69,23 +70,26 @@ def _decision(
     results: Path,
     against: str | None,
     today: date | None,
+    read: Callable[[Path], Night] = read_night,
 ) -> Decision:
-    night = read_night(path)
+    night = read(path)
     return decided(
         night,
-        list(_before(night, results=results, against=against)),
+        list(_before(night, results=results, against=against, read=read)),
         issues,
         today=day_of(night) if today is None else today,
     )
 
 
-def _before(night: Night, *, results: Path, against: str | None) -> Iterator[Night]:
+def _before(
+    night: Night, *, results: Path, against: str | None, read: Callable[[Path], Night]
+) -> Iterator[Night]:
     """Yield what the night is held against, oldest first."""
     if against is not None:
-        yield read_night(stored_night(results, against))
+        yield read(stored_night(results, against))
         return
     for path in reversed(nights_before(night, at_most=NIGHTS_MAX)):
-        yield read_night(path)
+        yield read(path)
 
 
 def _shown(decision: Decision, *, annotated: bool, brief: bool) -> Iterator[str]:
@@ -147,7 +151,11 @@ def _preview(
     if not paths:
         newest = read_night(stored_night(results, None))
         paths = [*reversed(nights_before(newest, at_most=_PREVIEW_MAX - 1)), newest.path]
-    told = [_decision(path, issues, results=results, against=against, today=None) for path in paths]
+    read = cache(read_night)  # each night is held against all before it
+    told = [
+        _decision(path, issues, results=results, against=against, today=None, read=read)
+        for path in paths
+    ]
     if as_json:
         emit_json([as_json_data(one) for one in told])
         return 0

@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from harness.gate.nights import Night, NightRun, NightVerdict, Subject
@@ -139,6 +140,7 @@ class _Life:
         return runs_until_resolved(self.seen.hits, self.seen.runs, absences=self.absences)
 
 
+@cache
 def runs_until_resolved(hits: int, runs: int, *, absences: int) -> int:
     """Return how many runs in a row must be without a finding of that rate until it is resolved.
 
