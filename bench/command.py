@@ -271,6 +271,17 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
     return _shown(figures, as_json=as_json)
 
 
+@bench.command("gate")
+@click.option("--runs", type=click.IntRange(1, 5000), default=500, show_default=True)
+@click.option("--nights", type=click.IntRange(1, 30), default=30, show_default=True)
+@as_json
+def gate(*, runs: int, nights: int, as_json: bool) -> int:
+    """Seconds of the gate for a night of so many runs, after so many nights."""
+    from bench.gate import gate_bench
+
+    return _shown(gate_bench(runs=runs, nights=nights), as_json=as_json)
+
+
 def _make(name: str | None, spec: ClusterSpec) -> "Make":
     """Return the make of that name, which the spec's system must have; None: its first."""
     from clusters.systems import system_of

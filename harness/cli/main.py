@@ -30,6 +30,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "claim": "harness.cli.claim",
     "clean": "harness.cli.machine",
     "doctor": "harness.cli.machine",
+    "gate": "harness.cli.gate",
     "history": "harness.cli.history",
     "night": "harness.cli.night",
     "replay": "harness.cli.run",
