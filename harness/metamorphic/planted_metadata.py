@@ -5,7 +5,7 @@ from itertools import pairwise
 from random import Random
 from typing import Final
 
-from checkers.metadata.client_answers import DATA_APIS
+from checkers.metadata.client_answers import CLIENTS, DATA_APIS
 from checkers.metadata.sessions import session_timeouts_ns
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import SOME, Row, change_one, edited
@@ -33,6 +33,8 @@ __all__ = [
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
 _CONTACTS: Final = ("BrokerHeartbeat", "BrokerRegistration")
+_ASKED_MIN: Final = 4
+"""The first answer of a broker that wakes up proves nothing."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
@@ -114,6 +116,11 @@ def isr_unasked(run: CopiedRun, draw: Random) -> bool:
     return change_one(run, draw, "wire", _FRAME, is_fit=is_fit, news=fewer)
 
 
+def _serves_a_client(row: Row) -> bool:
+    is_answer = row["direction"] == "response" and row["error"] == "NONE"
+    return is_answer and row["source"] == CLIENTS and row["api"] in DATA_APIS
+
+
 def fenced_served(run: CopiedRun, draw: Random) -> bool:
     """A broker answered clients that asked for data while no heartbeat of it had been answered."""
     if not (run.has("wire") and run.has("node_settings") and run.manifest.promises.leases):
@@ -126,7 +133,7 @@ def fenced_served(run: CopiedRun, draw: Random) -> bool:
         times_ns = sorted(row["time_ns"] for row in beats if row["source"] == node)
         gaps += [(node, one, two) for one, two in pairwise(times_ns)]
     over_ns = 2 * max(leases_ns.values(), default=0)
-    data = [row for row in rows if row["source"] == "clients" and row["api"] in DATA_APIS]
+    data = [row for row in rows if _serves_a_client(row)]
     fit = []
     for node, begin_ns, end_ns in gaps:
         between = {
@@ -134,7 +141,7 @@ def fenced_served(run: CopiedRun, draw: Random) -> bool:
             for row in data
             if begin_ns + over_ns < row["time_ns"] < end_ns
         }
-        if len(between) >= SOME:
+        if len(between) >= _ASKED_MIN:
             fit.append((node, between))
     if not fit:
         return False
@@ -143,7 +150,7 @@ def fenced_served(run: CopiedRun, draw: Random) -> bool:
 
     def led_elsewhere(row: Row) -> Row:
         own = (row["connection"], row["correlation_id"]) in between
-        return {"target": node} if own and row["source"] == "clients" else {}
+        return {"target": node} if own and row["source"] == CLIENTS else {}
 
     return edited(run, "wire", named, led_elsewhere)
 
