@@ -5,7 +5,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
-from checkers.metadata.client_answers import DATA_APIS
+from checkers.metadata.client_answers import CLIENTS, DATA_APIS
 from checkers.metadata.sessions import session_timeouts_ns
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import SOME, Row, change_one, edited, is_same
@@ -40,6 +40,8 @@ _PARTITION: Final = ("topic_id", "partition")
 _PLACED: Final = ("replicas", "adding", "removing")
 _SOON_NS: Final = 1_000_000_000
 _CONTACTS: Final = ("BrokerHeartbeat", "BrokerRegistration")
+_ASKED_MIN: Final = 4
+"""The first answer of a broker that wakes up proves nothing."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
@@ -166,6 +168,11 @@ def isr_unasked(run: CopiedRun, draw: Random) -> bool:
     return change_one(run, draw, "wire", _FRAME, is_fit=is_fit, news=fewer)
 
 
+def _serves_a_client(row: Row) -> bool:
+    is_answer = row["direction"] == "response" and row["error"] == "NONE"
+    return is_answer and row["source"] == CLIENTS and row["api"] in DATA_APIS
+
+
 def fenced_served(run: CopiedRun, draw: Random) -> bool:
     """A broker answered clients that asked for data while no heartbeat of it had been answered."""
     if not (run.has("wire") and run.has("node_settings") and run.manifest.promises.leases):
@@ -178,7 +185,7 @@ def fenced_served(run: CopiedRun, draw: Random) -> bool:
         times_ns = sorted(row["time_ns"] for row in beats if row["source"] == node)
         gaps += [(node, one, two) for one, two in pairwise(times_ns)]
     over_ns = 2 * max(leases_ns.values(), default=0)
-    data = [row for row in rows if row["source"] == "clients" and row["api"] in DATA_APIS]
+    data = [row for row in rows if _serves_a_client(row)]
     fit = []
     for node, begin_ns, end_ns in gaps:
         between = {
@@ -186,7 +193,7 @@ def fenced_served(run: CopiedRun, draw: Random) -> bool:
             for row in data
             if begin_ns + over_ns < row["time_ns"] < end_ns
         }
-        if len(between) >= SOME:
+        if len(between) >= _ASKED_MIN:
             fit.append((node, between))
     if not fit:
         return False
@@ -195,7 +202,7 @@ def fenced_served(run: CopiedRun, draw: Random) -> bool:
 
     def led_elsewhere(row: Row) -> Row:
         own = (row["connection"], row["correlation_id"]) in between
-        return {"target": node} if own and row["source"] == "clients" else {}
+        return {"target": node} if own and row["source"] == CLIENTS else {}
 
     return edited(run, "wire", named, led_elsewhere)
 
