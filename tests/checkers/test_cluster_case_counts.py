@@ -42,6 +42,7 @@ from checkers.control_plane.stale_request_accepted import stale_requests_accepte
 from checkers.control_plane.two_leaders import two_leaders
 from checkers.control_plane.unasked_change import unasked_changes
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
+from checkers.control_plane.unlogged_setting import unlogged_settings
 from checkers.control_plane.unwritten_setting import unwritten_settings
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
@@ -70,7 +71,7 @@ from checkers.znodes.server_disks import (
 )
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS
 from history.ensemble_schema import ENSEMBLE
-from history.request_schema import METADATA_WRITES, PARTITION_WRITES
+from history.request_schema import METADATA_WRITES, PARTITION_WRITES, TOPIC_SETTINGS
 from history.schema import FAULTS
 
 THREE = facts(controllers=3)
@@ -119,6 +120,12 @@ def altered(value: int) -> pa.Table:
     return rows_of(METADATA_WRITES, first, first | {"index": 1, "call_ns": 8000, "return_ns": 8100})
 
 
+def showed(value: str, *, topic_id: str = "id-t") -> pa.Table:
+    settings = [{"name": "retention.ms", "value": value}]
+    row = {"node": "broker-1", "topic": "t", "topic_id": topic_id, "settings": settings}
+    return rows_of(TOPIC_SETTINGS, row | {"call_ns": 3000, "return_ns": 3005})
+
+
 def moved(*replicas: int) -> pa.Table:
     row = {"index": 0, "process": 0, "f": "reassign", "node": "broker-1", "topic": "t"}
     times = {"call_ns": 650, "return_ns": 750, "outcome": "ok"}
@@ -145,6 +152,7 @@ EMPTY = {
     "metadata_writes": METADATA_WRITES.empty_table(),
     "partition_writes": PARTITION_WRITES.empty_table(),
     "node_settings": SETTINGS,
+    "topic_settings": TOPIC_SETTINGS.empty_table(),
     "records": sent(0).slice(0, 0),
 }
 
@@ -341,6 +349,14 @@ CHECKS = (
         good=given(SET, metadata_writes=altered(7)),
         good_count=1,
         nothing=given(SET.replace("config t", "config u")),
+    ),
+    Check(
+        kernel=unlogged_settings,
+        bad=given(SET, topic_settings=showed("7")),
+        bad_count=1,
+        good=given(SET, topic_settings=showed("1000000000007")),
+        good_count=1,
+        nothing=given(SET, topic_settings=showed("7", topic_id="id-u")),
     ),
     Check(
         kernel=leaderless,
