@@ -24,7 +24,7 @@ Source: `org.apache.kafka.server.fault.FaultHandler`;
 `org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from checkers.anomaly import Found
@@ -56,6 +56,8 @@ _SYNCED: Final = frozenset({"cut_power"})
 """Changes of a disk that leave all that was synced: a node has to go on from it."""
 _SOUND: Final = _SYNCED | {"wipe"}
 """Changes of a disk after which a node has to start."""
+_Begun = Mapping[str, Sequence[tuple[int, int]]]
+"""From when to when faults were in effect, by the nodes that they were done to."""
 _WALL_CLOCK_NS: Final = 1_000_000_000
 """A log has the time of the wall clock, which somebody may set during a run: a second of doubt."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
@@ -66,52 +68,62 @@ Row = Mapping[str, Any]
 
 def fatal_faults(tables: Tables, seen: MetadataView) -> Judged:
     """Find fatal faults, by node. Reads `log_findings` and `faults`."""
-    changed = _begun_ns(tables, faults=DISK_FAULTS - _SYNCED)
-    refused = _begun_ns(tables, faults=DISK_REFUSALS)
+    changed = _since(tables, DISK_FAULTS - _SYNCED)
+    refused = _since(tables, DISK_REFUSALS)
     controllers = seen.facts.controllers
     for node, rows in _rows(tables, seen.facts, findings=_FATAL):
-        excused_ns = min(
-            refused.get(node, OPEN_NS),
-            *(changed.get(one, OPEN_NS) for one in (node, *controllers)),
-        )
-        yield node, _found(FATAL, node, rows, excused_ns=excused_ns)
+        of_any = (span for one in (node, *controllers) for span in changed.get(one, ()))
+        yield node, _found(FATAL, node, rows, excused=(*of_any, *refused.get(node, ())))
 
 
 def unreadable_disks(tables: Tables, seen: MetadataView) -> Judged:
     """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
-    changed = _begun_ns(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
+    changed = _since(tables, DISK_FAULTS - _SOUND)
+    refused = _while(tables, DISK_REFUSALS)
     for node, rows in _rows(tables, seen.facts, findings=_UNREADABLE):
-        yield node, _found(UNREADABLE, node, rows, excused_ns=changed.get(node, OPEN_NS))
+        excused = (*changed.get(node, ()), *refused.get(node, ()))
+        yield node, _found(UNREADABLE, node, rows, excused=excused)
 
 
 def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
     """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, rows in _rows(tables, seen.facts, findings=_SICK):
-        yield node, _found(HEALTHY, node, rows, excused_ns=OPEN_NS)
+        yield node, _found(HEALTHY, node, rows, excused=())
 
 
-def _found(check: str, node: str, rows: list[Row], *, excused_ns: int) -> Found:
+def _found(check: str, node: str, rows: list[Row], *, excused: Sequence[tuple[int, int]]) -> Found:
     """Return the findings of a node, which is one case, whatever its log says.
 
-    Those that may have been logged after `excused_ns` are legal; `OPEN_NS`: none is.
+    Those that may have been logged in a span that excuses them are legal.
     """
-    ordered = sorted(rows, key=lambda row: _may_follow(row, excused_ns))
-    legal = sum(_may_follow(row, excused_ns) for row in rows)
+    ordered = sorted(rows, key=lambda row: _may_be_in(row, excused))
+    legal = sum(_may_be_in(row, excused) for row in rows)
     proofs = [_proof(row) for row in ordered]
     return spelled(check, node, proofs, cases=1, allowed_count=legal)
 
 
-def _may_follow(row: Row, time_ns: int) -> bool:
+def _may_be_in(row: Row, spans: Iterable[tuple[int, int]]) -> bool:
     logged_ns = row["time_ns"]
-    return time_ns < (OPEN_NS if logged_ns is None else logged_ns + _WALL_CLOCK_NS)
+    return any(
+        logged_ns is None or begin_ns - _WALL_CLOCK_NS < logged_ns < end_ns + _WALL_CLOCK_NS
+        for begin_ns, end_ns in spans
+    )
 
 
-def _begun_ns(tables: Tables, *, faults: frozenset[str]) -> dict[str, int]:
-    """Return when the first of these faults was begun, by the nodes that one was done to."""
-    begun: dict[str, int] = {}
-    for row in tables["faults"].select(["fault", "targets", "begin_ns"]).to_pylist():
+def _since(tables: Tables, faults: frozenset[str]) -> _Begun:
+    """Return the spans from the beginning of such a fault on: what it did stays."""
+    begun = _while(tables, faults)
+    return {node: [(begin_ns, OPEN_NS) for begin_ns, _ in spans] for node, spans in begun.items()}
+
+
+def _while(tables: Tables, faults: frozenset[str]) -> _Begun:
+    """Return the spans in which such a fault was in effect."""
+    begun: dict[str, list[tuple[int, int]]] = {}
+    columns = ["fault", "targets", "begin_ns", "end_ns"]
+    for row in tables["faults"].select(columns).to_pylist():
+        end_ns = OPEN_NS if row["end_ns"] is None else row["end_ns"]
         for node in row["targets"] if row["fault"] in faults else ():
-            begun[node] = min(row["begin_ns"], begun.get(node, OPEN_NS))
+            begun.setdefault(node, []).append((row["begin_ns"], end_ns))
     return begun
 
 
@@ -183,14 +195,15 @@ CHECKS: Final = (
             name=UNREADABLE,
             title="A node does not start on the disk that it has",
             rule="No node says at its start that what identifies its disk or its cluster is not "
-            "there, or cannot be read.",
+            "there, or cannot be read; no server of ZooKeeper that it cannot load its database.",
             meaning="What formatted the disk, or the node itself, left behind what a loss of "
             "power makes unreadable: the node is down until somebody formats it anew.",
             case="a node whose log was looked through",
-            source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`",
+            source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`; ZooKeeper, "
+            "`org.apache.zookeeper.server.quorum.QuorumPeer.loadDataBase`",
             strength=Strength.ALLOWED_IF,
             allowed_if="the run had changed the node's disk in another way than by a loss of power "
-            "or by formatting it",
+            "or by formatting it, or the disk was full, stalled or slow at that moment",
             needs=("log_findings",),
         ),
         kernel=unreadable_disks,

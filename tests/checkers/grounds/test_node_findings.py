@@ -16,6 +16,7 @@ def tables(
     *findings: tuple[str, str],
     faults: tuple[tuple[str, str], ...] = (),
     begin_ns: int = 0,
+    end_ns: int | None = None,
 ) -> dict[str, pa.Table]:
     """Findings as (node, finding), logged at 1.5 s; faults as (fault, target), from `begin_ns`."""
     rows = [
@@ -30,7 +31,13 @@ def tables(
         for number, (node, finding) in enumerate(findings)
     ]
     broken = [
-        {"index": number, "fault": fault, "targets": [target], "begin_ns": begin_ns}
+        {
+            "index": number,
+            "fault": fault,
+            "targets": [target],
+            "begin_ns": begin_ns,
+            "end_ns": end_ns,
+        }
         for number, (fault, target) in enumerate(faults)
     ]
     return {
@@ -101,6 +108,20 @@ def test_a_node_has_to_start_on_what_a_loss_of_power_leaves() -> None:
         given = tables(("broker-1", "unreadable-disk"), faults=faults)
         one = dict(asked(unreadable_disks, given, FACTS))["broker-1"]
         assert (one.never_count, one.allowed_count) == (not allowed, allowed), faults
+
+
+def test_a_full_disk_excuses_a_start_for_as_long_as_it_is_full() -> None:
+    for fault, end_ns, allowed in (
+        ("fill_disk", None, True),
+        ("fill_disk", 1_400_000_000, True),
+        ("fill_disk", 400_000_000, False),
+        ("rollback", 400_000_000, True),
+    ):
+        given = tables(
+            ("broker-1", "unreadable-disk"), faults=((fault, "broker-1"),), end_ns=end_ns
+        )
+        one = dict(asked(unreadable_disks, given, FACTS))["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), (fault, end_ns)
 
 
 def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:
