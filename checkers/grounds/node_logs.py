@@ -24,7 +24,8 @@ Source: `org.apache.kafka.server.fault.FaultHandler`;
 `org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from checkers.anomaly import Found
@@ -56,8 +57,9 @@ _SYNCED: Final = frozenset({"cut_power"})
 """Changes of a disk that leave all that was synced: a node has to go on from it."""
 _SOUND: Final = _SYNCED | {"wipe"}
 """Changes of a disk after which a node has to start."""
-_Begun = Mapping[str, Sequence[tuple[int, int]]]
-"""From when to when faults were in effect, by the nodes that they were done to."""
+_OF_THE_DISK: Final = ("No space left on device", "Read-only file system", "Input/output error")
+_BY: Final = " | "
+"""Stands before each exception of a start that failed; runs of earlier versions tell none."""
 _WALL_CLOCK_NS: Final = 1_000_000_000
 """A log has the time of the wall clock, which somebody may set during a run: a second of doubt."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
@@ -68,62 +70,61 @@ Row = Mapping[str, Any]
 
 def fatal_faults(tables: Tables, seen: MetadataView) -> Judged:
     """Find fatal faults, by node. Reads `log_findings` and `faults`."""
-    changed = _since(tables, DISK_FAULTS - _SYNCED)
-    refused = _since(tables, DISK_REFUSALS)
+    changed = _begun_ns(tables, faults=DISK_FAULTS - _SYNCED)
+    refused = _begun_ns(tables, faults=DISK_REFUSALS)
     controllers = seen.facts.controllers
     for node, rows in _rows(tables, seen.facts, findings=_FATAL):
-        of_any = (span for one in (node, *controllers) for span in changed.get(one, ()))
-        yield node, _found(FATAL, node, rows, excused=(*of_any, *refused.get(node, ())))
+        excused_ns = min(
+            refused.get(node, OPEN_NS),
+            *(changed.get(one, OPEN_NS) for one in (node, *controllers)),
+        )
+        yield node, _found(FATAL, node, rows, legal=partial(_may_follow, time_ns=excused_ns))
 
 
 def unreadable_disks(tables: Tables, seen: MetadataView) -> Judged:
     """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
-    changed = _since(tables, DISK_FAULTS - _SOUND)
-    refused = _while(tables, DISK_REFUSALS)
+    changed = _begun_ns(tables, faults=DISK_FAULTS - _SOUND)
+    refused = _begun_ns(tables, faults=DISK_REFUSALS)
     for node, rows in _rows(tables, seen.facts, findings=_UNREADABLE):
-        excused = (*changed.get(node, ()), *refused.get(node, ()))
-        yield node, _found(UNREADABLE, node, rows, excused=excused)
+        changed_ns = changed.get(node, OPEN_NS)
+        any_ns = min(changed_ns, refused.get(node, OPEN_NS))
+
+        def is_legal(row: Row, changed_ns: int = changed_ns, any_ns: int = any_ns) -> bool:
+            return _may_follow(row, time_ns=changed_ns if _is_of_a_file(row) else any_ns)
+
+        yield node, _found(UNREADABLE, node, rows, legal=is_legal)
+
+
+def _is_of_a_file(row: Row) -> bool:
+    """Return whether the line tells why, and that the disk refused nothing."""
+    return _BY in row["text"] and not any(words in row["text"] for words in _OF_THE_DISK)
 
 
 def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
     """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, rows in _rows(tables, seen.facts, findings=_SICK):
-        yield node, _found(HEALTHY, node, rows, excused=())
+        yield node, _found(HEALTHY, node, rows, legal=lambda _: False)
 
 
-def _found(check: str, node: str, rows: list[Row], *, excused: Sequence[tuple[int, int]]) -> Found:
-    """Return the findings of a node, which is one case, whatever its log says.
-
-    Those that may have been logged in a span that excuses them are legal.
-    """
-    ordered = sorted(rows, key=lambda row: _may_be_in(row, excused))
-    legal = sum(_may_be_in(row, excused) for row in rows)
+def _found(check: str, node: str, rows: list[Row], *, legal: Callable[[Row], bool]) -> Found:
+    """Return the findings of a node, which is one case, whatever its log says."""
+    ordered = sorted(rows, key=legal)
     proofs = [_proof(row) for row in ordered]
-    return spelled(check, node, proofs, cases=1, allowed_count=legal)
+    return spelled(check, node, proofs, cases=1, allowed_count=sum(map(legal, rows)))
 
 
-def _may_be_in(row: Row, spans: Iterable[tuple[int, int]]) -> bool:
+def _may_follow(row: Row, *, time_ns: int) -> bool:
+    """Return whether the line may have been logged after that time; `OPEN_NS`: never."""
     logged_ns = row["time_ns"]
-    return any(
-        logged_ns is None or begin_ns - _WALL_CLOCK_NS < logged_ns < end_ns + _WALL_CLOCK_NS
-        for begin_ns, end_ns in spans
-    )
+    return time_ns < (OPEN_NS if logged_ns is None else logged_ns + _WALL_CLOCK_NS)
 
 
-def _since(tables: Tables, faults: frozenset[str]) -> _Begun:
-    """Return the spans from the beginning of such a fault on: what it did stays."""
-    begun = _while(tables, faults)
-    return {node: [(begin_ns, OPEN_NS) for begin_ns, _ in spans] for node, spans in begun.items()}
-
-
-def _while(tables: Tables, faults: frozenset[str]) -> _Begun:
-    """Return the spans in which such a fault was in effect."""
-    begun: dict[str, list[tuple[int, int]]] = {}
-    columns = ["fault", "targets", "begin_ns", "end_ns"]
-    for row in tables["faults"].select(columns).to_pylist():
-        end_ns = OPEN_NS if row["end_ns"] is None else row["end_ns"]
+def _begun_ns(tables: Tables, *, faults: frozenset[str]) -> dict[str, int]:
+    """Return when the first of these faults was begun, by the nodes that one was done to."""
+    begun: dict[str, int] = {}
+    for row in tables["faults"].select(["fault", "targets", "begin_ns"]).to_pylist():
         for node in row["targets"] if row["fault"] in faults else ():
-            begun.setdefault(node, []).append((row["begin_ns"], end_ns))
+            begun[node] = min(row["begin_ns"], begun.get(node, OPEN_NS))
     return begun
 
 
@@ -203,7 +204,7 @@ CHECKS: Final = (
             "`org.apache.zookeeper.server.quorum.QuorumPeer.loadDataBase`",
             strength=Strength.ALLOWED_IF,
             allowed_if="the run had changed the node's disk in another way than by a loss of power "
-            "or by formatting it, or the disk was full, stalled or slow at that moment",
+            "or by formatting it, or had let it fill up, and the error is that of a full disk",
             needs=("log_findings",),
         ),
         kernel=unreadable_disks,

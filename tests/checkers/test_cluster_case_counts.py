@@ -61,6 +61,7 @@ from checkers.life_cycle.served_while_fenced import served_while_fenced
 from checkers.life_cycle.shared_registration import shared_registrations
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
+from checkers.replicas.stray_replica import stray_replicas
 from checkers.slices import OF_KEYS
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
@@ -69,7 +70,7 @@ from checkers.znodes.server_disks import (
     divergent_trees,
     orphan_ephemerals,
 )
-from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS
+from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS, REPLICAS
 from history.ensemble_schema import ENSEMBLE
 from history.request_schema import METADATA_WRITES, PARTITION_WRITES, TOPIC_SETTINGS
 from history.schema import FAULTS
@@ -153,6 +154,7 @@ EMPTY = {
     "partition_writes": PARTITION_WRITES.empty_table(),
     "node_settings": SETTINGS,
     "topic_settings": TOPIC_SETTINGS.empty_table(),
+    "replicas": REPLICAS.empty_table(),
     "records": sent(0).slice(0, 0),
 }
 
@@ -170,6 +172,16 @@ OFFICES = {
 }
 
 
+def kept(node: str) -> pa.Table:
+    row = {"node": node, "key": "t-0", "topic_id": "id-t", "log_start_offset": 0}
+    return rows_of(REPLICAS, row | {"log_end_offset": 9, "leader_epochs": [], "record_count": 9})
+
+
+MOVED = """
+    3 topic t
+    4 partition t-0 replicas 1,2 isr 1,2 leader 1
+    10 change t-0 replicas 2,3 isr 2,3 leader 2
+"""
 GROWN = """
     1 register 1 unfenced
     2 register 2 unfenced
@@ -357,6 +369,20 @@ CHECKS = (
         good=given(SET, topic_settings=showed("1000000000007")),
         good_count=1,
         nothing=given(SET, topic_settings=showed("7", topic_id="id-u")),
+    ),
+    Check(
+        kernel=stray_replicas,
+        bad=given(
+            MOVED, replicas=kept("broker-1"), metadata_offsets=applied((2000, "broker-1", 11))
+        ),
+        bad_count=1,
+        good=given(
+            MOVED, replicas=kept("broker-2"), metadata_offsets=applied((2000, "broker-1", 11))
+        ),
+        good_count=1,
+        nothing=given(
+            MOVED, replicas=kept("broker-1"), metadata_offsets=applied((2000, "broker-1", 10))
+        ),
     ),
     Check(
         kernel=leaderless,
