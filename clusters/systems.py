@@ -61,6 +61,7 @@ SYSTEMS: Final[dict[str, System]] = {
             tables=(
                 *("describes", "metadata_offsets", "quorum_claims"),
                 *("metadata_log", "replicas", "replica_records", "node_settings", "log_findings"),
+                "topic_settings",
             ),
         ),
         ZOOKEEPER,

@@ -18,6 +18,7 @@ from history.request_schema import (
     METADATA_WRITES,
     PARTITION_WRITES,
     STABLE_OFFSETS,
+    TOPIC_SETTINGS,
     TRANSACTIONS,
     ids,
 )
@@ -353,5 +354,6 @@ CLUSTER_TABLES: Final = {
     "group_offsets": GROUP_OFFSETS,
     "stable_offsets": STABLE_OFFSETS,
     "node_settings": NODE_SETTINGS,
+    "topic_settings": TOPIC_SETTINGS,
     "log_findings": LOG_FINDINGS,
 }

@@ -14,6 +14,7 @@ __all__ = [
     "METADATA_WRITES",
     "PARTITION_WRITES",
     "STABLE_OFFSETS",
+    "TOPIC_SETTINGS",
     "TRANSACTIONS",
     "ids",
 ]
@@ -49,6 +50,35 @@ DESCRIBES: Final = pa.schema(
         # The last offset of the metadata log that the answer takes into account, where the broker
         # tells it. Kafka's do not.
         pa.field("metadata_offset", pa.int64()),
+    ]
+)
+
+TOPIC_SETTINGS: Final = pa.schema(
+    [
+        # One row a broker, topic id and set of settings that the broker showed of the topic: those
+        # that it takes the topic itself to have been given, by name; none is an empty list. A set
+        # that it went on showing has one row, of the first time.
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        pa.field("return_ns", pa.int64(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        # What the broker took for the topic of that name, before and after.
+        pa.field("topic_id", pa.string(), nullable=False),
+        pa.field(
+            "settings",
+            pa.list_(
+                pa.field(
+                    "element",
+                    pa.struct(
+                        [
+                            pa.field("name", pa.string(), nullable=False),
+                            pa.field("value", pa.string()),
+                        ]
+                    ),
+                )
+            ),
+            nullable=False,
+        ),
     ]
 )
 

@@ -210,7 +210,7 @@ LATER_COLUMNS: Final = {
 }
 """The columns that runs of earlier versions lack, by table; nullable, and null there."""
 
-LATER_TABLES: Final = ("windows",)
+LATER_TABLES: Final = ("windows", "topic_settings")
 """The tables that runs of earlier versions lack; they are empty there."""
 
 RUN_TABLES: Final = {

@@ -24,7 +24,8 @@ Source: `org.apache.kafka.server.fault.FaultHandler`;
 `org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from checkers.anomaly import Found
@@ -56,6 +57,9 @@ _SYNCED: Final = frozenset({"cut_power"})
 """Changes of a disk that leave all that was synced: a node has to go on from it."""
 _SOUND: Final = _SYNCED | {"wipe"}
 """Changes of a disk after which a node has to start."""
+_OF_THE_DISK: Final = ("No space left on device", "Read-only file system", "Input/output error")
+_BY: Final = " | "
+"""Stands before each exception of a start that failed; runs of earlier versions tell none."""
 _WALL_CLOCK_NS: Final = 1_000_000_000
 """A log has the time of the wall clock, which somebody may set during a run: a second of doubt."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
@@ -74,34 +78,43 @@ def fatal_faults(tables: Tables, seen: MetadataView) -> Judged:
             refused.get(node, OPEN_NS),
             *(changed.get(one, OPEN_NS) for one in (node, *controllers)),
         )
-        yield node, _found(FATAL, node, rows, excused_ns=excused_ns)
+        yield node, _found(FATAL, node, rows, legal=partial(_may_follow, time_ns=excused_ns))
 
 
 def unreadable_disks(tables: Tables, seen: MetadataView) -> Judged:
     """Find disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
-    changed = _begun_ns(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
+    changed = _begun_ns(tables, faults=DISK_FAULTS - _SOUND)
+    refused = _begun_ns(tables, faults=DISK_REFUSALS)
     for node, rows in _rows(tables, seen.facts, findings=_UNREADABLE):
-        yield node, _found(UNREADABLE, node, rows, excused_ns=changed.get(node, OPEN_NS))
+        changed_ns = changed.get(node, OPEN_NS)
+        any_ns = min(changed_ns, refused.get(node, OPEN_NS))
+
+        def is_legal(row: Row, changed_ns: int = changed_ns, any_ns: int = any_ns) -> bool:
+            return _may_follow(row, time_ns=changed_ns if _is_of_a_file(row) else any_ns)
+
+        yield node, _found(UNREADABLE, node, rows, legal=is_legal)
+
+
+def _is_of_a_file(row: Row) -> bool:
+    """Return whether the line tells why, and that the disk refused nothing."""
+    return _BY in row["text"] and not any(words in row["text"] for words in _OF_THE_DISK)
 
 
 def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
     """Find JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, rows in _rows(tables, seen.facts, findings=_SICK):
-        yield node, _found(HEALTHY, node, rows, excused_ns=OPEN_NS)
+        yield node, _found(HEALTHY, node, rows, legal=lambda _: False)
 
 
-def _found(check: str, node: str, rows: list[Row], *, excused_ns: int) -> Found:
-    """Return the findings of a node, which is one case, whatever its log says.
-
-    Those that may have been logged after `excused_ns` are legal; `OPEN_NS`: none is.
-    """
-    ordered = sorted(rows, key=lambda row: _may_follow(row, excused_ns))
-    legal = sum(_may_follow(row, excused_ns) for row in rows)
+def _found(check: str, node: str, rows: list[Row], *, legal: Callable[[Row], bool]) -> Found:
+    """Return the findings of a node, which is one case, whatever its log says."""
+    ordered = sorted(rows, key=legal)
     proofs = [_proof(row) for row in ordered]
-    return spelled(check, node, proofs, cases=1, allowed_count=legal)
+    return spelled(check, node, proofs, cases=1, allowed_count=sum(map(legal, rows)))
 
 
-def _may_follow(row: Row, time_ns: int) -> bool:
+def _may_follow(row: Row, *, time_ns: int) -> bool:
+    """Return whether the line may have been logged after that time; `OPEN_NS`: never."""
     logged_ns = row["time_ns"]
     return time_ns < (OPEN_NS if logged_ns is None else logged_ns + _WALL_CLOCK_NS)
 
@@ -184,15 +197,16 @@ CHECKS: Final = (
             name=UNREADABLE,
             title="A node does not start on the disk that it has",
             rule="No node says at its start that what identifies its disk or its cluster is not "
-            "there, or cannot be read.",
+            "there, or cannot be read; no server of ZooKeeper that it cannot load its database.",
             meaning="What formatted the disk, or the node itself, left behind what a loss of "
             "power makes unreadable: the node is down until somebody formats it anew.",
             nearness=Nearness.REMAINS,
             case="a node whose log was looked through",
-            source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`",
+            source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`; ZooKeeper, "
+            "`org.apache.zookeeper.server.quorum.QuorumPeer.loadDataBase`",
             strength=Strength.ALLOWED_IF,
             allowed_if="the run had changed the node's disk in another way than by a loss of power "
-            "or by formatting it",
+            "or by formatting it, or had let it fill up, and the error is that of a full disk",
             needs=("log_findings",),
         ),
         kernel=unreadable_disks,

@@ -8,7 +8,7 @@ broker shows afterwards with nothing under way are those in which a reassignment
 that does not know yet that it was deposed may leave a reassignment out that its successor began.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -40,6 +40,7 @@ __all__ = [
     "Placement",
     "ask_overview",
     "ask_placement",
+    "ask_settings",
     "ask_topics",
     "config_items",
     "metadata_items",
@@ -47,6 +48,8 @@ __all__ = [
 
 _TOPIC: Final = i8(2)
 """The resource type."""
+_GIVEN: Final = 1
+"""The source of a setting that the topic itself was given."""
 Item = dict[str, Any]
 """Columns of `history.request_schema.DESCRIBES` that one partition or topic has to itself."""
 
@@ -150,18 +153,43 @@ def _partition_items(topic: MetadataResponseTopic) -> Iterator[Item]:
         }
 
 
+def ask_settings(
+    connection: NodeConnection, names: Sequence[str], *, timeout_s: float
+) -> Mapping[str, Mapping[str, str | None]]:
+    """The settings that these topics were given, by a node, by topic and name; NoAnswerError.
+
+    A topic that the node does not know is left out.
+    """
+    response = _described(connection, names, keys=None, timeout_s=timeout_s)
+    return {
+        result.resource_name: {
+            config.name: config.value for config in result.configs if config.config_source == _GIVEN
+        }
+        for result in response.results
+        if result.error_code is ErrorCode.none
+    }
+
+
 def _ask_configs(
     connection: NodeConnection, names: Sequence[str], *, timeout_s: float
 ) -> tuple[Item, ...]:
+    described = _described(connection, names, keys=(COUNTER_SETTING,), timeout_s=timeout_s)
+    return tuple(config_items(described))
+
+
+def _described(
+    connection: NodeConnection,
+    names: Sequence[str],
+    *,
+    keys: tuple[str, ...] | None,
+    timeout_s: float,
+) -> DescribeConfigsResponse:
     resources = tuple(
-        DescribeConfigsResource(
-            resource_type=_TOPIC, resource_name=name, configuration_keys=(COUNTER_SETTING,)
-        )
+        DescribeConfigsResource(resource_type=_TOPIC, resource_name=name, configuration_keys=keys)
         for name in names
     )
     request = DescribeConfigsRequest(resources=resources)
-    response = connection.ask(request, DescribeConfigsResponse, timeout_s=timeout_s)
-    return tuple(config_items(response))
+    return connection.ask(request, DescribeConfigsResponse, timeout_s=timeout_s)
 
 
 def _answered(ask: Callable[[], tuple[Item, ...]], names: Iterable[str]) -> tuple[Item, ...]:

@@ -21,6 +21,7 @@ from kio.static.primitive import i32
 from clusters.kafka.asking import ask
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import DescribeRecorder, Item, ask_topics
+from clusters.kafka.settings_watch import SettingsWatch
 from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
@@ -57,7 +58,8 @@ class MetadataWatch:
 
     Raises HarnessError at the exit if one of its threads ended early, e.g. since the record could
     not be written: it is not to be taken for a whole one. `controllers`: those that run, at the
-    time of asking, None where there are none; `node_of`: a node by Kafka's id.
+    time of asking, None where there are none; `node_of`: a node by Kafka's id; `with_settings`: the
+    settings that brokers show of the topics are recorded, too.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class MetadataWatch:
         controllers: Nodes | None = None,
         node_of: Callable[[int], NodeName] = _nowhere,
         spoken: Spoken = NEWEST,
+        with_settings: bool = False,
     ) -> None:
         self._clock = clock
         self._topics = tuple(topics)
@@ -80,6 +83,7 @@ class MetadataWatch:
         self._reads = ReadJournal(raw, clock, writer="observer")
         self._offsets = RowJournal(raw, "metadata_offsets")
         self._claims = RowJournal(raw, "quorum_claims")
+        self._settings = RowJournal(raw, "topic_settings") if with_settings else None
         self._recorder = DescribeRecorder(self._reads, process=OBSERVER)
         self._stop = threading.Event()
         self._failures: list[Exception] = []
@@ -99,6 +103,8 @@ class MetadataWatch:
         self._reads.close()
         self._offsets.close()
         self._claims.close()
+        if self._settings is not None:
+            self._settings.close()
         if self._failures and kind is None:
             first = self._failures[0]
             why = first if isinstance(first, HarnessError) else repr(first)
@@ -116,6 +122,9 @@ class MetadataWatch:
     def _watch(self, broker: NodeName) -> None:
         last: tuple[Item, ...] | None = None
         due_ns = 0
+        settings = (
+            None if self._settings is None else SettingsWatch(self._settings, self._clock, broker)
+        )
         with NodeConnection(self._brokers[broker], client_id=_CLIENT_ID) as connection:
             while not self._stop.is_set():
                 number, call_ns = self._reads.begin()
@@ -125,6 +134,8 @@ class MetadataWatch:
                     self._recorder.add(broker, number, call_ns=call_ns, items=items)
                 else:
                     self._reads.drop(number)
+                if settings is not None:
+                    settings.after(items, connection, timeout_s=_TIMEOUT_S)
                 self._stop.wait(_LOOK_S)
 
     def _shown(self, connection: NodeConnection) -> tuple[Item, ...] | None:

@@ -60,6 +60,7 @@ class QuorumProcesses(BrokerProcesses):
             brokers={name: self._address(name) for name in self._names(Role.BROKER)},
             controllers=lambda: self._running(Role.CONTROLLER),
             node_of=self.node_of,
+            with_settings=True,
         )
 
     def testify(self, raw: Path, *, topics: Sequence[str]) -> "WitnessReport":

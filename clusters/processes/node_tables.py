@@ -5,7 +5,8 @@ Kafka's fault handlers say "Encountered … fault" (`FaultHandler` in server-com
 happened that the code holds impossible: a fatal one ends the process, one of metadata loading,
 metadata publishing or the quorum controller leaves it as it is. `BootstrapDirectory` and
 `MetaPropertiesEnsemble` say at a start that there is nothing to start from. ZooKeeper says "Unable
-to load database on disk", and "Digests are not matching" when a transaction gave its tree another
+to load database on disk", with the exceptions that tell why behind it, and "Digests are not
+matching" when a transaction gave its tree another
 digest than it gave the leader's. The JVM names an `OutOfMemoryError`, and says when it ends because
 of one or crashes itself.
 
@@ -37,6 +38,7 @@ _PATTERNS: Final = {
     "out-of-memory": re.compile(rb"java\.lang\.OutOfMemoryError"),
     "jvm-crash": re.compile(rb"A fatal error has been detected by the Java Runtime Environment"),
 }
+_LOAD: Final = b"Unable to load database on disk"
 _ANY: Final = re.compile(b"|".join(pattern.pattern for pattern in _PATTERNS.values()))
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?= )")
 _DIGESTS: Final = re.compile(rb"Digests are not matching\..*?alue:(\d+)")
@@ -65,7 +67,7 @@ def findings_in(log: Path) -> Iterator[LogFinding]:
         with log.open("rb") as lines:
             found = (
                 (number, line)
-                for number, line in _without_given_twice(enumerate(lines, 1))
+                for number, line in _with_causes(_without_given_twice(enumerate(lines, 1)))
                 if _ANY.search(line)
             )
             for count, (number, line) in enumerate(found):
@@ -135,6 +137,23 @@ def _without_given_twice(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[i
         differs = _DIGESTS.search(line)
         if differs is None or not (receives or int(differs[1]) <= last_zxid):
             yield number, line
+
+
+def _with_causes(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines; one that says that a database cannot be loaded with its exceptions."""
+    failed: tuple[int, bytes] | None = None
+    for number, line in lines:
+        if failed is not None and _STAMP.match(line):
+            yield failed
+            failed = None
+        if _LOAD in line:
+            failed = number, line
+            continue
+        if failed is not None and not line.startswith(b"\t"):
+            failed = failed[0], failed[1].rstrip() + b" | " + line
+        yield number, line
+    if failed is not None:
+        yield failed
 
 
 def _finding(number: int, line: bytes) -> LogFinding:

@@ -43,6 +43,7 @@ from checkers.control_plane.stale_request_accepted import stale_requests_accepte
 from checkers.control_plane.two_leaders import two_leaders
 from checkers.control_plane.unasked_change import unasked_changes
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
+from checkers.control_plane.unlogged_setting import unlogged_settings
 from checkers.control_plane.unwritten_setting import unwritten_settings
 from checkers.facts import Facts, Judged, Tables
 from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
@@ -62,6 +63,7 @@ from checkers.life_cycle.shared_registration import shared_registrations
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
 from checkers.replicas.deposed_leader_write import deposed_leader_writes
+from checkers.replicas.stray_replica import stray_replicas
 from checkers.slices import OF_KEYS
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
@@ -71,9 +73,9 @@ from checkers.znodes.server_disks import (
     divergent_trees,
     orphan_ephemerals,
 )
-from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS
+from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS, REPLICAS
 from history.ensemble_schema import ENSEMBLE
-from history.request_schema import METADATA_WRITES, PARTITION_WRITES
+from history.request_schema import METADATA_WRITES, PARTITION_WRITES, TOPIC_SETTINGS
 from history.schema import FAULTS
 
 THREE = facts(controllers=3)
@@ -124,6 +126,10 @@ def altered(value: int) -> pa.Table:
 
 def shown(topic_id: str, at_ms: int = 3000) -> pa.Table:
     return describes(f"broker-1 showed t-0 as {topic_id} leader 1 isr 1,2 at {at_ms}..{at_ms + 10}")
+def showed(value: str, *, topic_id: str = "id-t") -> pa.Table:
+    settings = [{"name": "retention.ms", "value": value}]
+    row = {"node": "broker-1", "topic": "t", "topic_id": topic_id, "settings": settings}
+    return rows_of(TOPIC_SETTINGS, row | {"call_ns": 3000, "return_ns": 3005})
 
 
 def moved(*replicas: int) -> pa.Table:
@@ -152,6 +158,8 @@ EMPTY = {
     "metadata_writes": METADATA_WRITES.empty_table(),
     "partition_writes": PARTITION_WRITES.empty_table(),
     "node_settings": SETTINGS,
+    "topic_settings": TOPIC_SETTINGS.empty_table(),
+    "replicas": REPLICAS.empty_table(),
     "records": sent(0).slice(0, 0),
 }
 
@@ -169,6 +177,16 @@ OFFICES = {
 }
 
 
+def kept(node: str) -> pa.Table:
+    row = {"node": node, "key": "t-0", "topic_id": "id-t", "log_start_offset": 0}
+    return rows_of(REPLICAS, row | {"log_end_offset": 9, "leader_epochs": [], "record_count": 9})
+
+
+MOVED = """
+    3 topic t
+    4 partition t-0 replicas 1,2 isr 1,2 leader 1
+    10 change t-0 replicas 2,3 isr 2,3 leader 2
+"""
 GROWN = """
     1 register 1 unfenced
     2 register 2 unfenced
@@ -350,6 +368,28 @@ CHECKS = (
         good=given(SET, metadata_writes=altered(7)),
         good_count=1,
         nothing=given(SET.replace("config t", "config u")),
+    ),
+    Check(
+        kernel=unlogged_settings,
+        bad=given(SET, topic_settings=showed("7")),
+        bad_count=1,
+        good=given(SET, topic_settings=showed("1000000000007")),
+        good_count=1,
+        nothing=given(SET, topic_settings=showed("7", topic_id="id-u")),
+    ),
+    Check(
+        kernel=stray_replicas,
+        bad=given(
+            MOVED, replicas=kept("broker-1"), metadata_offsets=applied((2000, "broker-1", 11))
+        ),
+        bad_count=1,
+        good=given(
+            MOVED, replicas=kept("broker-2"), metadata_offsets=applied((2000, "broker-1", 11))
+        ),
+        good_count=1,
+        nothing=given(
+            MOVED, replicas=kept("broker-1"), metadata_offsets=applied((2000, "broker-1", 10))
+        ),
     ),
     Check(
         kernel=leaderless,

@@ -16,6 +16,7 @@ def tables(
     *findings: tuple[str, str],
     faults: tuple[tuple[str, str], ...] = (),
     begin_ns: int = 0,
+    text: str = "Encountered it",
 ) -> dict[str, pa.Table]:
     """Findings as (node, finding), logged at 1.5 s; faults as (fault, target), from `begin_ns`."""
     rows = [
@@ -25,7 +26,7 @@ def tables(
             "line": 7 + number,
             "time_ns": 1_500_000_000,
             "finding": finding,
-            "text": "Encountered it",
+            "text": text,
         }
         for number, (node, finding) in enumerate(findings)
     ]
@@ -101,6 +102,21 @@ def test_a_node_has_to_start_on_what_a_loss_of_power_leaves() -> None:
         given = tables(("broker-1", "unreadable-disk"), faults=faults)
         one = dict(asked(unreadable_disks, given, FACTS))["broker-1"]
         assert (one.never_count, one.allowed_count) == (not allowed, allowed), faults
+
+
+def test_a_full_disk_excuses_a_start_that_fails_for_want_of_room() -> None:
+    load = "Unable to load database on disk"
+    for text, allowed in (
+        (f"{load} | java.io.IOException: No space left on device", True),
+        (f"{load} | java.io.EOFException: null", False),
+        (f"{load} | java.io.IOException: The accepted epoch, 2 is less than the current", False),
+        # A run of an earlier version does not say why.
+        (load, True),
+    ):
+        faults = (("fill_disk", "broker-1"),)
+        given = tables(("broker-1", "unreadable-disk"), faults=faults, text=text)
+        one = dict(asked(unreadable_disks, given, FACTS))["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), text
 
 
 def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:

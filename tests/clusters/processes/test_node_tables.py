@@ -70,6 +70,17 @@ def test_a_fault_that_is_not_fatal_is_no_finding(tmp_path: Path) -> None:
     assert list(findings_in(tmp_path / "absent.log")) == []
 
 
+def test_a_start_that_failed_is_told_with_its_exceptions(tmp_path: Path) -> None:
+    trace = "java.io.IOException: a\n\tat b.c(D.java:1)\nCaused by: java.io.EOFException: null\n"
+    load = f"{STAMP} [main] ERROR q.QuorumPeer - Unable to load database on disk"
+    log = tmp_path / "server.log"
+    log.write_text(f"{load}\n{trace}\t... 4 common\n{STAMP} [main] INFO a - b\n{load}\n")
+    first, last = findings_in(log)
+    told = " | java.io.IOException: a | Caused by: java.io.EOFException: null"
+    assert (first.line, first.finding, first.text) == (1, "unreadable-disk", load + told)
+    assert (last.line, last.text) == (7, load)
+
+
 def test_a_log_that_repeats_itself_is_cut(tmp_path: Path) -> None:
     assert len(found(tmp_path, f"{FATAL}\n" * 1500)) == 1000
 

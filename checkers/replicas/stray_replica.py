@@ -1,0 +1,147 @@
+"""D23 stray-replica: a broker keeps a replica that was moved away, though it says that it knows.
+
+A broker that applies metadata by which it is no replica any more deletes that replica, or marks it
+as deleted at once, before it says in a heartbeat that it has applied them. So once a broker has
+said that it has applied more than the version that took it away, it has no such replica, and none
+when its disk is read in the end. One that stays may go on leading in its broker's own eyes, with a
+leader epoch and an ISR that nobody gave it.
+
+A heartbeat of exactly that offset is not enough: brokers before 3.5 take note of an offset first
+and then apply what is there. Not judged: a topic that was deleted; a broker whose disk was changed,
+or refused to be written; a cluster that migrates, where brokers add a count of batches to an offset
+(`kafka.server.metadata.OffsetTrackingListener` of 3.9.2).
+
+Source: KIP-631, PartitionChangeRecord; KAFKA-16892.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from checkers.entry import CatalogueEntry
+from checkers.facts import Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.view import MetadataView, by_partition
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "NAME", "stray_replicas"]
+
+NAME: Final = "stray-replica"
+
+_Said = Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""By broker the offsets that it said it has applied, ascending, and when it said so."""
+
+
+def stray_replicas(tables: Tables, seen: MetadataView) -> Judged:
+    """Find replicas that were to be gone.
+
+    Reads `metadata_log`, `metadata_offsets`, `replicas` and `faults`.
+    """
+    said = {} if seen.facts.migrating else _said(tables)
+    broken = _broken(tables["faults"])
+    nodes = {
+        broker_id: node for node, broker_id in seen.facts.node_ids.items() if node not in broken
+    }
+    kept = {
+        (row["node"], row["topic_id"], row["key"]): row["log_end_offset"]
+        for row in tables["replicas"].to_pylist()
+    }
+
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
+        for broker_id, gone in () if history.deleted else _moved_away(history):
+            node = nodes.get(broker_id, "")
+            known_ns = _known_ns(said, node, gone)
+            if known_ns is not None:
+                end_offset = kept.get((node, history.topic_id, history.key))
+                yield (
+                    None
+                    if end_offset is None
+                    else _proof(history, node, gone, known_ns, end_offset)
+                )
+
+    return by_partition(NAME, seen, judged)
+
+
+def _said(tables: Tables) -> _Said:
+    offsets = tables["metadata_offsets"]
+    beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
+    found = {}
+    for node in pc.unique(beats["node"]).to_pylist():
+        mine = beats.filter(pc.equal(beats["node"], node))
+        found[node] = mine["metadata_offset"].to_numpy(), mine["time_ns"].to_numpy()
+    return found
+
+
+def _broken(faults: pa.Table) -> frozenset[str]:
+    """Return the nodes whose disks were changed, or refused to be written."""
+    return frozenset(
+        node
+        for row in faults.select(["fault", "targets"]).to_pylist()
+        if row["fault"] in DISK_FAULTS | DISK_REFUSALS
+        for node in row["targets"]
+    )
+
+
+def _moved_away(history: PartitionHistory) -> Iterator[tuple[int, PartitionVersion]]:
+    """Yield the brokers that are no replicas in the end, each with the version that made it so."""
+    gone: dict[int, PartitionVersion] = {}
+    for before, after in history.steps():
+        for broker_id in set(before.replicas) - set(after.replicas):
+            gone[broker_id] = after
+    for broker_id in sorted(set(gone) - set(history.last.replicas)):
+        yield broker_id, gone[broker_id]
+
+
+def _known_ns(said: _Said, node: str, gone: PartitionVersion) -> int | None:
+    """Return when the broker first said that it had applied more; None if it never did."""
+    if node not in said:
+        return None
+    offset, time_ns = said[node]
+    later = time_ns[np.searchsorted(offset, gone.metadata_offset, side="right") :]
+    return int(later.min()) if len(later) else None
+
+
+def _proof(
+    history: PartitionHistory, node: str, gone: PartitionVersion, known_ns: int, end_offset: int
+) -> Proof:
+    return Proof.of(
+        "{node} has a replica of {key} ({topic_id}) on its disk in the end, up to offset {end}; "
+        "since metadata offset {metadata_offset} the replicas are {replicas}, and it said at "
+        "{known} that it had applied more than that",
+        offsets={"end": end_offset},
+        metadata_offsets={"metadata_offset": gone.metadata_offset},
+        times={"known": known_ns},
+        sources={"replicas": "metadata_offset"},
+        node=node,
+        key=history.key,
+        topic_id=history.topic_id,
+        replicas=str(list(gone.replicas)),
+    )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=CatalogueEntry(
+            id="D23",
+            name=NAME,
+            title="A broker keeps a replica that was moved away",
+            rule="A broker said in a heartbeat that it had applied more than the version of a "
+            "partition that took it out of the replicas, is none in the end either, and has the "
+            "replica on its disk when the run is over. Nothing is judged of topics that were "
+            "deleted, and of brokers whose disks were changed or refused to be written.",
+            meaning="The replica takes room for good, and may go on leading in its broker's eyes: "
+            "clients and followers that have not heard of the move are served by it.",
+            case="a broker that a partition was moved away from, and that said so",
+            source="KIP-631; KAFKA-16892",
+            needs=("metadata_log", "metadata_offsets", "replicas"),
+        ),
+        kernel=stray_replicas,
+        tables=("metadata_log", "metadata_offsets", "replicas", "faults"),
+    ),
+)
