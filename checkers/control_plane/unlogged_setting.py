@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
@@ -150,6 +150,7 @@ CHECKS: Final = (
             "missing, is not asked. Nothing is judged of a topic that a snapshot begins with.",
             meaning="A broker keeps, deletes or acknowledges records by a rule that nobody set, "
             "and other brokers do not know of it.",
+            nearness=Nearness.NODE,
             case="a set of settings that a broker showed of a topic of the run",
             source="KIP-631; KAFKA-16206",
             needs=("metadata_log", "topic_settings"),

@@ -132,8 +132,10 @@ def without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Ta
     """Return in words which required faults had no effect; empty if all had one."""
     # A stall of the machine is none of the faults that somebody asked for.
     effective = {one.kind for one in kinds if one.effect_count and one.kind != STALL}
-    if manifest.asked_faults and not effective:
-        asked = ", ".join(manifest.asked_faults)
+    # A trial's storm does not say beforehand which kinds it may draw.
+    begun = (one.kind for one in kinds if one.begun_count and one.kind != STALL)
+    asked = ", ".join(manifest.asked_faults or (begun if manifest.drawn else ()))
+    if asked and not effective:
         return f"none of the faults that were asked for ({asked}) took effect"
     missing = [kind for kind in manifest.required_faults if kind not in effective]
     reasons = [f"the scenario demands {kind}, and none took effect" for kind in missing]
@@ -278,8 +280,8 @@ CHECKS: Final = (
         name="fault-effects",
         title="The faults that were asked for took effect",
         kind=Kind.GROUND,
-        rule="Of the kinds of fault that the run was asked for, some fault has the time at which "
-        "its effect was seen; so has one of each kind that the scenario demands (`require: "
+        rule="Of the kinds of fault that the run was asked for, or that it drew, some fault has the "
+        "time at which its effect was seen; so has one of each kind that the scenario demands (`require: "
         "{faults: […]}`), and each step of a play. A drawn fault without effect is counted, and no "
         "more.",
         meaning="A run whose faults did nothing proves nothing about faults.",

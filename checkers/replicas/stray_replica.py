@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.entry import CatalogueEntry
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
@@ -137,6 +137,7 @@ CHECKS: Final = (
             "deleted, and of brokers whose disks were changed or refused to be written.",
             meaning="The replica takes room for good, and may go on leading in its broker's eyes: "
             "clients and followers that have not heard of the move are served by it.",
+            nearness=Nearness.LOG,
             case="a broker that a partition was moved away from, and that said so",
             source="KIP-631; KAFKA-16892",
             needs=("metadata_log", "metadata_offsets", "replicas"),

@@ -224,6 +224,13 @@ def test_a_fault_without_an_effect_is_unknown_by_name() -> None:
     assert "kill of broker-1 (fault 1)" in result.reason
 
 
+def test_drawn_faults_that_all_met_nothing_are_unknown_whoever_drew_them() -> None:
+    """A trial tells no kinds that it was asked for."""
+    assert _effects(_faults((None, None)), drawn=True).validity is Validity.UNKNOWN
+    assert _effects(_faults((None, None), (11, 15)), drawn=True).validity is Validity.VALID
+    assert _effects(_stalls(4.0), drawn=True).validity is Validity.VALID
+
+
 @pytest.mark.parametrize("drawn", [False, True])
 def test_a_run_that_was_asked_for_faults_and_had_none_is_unknown(*, drawn: bool) -> None:
     for faults in (_faults(), _faults((None, None))):

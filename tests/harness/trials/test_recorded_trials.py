@@ -16,7 +16,7 @@ from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
 from harness.cli.running import replayed
 from harness.scenario.scenario import load_scenario, parse_scenario
 from harness.scenario.sources import find_scenario
-from harness.scenario.trial_spec import Storm
+from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.yaml_file import Document
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.recorded import scenario_of
@@ -198,3 +198,10 @@ def test_a_step_may_be_left_out_of_the_play(tmp_path: Path) -> None:
     trial.run.play_path.write_text(yaml.safe_dump(kept))
     result = run_trial(plan_of(replayed(trial.run, kafka=None), 2), Rules())
     assert (result.crash, result.findings) == ("", ())
+
+
+def test_the_faults_of_a_trial_are_drawn_unless_a_play_states_them() -> None:
+    told = {storm: TrialSpec(storm=storm).draws for storm in Storm}
+    assert {storm for storm, draws in told.items() if not draws} == {Storm.NONE, Storm.PLAY}
+    drawn = scenario_of(drawn_plan(STORMS[Storm.RELAYS]), name="s", title="s")
+    assert (drawn.drawn, drawn.mix) == (True, None)
