@@ -77,18 +77,16 @@ def _identity(manifest: Manifest) -> Iterator[HeadFact]:
 
 def _service(reading: Reading) -> Iterator[HeadFact]:
     level = reading.verdict.service_level if reading.verdict else None
-    if level is None:
-        return
-    for told in service_facts(level):
+    for told in service_facts(level) if level is not None else ():
         yield HeadFact(label=told.label, value=told.value, remark=told.remark)
-    kinds = level.effective_faults
-    idle = sum(span.effect_ns is None for span in reading.spans)
     if reading.spans:
+        idle = sum(span.effect_ns is None for span in reading.spans)
+        kinds = level.effective_faults if level is not None else {}
         named = ", ".join(f"{kind} {integer(count)}" for kind, count in kinds.items())
         without = f"{integer(idle)} without effect" if idle else ""
         yield HeadFact(
-            label="faults took effect",
-            value=integer(sum(kinds.values())),
+            label="faults with effect",
+            value=integer(len(reading.spans) - idle),
             remark="; ".join(filter(None, (named, without))),
         )
 

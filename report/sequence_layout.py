@@ -42,7 +42,7 @@ that stands behind them."""
 _STEPS_WIDTH: Final = 250.0
 _WIDTH: Final = 1128.0
 """The width that a page has room for; more nodes than fit make it wider."""
-_GAP_MIN: Final = 132.0
+_GAP_MIN: Final = 104.0
 _GAP_MAX: Final = 250.0
 _SAME_NS: Final = 15_000_000
 _ROW: Final = 22.0

@@ -49,5 +49,7 @@ def test_an_entry_is_found_by_its_name() -> None:
 def test_a_check_needs_tables_that_there_are_and_is_not_asked_without_them() -> None:
     for entry in CATALOGUE:
         assert set(entry.needs) <= set(TABLES)
-        assert (entry in asked(())) == (not entry.needs)
-        assert entry in asked(entry.needs)
+        bounds = {entry.bound} - {""}
+        assert (entry in asked((), bounds=bounds)) == (not entry.needs)
+        assert entry in asked(entry.needs, bounds=bounds)
+        assert (entry in asked(entry.needs)) == (not entry.bound)

@@ -126,6 +126,8 @@ def altered(value: int) -> pa.Table:
 
 def shown(topic_id: str, at_ms: int = 3000) -> pa.Table:
     return describes(f"broker-1 showed t-0 as {topic_id} leader 1 isr 1,2 at {at_ms}..{at_ms + 10}")
+
+
 def showed(value: str, *, topic_id: str = "id-t") -> pa.Table:
     settings = [{"name": "retention.ms", "value": value}]
     row = {"node": "broker-1", "topic": "t", "topic_id": topic_id, "settings": settings}

@@ -325,7 +325,7 @@ def test_a_fault_without_effect_or_heal_is_marked(tmp_path: Path) -> None:
     page = page_of(tmp_path, RunSpec(faults=faults, verdict=VERDICT))
     assert "no effect" in page.one("tr", data_fault="0").text
     assert "not seen to heal" in page.one("tr", data_fault="1").text
-    assert "1 without effect" in page.one("dl", id="figures").text
+    assert "1 without effect" in page.one("dl", id="service").text
 
 
 def test_operations_are_counted_by_outcome_and_errors_explained(invalid: Element) -> None:
