@@ -22,13 +22,16 @@ CLIENTS: Final = "clients"
 """The source of links that are of no node."""
 DATA_APIS: Final = ("Produce", "Fetch")
 _COLUMNS: Final = (
-    *("frame", "time_ns", "direction", "connection", CORRELATION),
+    # The rows of a slice are chosen by `item`, too.
+    *("frame", "item", "time_ns", "direction", "connection", CORRELATION),
     *("api", "source", "target", "action", "error"),
 )
 
 
 def is_data_of_clients(wire: pa.RecordBatch) -> pa.Array:
-    """Return which rows of a tape are about clients' requests of data."""
+    """Return which rows of a tape are about clients' requests of data; none without `source`."""
+    if "source" not in wire.schema.names:
+        return pa.repeat(pa.scalar(value=False), len(wire))
     of_data = pc.is_in(wire.column("api"), pa.array(DATA_APIS))
     return pc.and_(of_data, pc.equal(wire.column("source"), CLIENTS))
 

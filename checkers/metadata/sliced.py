@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.client_answers import is_data_of_clients
+from checkers.metadata.client_answers import DATA_APIS, is_data_of_clients
 from checkers.metadata.follower_fetches import begun_first
 from checkers.metadata.frames import TapeRow
 from checkers.metadata.log_of_record import ROWS
@@ -136,12 +136,15 @@ class _Connections:
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         api = batch.column("api")
         of_brokers = pc.is_in(api, pa.array(_OF_BROKERS))
-        of_clients = is_data_of_clients(batch)
-        told = pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, *_OF_TOPICS, _FETCH)))
-        others = pc.and_(pc.equal(batch.column("item"), 0), pc.invert(pc.or_(told, of_clients)))
+        told = pc.is_in(api, pa.array((*_OF_BROKERS, *_OF_QUORUM, *_OF_TOPICS, *DATA_APIS)))
+        others = pc.and_(pc.equal(batch.column("item"), 0), pc.invert(told))
         mine = pc.is_in(batch.column("connection"), self._connections)
-        served = pc.and_(of_clients, pc.is_in(batch.column("target"), self._brokers))
-        return batch.filter(pc.or_(pc.or_(pc.and_(of_brokers, mine), served), others))
+        wanted = pc.or_(pc.and_(of_brokers, mine), others)
+        of_clients = is_data_of_clients(batch)
+        if pc.any(of_clients).as_py():
+            asked = pc.is_in(batch.column("target"), self._brokers)
+            wanted = pc.or_(wanted, pc.and_(of_clients, asked))
+        return batch.filter(wanted)
 
 
 class _Partitions:

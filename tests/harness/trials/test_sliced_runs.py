@@ -39,6 +39,7 @@ def told(run: RunDirectory, verdict: Verdict) -> tuple[list[tuple[Any, ...]], Wo
         pytest.param(drawn_plan(4), "member_epochs_checked", id="joins of old incarnations"),
         pytest.param(drawn_plan(105), "fenced_leaves_isr", id="fenced members"),
         pytest.param(drawn_plan(15), "live_id_refused", id="ids given away"),
+        pytest.param(drawn_plan(6), "fenced_serves_nobody", id="fenced brokers that serve"),
         pytest.param(drawn_zk_plan(3), "", id="clean, on ZooKeeper"),
         pytest.param(drawn_zk_plan(5), "broker_epoch_checked", id="old requests, on ZooKeeper"),
     ],
