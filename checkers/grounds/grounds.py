@@ -280,10 +280,10 @@ CHECKS: Final = (
         name="fault-effects",
         title="The faults that were asked for took effect",
         kind=Kind.GROUND,
-        rule="Of the kinds of fault that the run was asked for, or that it drew, some fault has the "
-        "time at which its effect was seen; so has one of each kind that the scenario demands (`require: "
-        "{faults: […]}`), and each step of a play. A drawn fault without effect is counted, and no "
-        "more.",
+        rule="Of the kinds of fault that the run was asked for, or that it drew, some fault has "
+        "the time at which its effect was seen; so has one of each kind that the scenario demands "
+        "(`require: {faults: […]}`), and each step of a play. A drawn fault without effect is "
+        "counted, and no more.",
         meaning="A run whose faults did nothing proves nothing about faults.",
         case="a fault that began",
         source="history/schema.py, FAULTS",
