@@ -151,8 +151,8 @@ def _answers(describes: Source, wire: Source) -> Mapping[str, NDArray[np.int64]]
             no_frame = np.full(len(mine), _NOTHING)
             found.setdefault(node, []).append(np.unique(np.column_stack([*rows, no_frame]), axis=0))
     for node, of_data in answered_data(wire).items():
-        rows = [_Answer(call_ns, end_ns, _NOTHING, frame) for call_ns, end_ns, frame in of_data]
-        found.setdefault(node, []).append(np.array(rows, np.int64))
+        no_read = np.full(len(of_data), _NOTHING)
+        found.setdefault(node, []).append(np.insert(of_data, 2, no_read, axis=1))
     return {node: np.unique(np.concatenate(rows), axis=0) for node, rows in found.items()}
 
 

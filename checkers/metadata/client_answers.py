@@ -6,11 +6,14 @@ its answer came from the broker and has no error, or none for one of its partiti
 refuses it does not serve. A request that is not there proves nothing.
 """
 
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.metadata.exchanges import BY_PROXY, CORRELATION
 from checkers.metadata.rpcs import UNREACHED
@@ -36,14 +39,14 @@ def is_data_of_clients(wire: pa.RecordBatch) -> pa.Array:
     return pc.and_(of_data, pc.equal(wire.column("source"), CLIENTS))
 
 
-def answered_data(wire: Source) -> Mapping[str, list[tuple[int, int, int]]]:
-    """Return for each broker what it answered, in the order of the answers.
+def answered_data(wire: Source) -> Mapping[str, NDArray[np.int64]]:
+    """Return for each broker what it answered, a row each, in the order of the answers.
 
-    Each is (when the request had arrived at the proxy, when the answer had, the request's frame):
-    the broker had the request no earlier, and answered it no later.
+    A row is (when the request had arrived at the proxy, when the answer had, the request's frame):
+    the broker had the request no earlier, and answered it no later. A night has a million of them.
     """
     asked: dict[tuple[int, int, str], tuple[int, int]] = {}
-    found: dict[str, list[tuple[int, int, int]]] = {}
+    found: dict[str, array[int]] = {}
     for batch in wire(_COLUMNS):
         for row in batch.filter(is_data_of_clients(batch)).to_pylist():
             exchange = (row["connection"], row[CORRELATION], row["api"])
@@ -52,5 +55,6 @@ def answered_data(wire: Source) -> Mapping[str, list[tuple[int, int, int]]]:
                     asked[exchange] = (row["time_ns"], row["frame"])
             elif row["error"] == "NONE" and row["action"] != BY_PROXY and exchange in asked:
                 asked_ns, frame = asked.pop(exchange)
-                found.setdefault(row["target"], []).append((asked_ns, row["time_ns"], frame))
-    return found
+                answered = found.setdefault(row["target"], array("q"))
+                answered.extend((asked_ns, row["time_ns"], frame))
+    return {node: np.array(rows, np.int64).reshape(-1, 3) for node, rows in found.items()}
