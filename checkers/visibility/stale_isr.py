@@ -136,6 +136,7 @@ CHECKS: Final = (
             meaning="A broker has stopped to follow the metadata log, and serves on.",
             case="a read of a partition that had another version before, while nothing is broken",
             source="KIP-500; KIP-1243",
+            rests_on_zookeeper=("whole-tape",),
             needs=("metadata_log", "describes"),
         ),
         kernel=stale_isr_reads,
