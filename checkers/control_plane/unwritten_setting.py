@@ -49,10 +49,10 @@ def unwritten_settings(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    if _GROWTHS in seen.facts.recorded:
-        if doubt := skipped_write(tables[_WRITES], tables[_GROWTHS]):
-            yield from doubtful(NAME, doubt)
-            return
+    counted_all = _GROWTHS in seen.facts.recorded
+    if counted_all and (doubt := skipped_write(tables[_WRITES], tables[_GROWTHS])):
+        yield from doubtful(NAME, doubt)
+        return
     writes = tables[_WRITES]
     if seen.facts.migrating or (_WRITES in seen.facts.recorded and not len(writes)):
         return
