@@ -10,7 +10,8 @@ Not judged: what belongs to a creation (in the log of a KRaft controller it foll
 in ZooKeeper it goes before it), what a snapshot says, values that were there already, what may have
 been appended after the last write that is known, and topics that the run does not know as its own:
 the brokers' internal ones, and those of others. Nothing is where settings are copied from ZooKeeper
-to controllers, or where no write is known of clients that were to write.
+to controllers, or where no write is known of clients that were to write. Where a write is proven to
+be missing from its table (`write_numbers`), the answer is unknown.
 
 Source: KIP-631, ConfigRecord; KIP-339, IncrementalAlterConfigs.
 """
@@ -26,6 +27,7 @@ from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import MetadataView, counted, doubtful
+from checkers.metadata.write_numbers import skipped_write
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
@@ -33,6 +35,8 @@ __all__ = ["CHECKS", "NAME", "unwritten_settings"]
 
 NAME: Final = "unwritten-setting"
 _WRITES: Final = "metadata_writes"
+_GROWTHS: Final = "partition_writes"
+"""They are counted by the numbers that writes to topics carry."""
 _REMOVED: Final = ("RemoveTopicRecord", "TopicDeletionRecord")
 """From a deletion that is decided on, a topic's settings may go at any time."""
 
@@ -44,6 +48,10 @@ def unwritten_settings(tables: Tables, seen: MetadataView) -> Judged:
     """Find changes without a write. Reads `metadata_log` and, if recorded, `metadata_writes`."""
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
+        return
+    counted_all = _GROWTHS in seen.facts.recorded
+    if counted_all and (doubt := skipped_write(tables[_WRITES], tables[_GROWTHS])):
+        yield from doubtful(NAME, doubt)
         return
     writes = tables[_WRITES]
     if seen.facts.migrating or (_WRITES in seen.facts.recorded and not len(writes)):
@@ -129,6 +137,6 @@ CHECKS: Final = (
             needs=("metadata_log",),
         ),
         kernel=unwritten_settings,
-        tables=("metadata_log", _WRITES),
+        tables=("metadata_log", _WRITES, _GROWTHS),
     ),
 )

@@ -59,6 +59,9 @@ _ALLOWED_IF: Final = (
     "(metadata.version 3) promise that no read is too old at all"
 )
 
+_BY_WAITS: Final = ("whole-tape",)
+"""There a request of the controller that waits long for its answer is no quiet (`quiet`)."""
+
 STALE: Final = CatalogueEntry(
     id="V1",
     name="stale-read-after-write",
@@ -76,6 +79,7 @@ STALE: Final = CatalogueEntry(
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
     promise="metadata_age_is_bounded",
+    rests_on_zookeeper=_BY_WAITS,
     needs=("describes", "metadata_writes"),
 )
 
@@ -93,6 +97,7 @@ NONREPEATABLE: Final = CatalogueEntry(
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
     promise="metadata_age_is_bounded",
+    rests_on_zookeeper=_BY_WAITS,
     needs=("describes",),
 )
 
@@ -108,6 +113,7 @@ BACKWARD_SESSION: Final = CatalogueEntry(
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
     promise="metadata_age_is_bounded",
+    rests_on_zookeeper=_BY_WAITS,
     needs=("describes",),
 )
 

@@ -137,6 +137,7 @@ CHECKS: Final = (
             nearness=Nearness.VIEW,
             case="a read of a partition that had another version before, while nothing is broken",
             source="KIP-500; KIP-1243",
+            rests_on_zookeeper=("whole-tape",),
             needs=("metadata_log", "describes"),
         ),
         kernel=stale_isr_reads,

@@ -4,13 +4,22 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from metadata_logs import FACTS, ON_ZOOKEEPER, asked, case_count, metadata_log, proofs, tables
+from metadata_logs import (
+    FACTS,
+    ON_ZOOKEEPER,
+    asked,
+    case_count,
+    doubts,
+    metadata_log,
+    proofs,
+    tables,
+)
 from proving import assert_proof
 
 from checkers.control_plane.unwritten_setting import unwritten_settings
 from checkers.facts import Facts
 from checkers.proof import Proof
-from history.request_schema import METADATA_WRITES
+from history.request_schema import METADATA_WRITES, PARTITION_WRITES
 
 LOG = """
     1 topic t as id-a at 1000
@@ -124,3 +133,20 @@ def test_a_migration_copies_settings() -> None:
 def test_topics_of_others_are_their_own_business() -> None:
     others = LOWERED.replace(" t ", " u ").replace("t-0", "u-0")
     assert judged(log=others, topic="u") == ([], 0)
+
+
+def test_where_a_write_is_missing_from_its_table_nobody_is_accused() -> None:
+    """The write of 7 is the first one there is, and carries the count of those before it."""
+    run = replace(FACTS, recorded=("metadata_writes", "partition_writes"))
+    row = {"index": 0, "process": 0, "node": "broker-1", "topic": "t", "outcome": "ok"}
+    late = [row | ALTER | {"call_ns": 8_000_000_000, "return_ns": None}]
+    given = tables(
+        LOWERED,
+        metadata_writes=pa.Table.from_pylist(late, schema=METADATA_WRITES),
+        partition_writes=PARTITION_WRITES.empty_table(),
+    )
+    judged = list(asked(unwritten_settings, given, run))
+    assert doubts(judged)
+    assert not proofs(judged)
+    whole = pa.Table.from_pylist([late[0] | {"config_value": 0}], schema=METADATA_WRITES)
+    assert proofs(asked(unwritten_settings, given | {"metadata_writes": whole}, run))
