@@ -6,9 +6,8 @@ happened that the code holds impossible: a fatal one ends the process, one of me
 metadata publishing or the quorum controller leaves it as it is. `BootstrapDirectory` and
 `MetaPropertiesEnsemble` say at a start that there is nothing to start from. ZooKeeper says "Unable
 to load database on disk", with the exceptions that tell why behind it, and "Digests are not
-matching" when a transaction gave its tree another
-digest than it gave the leader's. The JVM names an `OutOfMemoryError`, and says when it ends because
-of one or crashes itself.
+matching" when a transaction gave its tree another digest than it gave the leader's. The JVM names
+an `OutOfMemoryError`, and says when it ends because of one or crashes itself.
 
 Not each such digest is evidence. A leader goes on while it writes its tree for a follower, so the
 follower's copy may be ahead of the transactions that it is then given once more: up to the end of
