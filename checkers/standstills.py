@@ -90,6 +90,15 @@ class Standstills:
         )
         return max(within, default=0)
 
+    def acted_by_ns(self, from_ns: int, for_ns: int, *, node: str) -> int:
+        """Return when it could first have acted for this long without a break; FOREVER_NS: never."""
+        free = self._free(node, frozenset())
+        for span in free[bisect_right(free, from_ns, key=lambda span: span.until_ns) :]:
+            begin_ns = max(span.from_ns, from_ns)
+            if span.until_ns - begin_ns >= for_ns:
+                return begin_ns + for_ns
+        return FOREVER_NS
+
     def _free(self, node: str, hears_from: frozenset[str]) -> Sequence[Span]:
         if (node, hears_from) not in self._between:
             still = (one.span for one in self.faults if _stops(one, node, hears_from))

@@ -42,10 +42,10 @@ NAME: Final = "acknowledged-below-min-isr"
 def acknowledged_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket.
 
-    Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
+    Reads `records`, `metadata_log`, `metadata_offsets`, `node_settings` and `faults`.
     """
     if seen.facts.acks in ("all", "-1"):
-        applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
+        applied = AppliedOffsets(tables, seen.facts)
         first_called_ns = {key: one.first_called_ns for key, one in sends_by_key(tables).items()}
         judged = partial(_found, tables=tables, seen=seen, applied=applied)
         yield from by_key(NAME, first_called_ns, seen, judged)
@@ -112,7 +112,7 @@ CHECKS: Final = (
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=acknowledged_below_min_isr,
-        tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+        tables=("records", "metadata_log", "metadata_offsets", "node_settings", "faults"),
         split=Split.OFFSETS,
         records=acknowledged,
     ),

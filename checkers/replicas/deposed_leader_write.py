@@ -60,9 +60,9 @@ class _Term:
 def deposed_leader_writes(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each key of a bucket.
 
-    Reads `records`, `replicas`, `replica_records`, `metadata_log` and `metadata_offsets`.
+    Reads `records`, `replicas`, `replica_records`, `metadata_log`, `metadata_offsets`, `faults`.
     """
-    applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
+    applied = AppliedOffsets(tables, seen.facts)
     held = tables["replica_records"]  # read once for all keys
 
     def judged(history: PartitionHistory) -> Found:
@@ -147,7 +147,14 @@ CHECKS: Final = (
             needs=("metadata_log", "replicas", "replica_records", "wire"),
         ),
         kernel=deposed_leader_writes,
-        tables=("records", "replicas", "replica_records", "metadata_log", "metadata_offsets"),
+        tables=(
+            "records",
+            "replicas",
+            "replica_records",
+            "metadata_log",
+            "metadata_offsets",
+            "faults",
+        ),
         split=Split.OFFSETS,
         records=acknowledged,
     ),

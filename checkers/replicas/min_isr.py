@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
+from checkers.facts import Facts, Tables
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import MetadataView
+from checkers.standstills import Standstills
 
 __all__ = ["MORE_THAN_THE_LEADER", "SETTING", "AppliedOffsets", "enough", "min_isr"]
 
@@ -26,7 +27,8 @@ MORE_THAN_THE_LEADER: Final = 2
 _DEFAULT: Final = 1
 _NOTHING_SAID: Final = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 _SETTLED_NS: Final = 1_000_000_000
-"""Between a leader's saying that it has applied a version, and its acting upon it at the latest."""
+"""Between a leader's saying that it has applied a version, and its acting upon it at the latest:
+time in which it ran. Releases before 3.5 note an offset first, and then apply what is there."""
 
 
 def enough(version: PartitionVersion, wanted: int) -> int:
@@ -65,7 +67,10 @@ def _smallest(values: Iterable[str | None]) -> int:
 class AppliedOffsets:
     """The offsets that brokers said in heartbeats they had applied, and when they first said so."""
 
-    def __init__(self, offsets: pa.Table, facts: Facts) -> None:
+    def __init__(self, tables: Tables, facts: Facts) -> None:
+        """Read `metadata_offsets` and `faults`."""
+        offsets = tables["metadata_offsets"]
+        self._stood_still = Standstills.of(tables["faults"]).of_processes
         beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
         self._nodes = facts.nodes()
         self._said: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
@@ -81,6 +86,9 @@ class AppliedOffsets:
 
     def since_ns(self, broker_id: int, metadata_offset: int) -> int | None:
         """Return from when on a broker acted upon this record; None: it never said it knew."""
-        offset, first_ns = self._said.get(self._nodes.get(broker_id, ""), _NOTHING_SAID)
+        node = self._nodes.get(broker_id, "")
+        offset, first_ns = self._said.get(node, _NOTHING_SAID)
         place = int(np.searchsorted(offset, metadata_offset))
-        return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS
+        if place == len(offset):
+            return None
+        return self._stood_still.acted_by_ns(int(first_ns[place]), _SETTLED_NS, node=node)

@@ -85,9 +85,9 @@ def reads_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
 def commits_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
     """Judge D22 on each key of a bucket.
 
-    Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
+    Reads `records`, `metadata_log`, `metadata_offsets`, `node_settings` and `faults`.
     """
-    applied = AppliedOffsets(tables["metadata_offsets"], seen.facts)
+    applied = AppliedOffsets(tables, seen.facts)
 
     def groups(
         history: PartitionHistory, reads: FirstReads, seen: MetadataView
@@ -223,7 +223,7 @@ CHECKS: Final = (
             needs=("metadata_log", "wire", "node_settings"),
         ),
         kernel=commits_below_min_isr,
-        tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+        tables=("records", "metadata_log", "metadata_offsets", "node_settings", "faults"),
         split=Split.OFFSETS,
         # A record that was read may be of a send that was never acknowledged.
         unplaced=True,

@@ -9,7 +9,7 @@ from replica_disks import disks, sends
 from checkers.proof import Proof
 from checkers.replicas.deposed_leader_write import deposed_leader_writes
 from history.cluster_schema import METADATA_OFFSETS, REPLICA_RECORDS
-from history.schema import RECORDS
+from history.schema import FAULTS, RECORDS
 
 LOG = """
     5 topic t at -8000
@@ -31,6 +31,17 @@ def knowing(*said: tuple[str, int, int]) -> pa.Table:
         for node, offset, at in said
     ]
     return pa.Table.from_pylist(rows, schema=METADATA_OFFSETS)
+
+
+def fault(name: str, node: str, *, begin_ms: int, end_ms: int | None) -> pa.Table:
+    row = {
+        "index": 0,
+        "fault": name,
+        "targets": [node],
+        "begin_ns": begin_ms * 1_000_000,
+        "end_ns": None if end_ms is None else end_ms * 1_000_000,
+    }
+    return pa.Table.from_pylist([row], schema=FAULTS)
 
 
 KNEW = knowing(("broker-1", 20, 1500))
@@ -130,3 +141,11 @@ def test_emptied_tables_accuse_nobody() -> None:
     assert not found(replica_records=REPLICA_RECORDS.empty_table())
     assert not found(metadata_offsets=METADATA_OFFSETS.empty_table())
     assert not found(log="5 topic t at -8000")
+
+
+def test_a_leader_that_stood_still_since_it_said_so_has_not_acted_upon_it_yet() -> None:
+    # Releases before 3.5 note an offset first, and then apply what is there.
+    assert not found(faults=fault("pause", "broker-1", begin_ms=1600, end_ms=2900))
+    assert not found(faults=fault("pause", "broker-1", begin_ms=1600, end_ms=None))
+    assert found(faults=fault("pause", "broker-1", begin_ms=1600, end_ms=1900))
+    assert found(faults=fault("pause", "broker-2", begin_ms=1600, end_ms=2900))
