@@ -91,7 +91,7 @@ class Standstills:
         return max(within, default=0)
 
     def acted_by_ns(self, from_ns: int, for_ns: int, *, node: str) -> int:
-        """Return when it could first have acted for this long without a break; FOREVER_NS: never."""
+        """Return when it could first have acted for this long on end; FOREVER_NS: never."""
         free = self._free(node, frozenset())
         for span in free[bisect_right(free, from_ns, key=lambda span: span.until_ns) :]:
             begin_ns = max(span.from_ns, from_ns)
