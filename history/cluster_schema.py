@@ -329,7 +329,7 @@ LOG_FINDINGS: Final = pa.schema(
         # The time when it was logged, if the line says so; by the wall clock, to the millisecond.
         pa.field("time_ns", pa.int64()),
         # "fatal-fault": a fault that the software holds impossible; "unreadable-disk": nothing that
-        # it could start from; "out-of-memory"; "jvm-crash".
+        # it could start from; "out-of-memory"; "jvm-crash"; "silent": it logged nothing (line 0).
         pa.field("finding", pa.string(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
     ]

@@ -1,4 +1,4 @@
-"""C22 unlogged-setting: a broker goes by a setting that the metadata log never gave the topic.
+"""C23 unlogged-setting: a broker goes by a setting that the metadata log never gave the topic.
 
 A broker shows the settings that it takes a topic to have been given, and it showed one topic id
 before and after that (`history.request_schema.TOPIC_SETTINGS`). Its metadata are those of some
@@ -141,7 +141,7 @@ def _elsewhere(row: _Row, name: str, value: str | None, lives: Mapping[str, _Lif
 CHECKS: Final = (
     TableCheck(
         entry=CatalogueEntry(
-            id="C22",
+            id="C23",
             name=NAME,
             title="A broker goes by a setting that the topic was never given",
             rule="A broker that showed one topic id before and after showed settings of that topic "

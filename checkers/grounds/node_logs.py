@@ -18,7 +18,8 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
   was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
   unknown.
 
-A process that ended without a word is a shortfall of the run (as-planned).
+A process that ended without a word is a shortfall of the run (as-planned). Of a node that logged
+nothing at all nobody knows: all three are unknown.
 
 Source: `org.apache.kafka.server.fault.FaultHandler`;
 `org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
@@ -28,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from checkers.anomaly import Found
+from checkers.anomaly import Found, none
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import CatalogueEntry, Kind, Nearness, Strength
 from checkers.facts import Facts, Judged, Tables
@@ -63,6 +64,8 @@ _BY: Final = " | "
 _WALL_CLOCK_NS: Final = 1_000_000_000
 """A log has the time of the wall clock, which somebody may set during a run: a second of doubt."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
+_SILENT: Final = "silent"
+"""The finding of a node that logged nothing."""
 
 Row = Mapping[str, Any]
 """A row of LOG_FINDINGS."""
@@ -107,7 +110,11 @@ def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
 
 
 def _found(check: str, node: str, rows: list[Row], *, legal: Callable[[Row], bool]) -> Found:
-    """Return the findings of a node, which is one case, whatever its log says."""
+    """Return the findings of a node, which is one case, unless its log is empty."""
+    if any(row["finding"] == _SILENT for row in rows):
+        return none(
+            check, node, cases=0, doubt="it logged nothing, so that nobody knows how it was"
+        )
     ordered = sorted(rows, key=legal)
     proofs = [_proof(row) for row in ordered]
     return spelled(check, node, proofs, cases=1, allowed_count=sum(map(legal, rows)))
@@ -134,7 +141,7 @@ def _rows(
     """Yield for each node, in order, its findings."""
     found: dict[str, list[Row]] = {node: [] for node in facts.node_ids}
     for row in tables["log_findings"].to_pylist():
-        if row["finding"] in findings:
+        if row["finding"] in (*findings, _SILENT):
             found.setdefault(row["node"], []).append(row)
     yield from sorted(found.items())
 

@@ -1,4 +1,4 @@
-"""D23 stray-replica: a broker keeps a replica that was moved away, though it says that it knows.
+"""D26 stray-replica: a broker keeps a replica that was moved away, though it says that it knows.
 
 A broker that applies metadata by which it is no replica any more deletes that replica, or marks it
 as deleted at once, before it says in a heartbeat that it has applied them. So once a broker has
@@ -128,7 +128,7 @@ def _proof(
 CHECKS: Final = (
     TableCheck(
         entry=CatalogueEntry(
-            id="D23",
+            id="D26",
             name=NAME,
             title="A broker keeps a replica that was moved away",
             rule="A broker said in a heartbeat that it had applied more than the version of a "

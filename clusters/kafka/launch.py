@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.provision.java import Java
-from clusters.provision.jvm import COLLECTOR, QUICK_START, jvm_command
+from clusters.provision.jvm import COLLECTOR, QUICK_START, SIMPLE_LOGGER, jvm_command
 from clusters.provision.releases import Release
 
 __all__ = ["HEAP", "LOGGING_FILES", "server_command", "tool_command"]
@@ -19,12 +19,9 @@ LOGGING_FILES: Final = tuple(
 )
 """The files that the logging back ends of a build read."""
 
-# One line a message, with time and thread, on stdout: the node's log. The first three are for the
-# back end that is fetched with a release; a build of the user's own has one of the other two.
+# A build of the user's own has one of the other two back ends.
 _LOGGING: Final = (
-    "-Dorg.slf4j.simpleLogger.logFile=System.out",
-    "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+    *SIMPLE_LOGGER,
     f"-Dlog4j.configuration={LOGGING_FILES[0].as_uri()}",
     f"-Dlog4j2.configurationFile={LOGGING_FILES[1].as_uri()}",
 )

@@ -26,7 +26,7 @@ from typing import Final
 from history.clock import Clock
 from history.journal import RowJournal
 
-__all__ = ["LogFinding", "findings_in", "write_log_findings", "write_settings"]
+__all__ = ["SILENT", "LogFinding", "findings_in", "write_log_findings", "write_settings"]
 
 _PATTERNS: Final = {
     "fatal-fault": re.compile(rb"Encountered [a-z][a-z ]* fault: |Digests are not matching"),
@@ -37,6 +37,8 @@ _PATTERNS: Final = {
     "out-of-memory": re.compile(rb"java\.lang\.OutOfMemoryError"),
     "jvm-crash": re.compile(rb"A fatal error has been detected by the Java Runtime Environment"),
 }
+SILENT: Final = "silent"
+"""The finding of a node that logged nothing."""
 _LOAD: Final = b"Unable to load database on disk"
 _ANY: Final = re.compile(b"|".join(pattern.pattern for pattern in _PATTERNS.values()))
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?= )")
@@ -104,12 +106,19 @@ def write_log_findings(
 ) -> None:
     """Record `log_findings` of the logs of each node, in the order of nodes, files and lines.
 
+    A node that ran and logged nothing has a row that says so: it may have been in any trouble.
+
     `skewed`: nodes whose clocks were put wrong, whose lines do not say when they were written.
     """
     run_time_ns = _run_time(clock)
     with RowJournal(raw, "log_findings") as journal:
         for node, files in logs.items():
-            for file in files:
+            written = [file for file in files if file.is_file()]
+            if written and not any(file.stat().st_size for file in written):
+                words = "it logged nothing at all"
+                row = {"node": node, "file": written[0].name, "line": 0, "time_ns": None}
+                journal.add(row | {"finding": SILENT, "text": words})
+            for file in written:
                 for one in findings_in(file):
                     journal.add(
                         {

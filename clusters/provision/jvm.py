@@ -7,7 +7,15 @@ from typing import Final
 
 from clusters.provision.java import Java
 
-__all__ = ["COLLECTOR", "QUICK_START", "class_dump_command", "jvm_command"]
+__all__ = ["COLLECTOR", "QUICK_START", "SIMPLE_LOGGER", "class_dump_command", "jvm_command"]
+
+SIMPLE_LOGGER: Final = (
+    "-Dorg.slf4j.simpleLogger.logFile=System.out",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+)
+"""Options for the back end that is fetched with releases that bring none: one line a message, with
+time and thread, on stdout, which is the node's log."""
 
 # C1 alone and the serial collector: half the CPU of a start. Nodes of a fault run start often and
 # several share few cores; no run measures throughput here.

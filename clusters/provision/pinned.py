@@ -30,10 +30,10 @@ PINNED: Final[Mapping[tuple[str, str], str]] = {
     ("Kafka", "4.0.1"): "51894df58ee57f9f3bc022f4db5f8230a504b59979b406675afe488e840b28b0",
     ("Kafka", "4.3.1"): "9b241538730d32e890117f2362eee3ff6ed60f753d73e6a46652b547a64df32f",
     ("ZooKeeper", "3.6.2"): "6b657ece5e3ccd53433f8b9aa83134da3658b6b81f3097a1a4a53d60dfe9d166",
-    ("ZooKeeper", "3.7.2"): "d39c5037d021b1db3d427816c83a977dc9a8c1fde298a0549f57bdc3c6a16503",
+    ("ZooKeeper", "3.7.2"): "2843a77b83fa233d1bc185604aedf4fff96decd84c87ffa35938b527e3b72942",
     ("ZooKeeper", "3.9.1"): "3a8b7e5a063da3c79f8997a54093ea3828a63e284b90ed78cd71179a4f5569ce",
     ("ZooKeeper", "3.9.2"): "3874f6d9f18d3c8d88ff037610002cc0c2dbd27f06d810de08b4ed9e3b7558cb",
-    ("ZooKeeper", "3.9.3"): "94c4dd6d7b0d155b5adcf1adc08d920df91881572cfc3d0972bd9364d536874a",
+    ("ZooKeeper", "3.9.3"): "6d8acf18d55f3049ebf82ed0d9e28265efa6277a41535e754d4cfb81a6952af7",
     ("ZooKeeper", "3.9.5"): "846bc5528af1673f5c7072c8b5ef9751707179b641280238aac145f207846318",
 }
 """By the title of the software and the name of its release."""

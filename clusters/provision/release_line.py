@@ -1,7 +1,8 @@
 """The releases of one software by their names: which there may be, and how each comes here."""
 
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,13 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
 from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram, refuse_absent
 from clusters.provision.pinned import PINNED
-from clusters.provision.releases import Release, fetch_into, version_numbers, whole_release
+from clusters.provision.releases import (
+    Release,
+    fetch_into,
+    jars_in,
+    version_numbers,
+    whole_release,
+)
 from history.failure import HarnessError, UsageError
 
 __all__ = ["ReleaseLine"]
@@ -33,6 +40,8 @@ class ReleaseLine:
     """The coordinates of the release of this name."""
     beside: Callable[[str], tuple[Coordinates, ...]]
     """The jars that a server needs, too, and no release asks for."""
+    lacking: Callable[[Sequence[Path]], tuple[Coordinates, ...]] = lambda _jars: ()
+    """The jars that a release needs beside these that came with it."""
     end: tuple[int, ...] = ()
     """The first release that will not do any more; none: there is no such."""
     too_new: str = ""
@@ -51,6 +60,10 @@ class ReleaseLine:
             wanted = (self.server(name), *self.beside(name))
             try:
                 fetch_into(draft, wanted, title=f"{self.title} {name}", java=java, run=run)
+                if more := self.lacking(jars_in(draft / "jars")):
+                    shutil.rmtree(draft / "jars")
+                    wanted = (*wanted, *more)
+                    fetch_into(draft, wanted, title=f"{self.title} {name}", java=java, run=run)
             except NotInRepositoryError as error:
                 raise self._not_to_be_had(name, error) from error
 

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,22 @@ _UNSTATED: Final = (
     Coordinates(organisation="org.xerial.snappy", name="snappy-java", revision="1.1.10.5"),
 )
 """The jars that a server needs from 3.6 on, and its coordinates do not ask for."""
+_BACK_END: Final = re.compile(
+    r"(slf4j-(log4j12|reload4j|simple|jdk14)|logback-classic|log4j-slf4j2?-impl)-\d.*"
+)
+_FACADE: Final = re.compile(r"slf4j-api-(\d[\w.]*)\.jar")
+
+
+def _lacking(jars: Sequence[Path]) -> tuple[Coordinates, ...]:
+    """Return a back end for its log, if the release brings none, as 3.7.2 and 3.9.3 do."""
+    if any(_BACK_END.fullmatch(jar.name) for jar in jars):
+        return ()
+    found = (_FACADE.fullmatch(jar.name) for jar in jars)
+    return tuple(
+        Coordinates(organisation="org.slf4j", name="slf4j-simple", revision=facade[1])
+        for facade in found
+        if facade
+    )
 
 
 def _server(name: str) -> Coordinates:
@@ -44,6 +61,7 @@ _LINE: Final = ReleaseLine(
     too_old="to state what it serves",
     server=_server,
     beside=lambda _name: _UNSTATED,
+    lacking=_lacking,
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.processes.logs import last_words
-from clusters.provision.jvm import jvm_command
+from clusters.provision.jvm import SIMPLE_LOGGER, jvm_command
 from clusters.zookeeper.configuration import CONFIGURATION, HOSTS, MYID
 from clusters.zookeeper.prepared import LOGGING_FILES, ZooKeeperPrepared
 from clusters.zookeeper.transaction_log import DiskHoldings, holdings_of
@@ -47,7 +47,12 @@ class ZooKeeperSoftware:
             heap=HEAP,
             hosts=directory / HOSTS,
             class_archive=self.prepared.class_archive,
-            options=(*_LOGGING, "-Dzookeeper.jmx.log4j.disable=true", *self.options),
+            options=(
+                *SIMPLE_LOGGER,
+                *_LOGGING,
+                "-Dzookeeper.jmx.log4j.disable=true",
+                *self.options,
+            ),
         )
         class_path = self.prepared.release.class_path
         return [*jvm, "-cp", class_path, _SERVER, str(directory / CONFIGURATION)]

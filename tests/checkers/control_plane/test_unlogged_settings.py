@@ -1,4 +1,4 @@
-"""C22: settings of a topic that a broker shows and the log never gave it."""
+"""C23: settings of a topic that a broker shows and the log never gave it."""
 
 from collections.abc import Mapping
 

@@ -135,3 +135,12 @@ def test_each_node_is_one_case_whatever_its_log_says() -> None:
     given = tables(("broker-1", "fatal-fault"), ("broker-1", "fatal-fault"))
     for kernel in (fatal_faults, unreadable_disks, sick_processes):
         assert [one.case_count for _, one in asked(kernel, given, FACTS)] == [1, 1, 1]
+
+
+def test_of_a_node_that_logged_nothing_nobody_knows() -> None:
+    given = tables(("broker-1", "silent"), ("broker-2", "fatal-fault"))
+    for kernel in (fatal_faults, unreadable_disks, sick_processes):
+        found = dict(asked(kernel, given, FACTS))
+        assert (found["broker-1"].case_count, bool(found["broker-1"].doubt)) == (0, True)
+        assert not found["controller-1"].doubt
+    assert fatal(given)["broker-2"].never_count == 1

@@ -1,4 +1,4 @@
-"""D23: replicas that were moved away and are still on a disk."""
+"""D26: replicas that were moved away and are still on a disk."""
 
 import pyarrow as pa
 import pytest

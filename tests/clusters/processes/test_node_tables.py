@@ -103,3 +103,17 @@ def test_the_tables_are_sealed_as_they_were_written(tmp_path: Path) -> None:
     logged_s = datetime.fromisoformat(STAMP).timestamp() - datetime.now().timestamp()  # noqa: DTZ005 -- as nodes log
     assert abs(fatal["time_ns"] / 1e9 - logged_s) < 60  # the run began just now
     assert memory["time_ns"] is None
+
+
+def test_a_node_that_ran_and_logged_nothing_is_told(tmp_path: Path) -> None:
+    raw, history = tmp_path / "raw", tmp_path / "history"
+    empty, told = tmp_path / "empty.log", tmp_path / "told.log"
+    for directory in (raw, history):
+        directory.mkdir()
+    empty.touch()
+    told.write_text("all is well")
+    logs = {"server-1": [empty], "server-2": [empty, told], "server-3": [tmp_path / "never.log"]}
+    write_log_findings(raw, logs, clock=Clock.start())
+    write_cluster_tables(raw, history)
+    [row] = pq.read_table(history / "log_findings.parquet").to_pylist()
+    assert (row["node"], row["finding"], row["line"]) == ("server-1", "silent", 0)
