@@ -5,7 +5,7 @@ entity, of which `nemesis.wire.decoding` makes columns and items. So a rule and 
 message what they would see of its frame between processes, and nothing is said of an API twice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -16,7 +16,7 @@ from clusters.reference.codec.api import Api, Asked, Labels
 from clusters.reference.codec.broker_apis import address_of, request_fields, response_fields
 from clusters.reference.codec.codec import kraft_apis
 from clusters.reference.codec.entities import built, request_type, response_type
-from clusters.reference.codec.identifiers import id_of_text
+from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.errors import ERROR_NAMES
 from clusters.reference.nodes.messages.control import (
@@ -214,11 +214,23 @@ class _Known:
     topics: Mapping[str, int] = {}
 
     def __init__(self, names: TopicNames) -> None:
-        self._names = names
+        self.names: Mapping[int, str] = _NamesOfIds(names)
 
-    @property
-    def names(self) -> Mapping[int, str]:
-        return {id_of_text(one): name for one, name in self._names.by_id.items()}
+
+class _NamesOfIds(Mapping[int, str]):
+    """The names that a wire was told by their ids as numbers: a night has had 20,000 topics."""
+
+    def __init__(self, names: TopicNames) -> None:
+        self._by_id = names.by_id
+
+    def __getitem__(self, identifier: int) -> str:
+        return self._by_id[text_of(identifier)]
+
+    def __iter__(self) -> Iterator[int]:
+        return map(id_of_text, self._by_id)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
 
 
 class _Later:
