@@ -22,8 +22,6 @@ from harness.scenario.laid_over import key_of_release
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
-from harness.series.finding_table import HEADS as FINDING_HEADS
-from harness.series.finding_table import of_record, of_runs
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
@@ -133,6 +131,10 @@ def _plain(markdown: str) -> Text:
 
 
 def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: bool) -> int:
+    # With all checks: what only reproduces does not wait for them.
+    from harness.series.finding_table import HEADS as FINDING_HEADS
+    from harness.series.finding_table import of_record, of_runs
+
     stored, troubles = of_runs(results)
     found = [*of_record(recorded), *stored]
     for trouble in troubles:

@@ -162,7 +162,14 @@ def test_runs_in_series_end_with_their_grid_and_store_it(
     assert code == 255, "one run failed"
     begin = out.index("windows, 2 runs: in how many each strike took effect")
     (path,) = (trial.parent / "results/trial/series").glob("*.json")
-    assert out[begin + 1 :] == [*TWICE, f"series: {path}"]
+    end = begin + 1 + len(TWICE)
+    assert out[begin + 1 : end] == TWICE
+    assert out[end : end + 3] == [
+        f"series: {path}",
+        f"junit: {path.with_suffix('.junit.xml')}",
+        f"page: {path.with_suffix('.html')}",
+    ]
+    assert out[-1].startswith("2 of 3 valid, 1 failed: broker-2 did not come up")
     stored = json.loads(path.read_text())
     assert stored["windows"] == {"runs": 2, "recorded": 2, "kinds": TWICE_AS_DATA}
     assert [run["seed"] for run in stored["runs"]] == [4, 5, 6]
