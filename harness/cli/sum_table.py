@@ -55,7 +55,7 @@ def about(seconds: float) -> str:
 def say_sum(runs: Sequence[SummedRun], out: Console, *, left_out: Sequence[LeftOut] = ()) -> None:
     """Print a row a group of runs, the checks that never had a case, and the sum in one line."""
     if runs:
-        table = table_of("scenario", "on", *VERDICTS, "median run", "found, in how many runs")
+        table = table_of("scenario", "on", *VERDICTS, "median", "found in runs")
         for column in table.columns[2:-1]:
             column.justify = "right"
         for group in run_groups(runs):
