@@ -93,7 +93,9 @@ class Course:
         if self.resumed:
             self.resumed = False
             since = datetime.fromisoformat(self.night.started_at)
-            if (told := judged_run(self.results, cell, seed, since=since)) is not None:
+            counted = {run.run for run in self.night.runs if run.run is not None}
+            told = judged_run(self.results, cell, seed, since=since, counted=counted)
+            if told is not None:
                 return ToldRun(told=told, seconds=0.0)
         if self.plan.only is None:
             keep_seed(self.results, self.plan.night, seed)

@@ -8,7 +8,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,12 +97,15 @@ class ChildRuns:
         return {"validity": "failed", "error": why, "exit_code": 255, **place}
 
 
-def judged_run(results: Path, cell: Cell, seed: int, *, since: datetime) -> dict[str, Any] | None:
+def judged_run(
+    results: Path, cell: Cell, seed: int, *, since: datetime, counted: Collection[str]
+) -> dict[str, Any] | None:
     """Return what a run told that came to its verdict when its night was killed; None: none did.
 
-    Its directory is all that is left of it.
+    Its directory is all that is left of it. `counted`: the runs that the night has, relative to the
+    results; cells of other releases and flags share their seed with this one.
     """
-    found = _run_since(results, cell, seed, since=since)
+    found = _run_since(results, cell, seed, since=since, counted=counted)
     if found is None or found[1].state is not RunState.CHECKED:
         return None
     root, manifest = found
@@ -128,13 +131,15 @@ def judged_run(results: Path, cell: Cell, seed: int, *, since: datetime) -> dict
 
 
 def _run_since(
-    results: Path, cell: Cell, seed: int, *, since: datetime
+    results: Path, cell: Cell, seed: int, *, since: datetime, counted: Collection[str] = ()
 ) -> tuple[Path, Manifest] | None:
     """Return the newest run of the cell's scenario and this seed that began since then."""
     stamp = since.strftime("%Y%m%dT%H%M%SZ")
     for path in sorted((results / cell.scenario).glob("2*Z*/manifest.json"), reverse=True):
         if path.parent.name < stamp:
             return None
+        if str(path.parent.relative_to(results)) in counted:
+            continue
         try:
             manifest = read_manifest(path)
         except HarnessError:

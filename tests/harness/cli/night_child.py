@@ -1,6 +1,6 @@
 """What a night starts in place of `fencepost run`: an answer at once, by the seed and the scenario.
 
-`answers.json` in the working directory says what each call does: a verdict, `hang`, `die`, `refuse`.
+`answers.json` in the working directory says what each call does: a verdict, `hang` or `die`.
 """
 
 import json
@@ -20,7 +20,7 @@ def main() -> None:
     if answer == "hang":
         time.sleep(600)
     if answer == "die":
-        print("fencepost: the cluster did not start", file=sys.stderr)
+        sys.stderr.write("fencepost: the cluster did not start\n")
         sys.exit(255)
     if answer.startswith("slow"):
         time.sleep(float(answer[4:]))
@@ -35,7 +35,7 @@ def main() -> None:
         "faults": {"kill": {"begun": 1, "took_effect": number % 2}},
         "checks": {"lost-write": check, "idle": {**check, "validity": "not judged"}},
     }
-    print(json.dumps([told]))
+    sys.stdout.write(json.dumps([told]))
 
 
 if __name__ == "__main__":
