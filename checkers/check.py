@@ -146,10 +146,7 @@ def check_run(
         for result in (
             course(manifest, samples, faults),
             whole.result,
-            *([window_strikes(run, manifest)] if "windows" in manifest.recorded else ()),
-            *([decided_span(run, manifest, entry_of)] if "metadata_log" in manifest.tables else ()),
-            *([whole_tape_of(run, manifest)] if "wire" in manifest.tables else ()),
-            *([topics_alive(run, manifest)] if manifest.tables >= OF_TOPICS else ()),
+            *_of_recordings(run, manifest),
             *answered.results,
             *(result for group in of_groups for result in group.results),
         )
@@ -175,6 +172,18 @@ def check_run(
     )
     _write(run, manifest, verdict, anomalies, forensics)
     return verdict
+
+
+def _of_recordings(run: RunDirectory, manifest: Manifest) -> Iterator[CheckResult]:
+    """Yield the answers about what was recorded of the cluster."""
+    if "windows" in manifest.recorded:
+        yield window_strikes(run, manifest)
+    if "metadata_log" in manifest.tables:
+        yield decided_span(run, manifest, entry_of)
+    if "wire" in manifest.tables:
+        yield whole_tape_of(run, manifest)
+    if manifest.tables >= OF_TOPICS:
+        yield topics_alive(run, manifest)
 
 
 def _grounded(
