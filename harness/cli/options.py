@@ -25,6 +25,20 @@ _SIZE_BYTES: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_SPARK_MASTER: Final = re.compile(
+    r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|yarn|spark://[^:/]+:\d+.*|k8s://.+"
+)
+"""The masters that Spark knows (its documentation, "Master URLs")."""
+
+
+def _spark_master(_: click.Context, __: click.Parameter, text: str) -> str:
+    if not _SPARK_MASTER.fullmatch(text):
+        raise click.BadParameter(
+            f"{text!r} is no master of Spark's: local[2], spark://HOST:PORT, yarn, k8s://HOST:PORT"
+        )
+    return text
+
+
 as_json: Callable[[Command], Command] = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as one JSON document."
 )
@@ -40,6 +54,7 @@ spark_master_option: Callable[[Command], Command] = click.option(
     "--spark-master",
     default="local[*]",
     show_default=True,
+    callback=_spark_master,
     help="Spark master that runs the checkers.",
 )
 

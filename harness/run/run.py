@@ -208,7 +208,8 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
         with run.reserve.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
         yield
-    except BaseException as error:
+    except BaseException as raised:
+        error = _interrupt_behind(raised) or raised
         if isinstance(error, UsageError) and run.is_blank:
             run.discard()
             raise
@@ -233,6 +234,14 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
         raise
     finally:
         run.reserve.unlink(missing_ok=True)
+
+
+def _interrupt_behind(error: BaseException) -> InterruptedRunError | None:
+    """Return the interrupt that an error hides: what it breaks off fails after it."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, InterruptedRunError):
+        behind = behind.__context__
+    return behind
 
 
 def _drop_data(run: RunDirectory) -> None:

@@ -181,3 +181,11 @@ def test_the_proxy_variables_reach_java(java_home: Path, monkeypatch: pytest.Mon
         "-Dhttps.proxyPort=3128",
         "-Dhttp.nonProxyHosts=localhost|*.site",
     )
+
+
+def test_a_java_home_that_is_not_there_is_refused_and_none_taken_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(HarnessError, match=f"JAVA_HOME is {tmp_path}/nowhere, which is not there"):
+        find_java()

@@ -86,3 +86,18 @@ def test_a_run_that_is_interrupted_is_judged_as_far_as_it_came(tmp_path: Path) -
     manifest = read_manifest(RunDirectory(found).manifest_path)
     assert (manifest.ended_early, manifest.failure) == (True, None)
     assert manifest.healed_ns is not None
+
+
+@pytest.mark.parametrize("master", ["spork://x", "local[0]", "spark://nowhere"])
+def test_a_wrong_spark_master_is_refused_before_anything_starts(
+    tmp_path: Path, master: str
+) -> None:
+    from click.testing import CliRunner  # noqa: PLC0415
+
+    from harness.cli.main import cli  # noqa: PLC0415
+
+    words = ["run", "smoke", "--cluster", "simulated", "--spark-master", master]
+    found = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])
+    assert found.exit_code == 2
+    assert "no master of Spark's" in found.output
+    assert not list(tmp_path.iterdir())
