@@ -272,8 +272,20 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
 
 
 @bench.command("gate")
-@click.option("--runs", type=click.IntRange(1, 5000), default=500, show_default=True)
-@click.option("--nights", type=click.IntRange(1, 30), default=30, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 5000),
+    default=500,
+    show_default=True,
+    help="Number of runs of each night.",
+)
+@click.option(
+    "--nights",
+    type=click.IntRange(1, 30),
+    default=30,
+    show_default=True,
+    help="Number of nights, the one that is judged included.",
+)
 @as_json
 def gate(*, runs: int, nights: int, as_json: bool) -> int:
     """Seconds of the gate for a night of so many runs, after so many nights."""

@@ -10,9 +10,9 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from clusters.systems import AUTO, system_of
+from clusters.systems import AUTO, MAKES, system_of
 from harness.cli.options import emit_json
-from harness.cli.running import host_words, options_from
+from harness.cli.running import cluster_words, options_from
 from harness.cli.tables import console, table_of
 from harness.cli.window_table import say_windows
 from harness.progress import terminal_progress
@@ -65,11 +65,16 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     flags["cluster"] = flags["cluster"] or system_of(loaded.cluster).makes[0].name
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
-    releases = _listed(flags, key) or _tried(loaded)
+    listed = _listed(flags, key)
+    if MAKES[flags["cluster"]].of_our_own:
+        # Nodes of our own run no release: --kafka is refused with its reason, if it is given.
+        releases: list[str | None] = [*listed] or [None]
+    else:
+        releases = [*(listed or _tried(loaded))]
     subjects = [_subject(scenario, key, release, seeds, flags) for release in releases]
     for subject in subjects:
         _refuse_impossible(subject)
-    words = ["fencepost", "reproduce", scenario, f"--{key}", ",".join(releases)]
+    words = ["fencepost", "reproduce", scenario, *_release_words(key, releases)]
     words += ["--runs", str(runs), "--seed", str(first)]
     plan = planned(subjects, command=_command(words, flags))
     path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
@@ -184,14 +189,17 @@ def _tried(scenario: Scenario) -> list[str]:
 
 
 def _subject(
-    scenario: str, key: str, release: str, seeds: list[int], flags: dict[str, Any]
+    scenario: str, key: str, release: str | None, seeds: list[int], flags: dict[str, Any]
 ) -> Subject:
     metadata_version = flags["metadata_version"]
-    overrides: list[tuple[tuple[str, ...], object, str]] = [(("cluster", key), release, f"--{key}")]
+    overrides: list[tuple[tuple[str, ...], object, str]] = []
+    if release is not None:
+        overrides.append((("cluster", key), release, f"--{key}"))
     if metadata_version:
         overrides += [(("cluster", "metadata_version"), metadata_version, "--metadata-version")]
+    words = _release_words(key, [release])
     return Subject(
-        release=release,
+        release=flags["cluster"] if release is None else release,
         metadata_version=metadata_version,
         scenario=load_scenario(find_scenario(scenario), overrides),
         options=[
@@ -199,12 +207,17 @@ def _subject(
                 flags,
                 seed=seed,
                 command=_command(
-                    ["fencepost", "run", scenario, f"--{key}", release, "--seed", str(seed)], flags
+                    ["fencepost", "run", scenario, *words, "--seed", str(seed)], flags
                 ),
             )
             for seed in seeds
         ],
     )
+
+
+def _release_words(key: str, releases: Sequence[str | None]) -> list[str]:
+    named = [release for release in releases if release is not None]
+    return [f"--{key}", ",".join(named)] if named else []
 
 
 def _refuse_impossible(subject: Subject) -> None:
@@ -221,7 +234,7 @@ def _command(words: list[str], flags: dict[str, Any]) -> str:
     found = [*words]
     if flags["metadata_version"]:
         found += ["--metadata-version", flags["metadata_version"]]
-    found += host_words(flags)
+    found += cluster_words(flags)
     if flags.get("no_wire"):
         found.append("--no-wire")
     if flags["results"] != Path("results"):

@@ -27,7 +27,7 @@ from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
 from nemesis.verbs.registry import VERBS
 
-__all__ = ["host_words", "options_from", "replay", "replayed", "run", "run_once"]
+__all__ = ["cluster_words", "host_words", "options_from", "replay", "replayed", "run", "run_once"]
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """The storms all of whose starts may be those of misfits: in others only some are, or none."""
@@ -55,6 +55,7 @@ def run(
         default_cluster,
         say_what_is_fetched,
     )
+    from harness.run.lock import refuse_beside_another
 
     first = seed if seed is not None else new_seed()
 
@@ -65,6 +66,7 @@ def run(
                 say_what_is_fetched(loaded, make, progress.say)
             flags["cluster"] = make
         elif flags["cluster"] == AUTO:
+            refuse_beside_another(loaded, alongside=flags["alongside"])
             flags["cluster"] = available_cluster(loaded, progress.say, fetch=not dry_run)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
@@ -101,7 +103,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
         flags["inventory"] = Path(inventory)
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
-    words += _cluster_words(flags)
+    words += cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
     options = options_from(flags, seed=seed, command=command)
     return _run_all(scenario, lambda _: [options], run_count=1, as_json=as_json)
@@ -140,7 +142,7 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
         if flags[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(flags[name])]
     words += [NO_REQUIRE] if flags["no_require"] else []
-    words += _cluster_words(flags)
+    words += cluster_words(flags)
     if flags["no_wire"]:
         words.append("--no-wire")
     if flags["results"] != Path("results"):
@@ -148,7 +150,8 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     return shlex.join(words)
 
 
-def _cluster_words(flags: dict[str, Any]) -> list[str]:
+def cluster_words(flags: dict[str, Any]) -> list[str]:
+    """Return the flags that say what the cluster is made of, and where it is."""
     first = {system.makes[0].name for system in SYSTEMS.values()}
     words = [] if str(flags["cluster"]) in first else ["--cluster", str(flags["cluster"])]
     words += host_words(flags)

@@ -1,5 +1,7 @@
 """`fencepost scenarios`: the list of scenarios to run."""
 
+from typing import Final
+
 import click
 
 from harness.cli.options import as_json, emit_json
@@ -7,16 +9,29 @@ from harness.scenario.sources import find_scenario, library
 
 __all__ = ["scenarios"]
 
+_ORDER: Final = ("nightly", "controls", "bugs", "rules")
+
 
 @click.command()
 @click.argument("name", required=False)
+@click.option("--word", help="Only those with this word in the name, the title or the issue.")
+@click.option("--kind", help="Only those of this kind (nightly, bugs, controls, rules).")
+@click.option("--system", help="Only those of this system (kafka, zookeeper).")
 @as_json
-def scenarios(name: str | None, as_json: bool) -> int:
-    """List the scenarios that come with Fencepost, or print one (NAME) to start your own from."""
+def scenarios(
+    name: str | None, word: str | None, kind: str | None, system: str | None, as_json: bool
+) -> int:
+    """List the scenarios that come with Fencepost, or print one (NAME) to start your own from.
+
+    In a pipe each is a line: name, kind and title, with tabs in between.
+    """
     if name is not None:
         find_scenario(name)
+    from clusters.systems import SYSTEMS, system_of
     from harness.cli.tables import console, table_of
     from harness.scenario.scenario import load_scenario
+    from history.failure import UsageError
+    from nemesis.words import did_you_mean
 
     if name is not None:
         scenario = load_scenario(find_scenario(name), [])
@@ -26,11 +41,36 @@ def scenarios(name: str | None, as_json: bool) -> int:
             click.echo(scenario.document.text, nl=False)
         return 0
     rows = [(known, path.parent.name, load_scenario(path, [])) for known, path in library().items()]
+    for flag, asked, there in (
+        ("--kind", kind, {of for _, of, _ in rows}),
+        ("--system", system, set(SYSTEMS)),
+    ):
+        if asked is not None and asked not in there:
+            raise UsageError(f"{flag}: no {asked!r}; {did_you_mean(asked, there)}")
+    rows = [
+        (known, of, scenario)
+        for known, of, scenario in rows
+        if kind in (None, of)
+        and system in (None, system_of(scenario.cluster).name)
+        and (word or "").lower() in f"{known} {scenario.title} {scenario.issue or ''}".lower()
+    ]
+    # What is run first, first: bugs are looked up by name.
+    rows.sort(key=lambda row: (_ORDER.index(row[1]) if row[1] in _ORDER else len(_ORDER), row[0]))
     if as_json:
-        emit_json([{"name": n, "kind": kind, "title": s.title} for n, kind, s in rows])
+        emit_json(
+            [
+                {"name": n, "kind": of, "system": system_of(s.cluster).name, "title": s.title}
+                for n, of, s in rows
+            ]
+        )
+        return 0
+    out = console()
+    if not out.is_terminal:
+        for known, of, scenario in rows:
+            click.echo(f"{known}\t{of}\t{scenario.title}")
         return 0
     table = table_of("scenario", "kind", "what it does")
-    for known, kind, scenario in rows:
-        table.add_row(known, kind, scenario.title)
-    console().print(table)
+    for known, of, scenario in rows:
+        table.add_row(known, of, scenario.title)
+    out.print(table)
     return 0

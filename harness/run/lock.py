@@ -18,7 +18,7 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import UsageError
 
-__all__ = ["alone", "only_run"]
+__all__ = ["alone", "only_run", "refuse_beside_another"]
 
 _WAY_OUT: Final = "wait for it, or pass --alongside (they will compete for the machine)"
 
@@ -29,6 +29,12 @@ def alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[obj
         return nullcontext()
     where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
     return only_run(cache_dir(), what=where, alongside=options.alongside)
+
+
+def refuse_beside_another(scenario: Scenario, *, alongside: bool) -> None:
+    """Raise UsageError if another run holds the lock: to be asked before anything is fetched."""
+    with only_run(cache_dir(), what=scenario.name, alongside=alongside):
+        pass
 
 
 @contextmanager

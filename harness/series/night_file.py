@@ -186,7 +186,7 @@ def _entry(
     releases = read.at("releases", _releases, otherwise=("",))
     kinds = [str(kind) for kind in HostKind]
     hosts = read.at("hosts", lambda v: _known(v, kinds, "host"), otherwise=("local",))
-    variants = read.at("with", _variants, otherwise=({},))
+    variants = _variants(read)
     runs = read.at("runs", _count, otherwise=None)
     share = read.at("share", _share, otherwise=0.0)
     own_bound_s = read.at("bound", _duration, otherwise=bound_s)
@@ -195,11 +195,10 @@ def _entry(
     if not timed and share:
         read.mistakes.note(("share",), "a share of what? the night has no 'time'")
     cells = []
-    for name, cluster, system, release, host, (place, variant) in product(
-        names, clusters, systems, releases, hosts, enumerate(variants)
+    for name, cluster, system, release, host, (at, variant) in product(
+        names, clusters, systems, releases, hosts, variants
     ):
         flags = {"system": system or None, **variant}
-        at = ("with", place) if "with" in read.data else ()
         cell = _cell(
             name,
             flags,
@@ -324,14 +323,18 @@ def _releases(value: object) -> tuple[str, ...]:
     return _texts(value)
 
 
-def _variants(value: object) -> tuple[Mapping[str, Any], ...]:
-    values = value if isinstance(value, list) else [value]
-    mistakes, found = Mistakes(), []
-    for index, one in enumerate(values):
-        with mistakes.below(*((index,) if isinstance(value, list) else ())):
-            found.append(_variant(one))
-    mistakes.refuse()
-    return tuple(found) or ({},)
+def _variants(read: MappingReader) -> list[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
+    """Return the place and the flags of each variant that can be; note what is wrong of others."""
+    if "with" not in read.data:
+        return [((), {})]
+    value, found = read.data["with"], []
+    places: list[tuple[str | int, ...]] = [("with",)]
+    if isinstance(value, list):
+        places = [("with", index) for index in range(len(value))]
+    for place, one in zip(places, value if isinstance(value, list) else [value], strict=True):
+        with read.mistakes.below(*place):
+            found.append((place, _variant(one)))
+    return found
 
 
 def _variant(value: object) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from checkers.anomaly import Anomaly
 from checkers.verdict import Validity, Verdict
+from harness.prepare.reference import level_of, release_like
 from harness.progress import Progress
 from harness.run.outcome import RunOutcome
 from harness.scenario.expectation import Expectation, expectation_for
@@ -133,11 +134,7 @@ def result_of(verdict: Verdict, sought: Iterable[Sequence[str]]) -> RunResult:
 
 def _planned_series(subject: Subject) -> Series:
     entries = subject.scenario.expect
-    expectation = (
-        None
-        if subject.metadata_version
-        else expectation_for(entries, release=_version_of(subject.release))
-    )
+    expectation = _expectation(subject)
     return Series(
         release=subject.release,
         metadata_version=subject.scenario.cluster.protocol_level,
@@ -148,6 +145,17 @@ def _planned_series(subject: Subject) -> Series:
             else tuple(e.anomalies for e in entries if e.validity is Validity.INVALID)
         ),
     )
+
+
+def _expectation(subject: Subject) -> Expectation | None:
+    """Return what the scenario expects of it; None for a level that is not the release's own."""
+    entries, spec = subject.scenario.expect, subject.scenario.cluster
+    if subject.options[0].cluster.of_our_own:
+        # Its protocol's level decides, whoever chose it.
+        return expectation_for(entries, release=release_like(spec), level=level_of(spec))
+    if subject.metadata_version:
+        return None
+    return expectation_for(entries, release=_version_of(subject.release))
 
 
 def _version_of(release: str) -> str:

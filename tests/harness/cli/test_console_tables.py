@@ -8,6 +8,7 @@ from harness.cli.main import main
 from harness.cli.tables import console, table_of
 from harness.doctor import doctor
 from harness.doctor.doctor import DoctorFinding
+from harness.scenario.sources import library
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -31,10 +32,21 @@ def test_the_doctor_keeps_to_its_width_and_says_everything(
     assert "…" not in shown
 
 
-def test_scenarios_are_listed_within_the_width(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_is_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, "scenarios")
-    assert max(map(len, lines)) <= 100
-    assert not any("…" in line for line in lines)
+    assert {line.split("\t")[0] for line in lines} == set(library())
+    assert len(lines) == len(library())
+
+
+def test_scenarios_are_found_by_word_kind_and_system(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "scenarios", "--word", "UPGRADE", "--kind", "nightly")
+    assert [line.split("\t")[0] for line in lines] == ["downgrade", "upgrade"]
+    lines = printed(capsys, "scenarios", "--word", "kafka-14139", "--kind", "bugs")
+    on_zookeeper = printed(
+        *(capsys, "scenarios", "--word", "kafka-14139", "--system", "kafka-zookeeper")
+    )
+    assert "kip-903" in {line.split("\t")[0] for line in lines}
+    assert "kip-903" not in {line.split("\t")[0] for line in on_zookeeper}
 
 
 def test_a_long_word_goes_on_in_the_next_line(capsys: pytest.CaptureFixture[str]) -> None:
