@@ -41,8 +41,8 @@ IDLE = replace(VALID, seed=5, faults={"kill": 1, "partition": 0}, not_judged=fro
         (
             [VALID, LOST, OPEN, IDLE, IDLE],
             (
-                "3 of 5 valid, 1 invalid: lost-write (KAFKA-14139), 1 unknown: no broker was killed; "
-                "no partition took effect in 2 runs"
+                "3 of 5 valid, 1 invalid: lost-write (KAFKA-14139), 1 unknown: no broker was "
+                "killed; no partition took effect in 2 runs"
             ),
         ),
         ([LOST, LOST], "0 of 2 valid, 2 invalid: lost-write in 2 (KAFKA-14139)"),
