@@ -16,6 +16,7 @@ from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError
 from history.models import OPEN_MODELS, Isolation
 from history.run_directory import find_run
+from history.thinned import refuse_thinned
 
 __all__ = ["history"]
 
@@ -87,6 +88,7 @@ def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> 
 def export_history(run: str, file: str, notation: str, events: bool, results: Path) -> int:
     """Write RUN's history to FILE ('-': standard output)."""
     found = find_run(run, results)
+    refuse_thinned(found)
     from harness.histories.files import exported
 
     with _output(file) as output:

@@ -36,6 +36,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "replay": "harness.cli.run",
     "report": "harness.cli.page",
     "reproduce": "harness.cli.reproduce",
+    "results": "harness.cli.results",
     "run": "harness.cli.run",
     "scenarios": "harness.cli.scenarios",
     "selftest": "harness.cli.simulate",

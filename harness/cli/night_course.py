@@ -28,6 +28,8 @@ from harness.series.night import (
 from harness.series.night_child import ChildRuns, ToldRun, judged_run
 from harness.series.night_file import Cell
 from history.failure import HarnessError
+from history.run_directory import RunDirectory
+from history.thinned import thin
 from report.notation import counted, length, one_line
 from report.sums import LeftOut, SummedRun, summed_run
 from report.sums_junit import write_sums_junit
@@ -129,6 +131,8 @@ class Course:
         )
         self.night = replace(self.night, runs=(*self.night.runs, made_run))
         self.store.write(self.night)
+        if self.plan.thins and made_run.verdict == "valid" and run is not None:
+            thin(RunDirectory(Path(run)))
         line = run_line(self._summed(len(self.night.runs) - 1), place="")
         self.progress.say(f"{place} · {cell.scenario} on {cell.subject}{line}")
 

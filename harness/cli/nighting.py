@@ -113,6 +113,7 @@ def _plan(
         command=command,
         first_seed=seed,
         time_s=loaded.time_s,
+        thins=loaded.thins,
         entries=loaded.entries,
         cells=cells,
         left_out=tuple(missing),

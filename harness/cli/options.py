@@ -14,6 +14,7 @@ from nemesis.words import duration_s
 __all__ = [
     "as_json",
     "budget_option",
+    "duration",
     "emit_json",
     "memory_option",
     "results_option",
@@ -59,7 +60,8 @@ spark_master_option: Callable[[Command], Command] = click.option(
 )
 
 
-def _seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+def duration(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of an option that is a duration, as a callback of click's."""
     if text is None:
         return None
     try:
@@ -83,7 +85,7 @@ budget_option: Callable[[Command], Command] = click.option(
     metavar="DURATION",
     default="1h",
     show_default=True,
-    callback=_seconds,
+    callback=duration,
     help="Time limit of one pass of checks; a check that takes longer is unknown.",
 )
 memory_option: Callable[[Command], Command] = click.option(

@@ -7,6 +7,7 @@ import click
 from harness.cli.options import as_json, emit_json, results_option
 from history.failure import SpecError, UsageError
 from history.run_directory import find_run
+from history.thinned import refuse_thinned
 from nemesis.words import duration_s
 
 __all__ = ["report"]
@@ -25,6 +26,7 @@ def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
     """Write a stored RUN's page and JUnit file anew, and say where they lie."""
     span = None if window is None else _span_s(window)
     found = find_run(run, results)
+    refuse_thinned(found)
     from harness.run.reports import write_reports
     from report.sequence import Window
 

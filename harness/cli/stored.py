@@ -16,6 +16,7 @@ from harness.cli.options import (
 )
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
+from history.thinned import refuse_thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,9 @@ def check(
     for run in runs:
         if "://" not in run:
             # What cannot be read is said before Spark starts, which takes a while.
-            read_manifest(find_run(run, results).manifest_path)
+            found_run = find_run(run, results)
+            refuse_thinned(found_run)
+            read_manifest(found_run.manifest_path)
     from checkers.runner.session import is_local
     from clusters.provision.java import find_java
     from harness.cli.run_series import windows_of

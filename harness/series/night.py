@@ -75,6 +75,8 @@ class NightPlan:
     command: str
     first_seed: int
     time_s: float | None
+    thins: bool = False
+    """Thin runs that are valid."""
     entries: tuple[NightEntry, ...]
     cells: tuple[Cell, ...]
     left_out: tuple[LeftOutRuns, ...] = ()

@@ -35,7 +35,8 @@ from nemesis.words import duration_s
 __all__ = ["Cell", "NightEntry", "NightFile", "load_night"]
 
 _EXPECTED: Final = "a night is a mapping of keys to values, e.g. 'entries: [{scenario: smoke}]'"
-_KEYS: Final = ("name", "title", "time", "bound", "entries")
+_KEYS: Final = ("name", "title", "time", "bound", "keep", "entries")
+_KEEP: Final = ("all", "pages")
 _ENTRY_KEYS: Final = (
     *("scenario", "cluster", "system", "releases", "hosts", "with"),
     *("runs", "share", "bound"),
@@ -104,6 +105,8 @@ class NightFile:
     title: str
     time_s: float | None
     """The time for all runs together; None: until each cell has its runs."""
+    thins: bool
+    """Thin runs that are valid (`history.thinned`)."""
     entries: tuple[NightEntry, ...]
     cells: tuple[Cell, ...]
     scenarios: tuple[Scenario, ...]
@@ -132,6 +135,7 @@ def _night(document: Document, path: Path) -> NightFile:
     name = read.at("name", _name, otherwise=path.stem)
     time_s = read.at("time", _duration, otherwise=None)
     bound_s = read.at("bound", _duration, otherwise=None)
+    keep = read.at("keep", lambda v: _known(v, _KEEP, "word")[0], otherwise="all")
     listed = read.at("entries", _listed_entries, otherwise=[])
     if "entries" not in document.data:
         read.mistakes.note((), "a night needs 'entries'")
@@ -154,6 +158,7 @@ def _night(document: Document, path: Path) -> NightFile:
         name=name,
         title=str(document.data.get("title", name)),
         time_s=time_s,
+        thins=keep == "pages",
         entries=_with_shares(entries),
         cells=tuple(cell for cell, _, _ in cells),
         scenarios=tuple(scenario for _, scenario, _ in cells),

@@ -1,0 +1,137 @@
+"""The runs in a directory of results: what they are, how large, and which of them may go.
+
+A run that is pinned is never removed or thinned, nor is one under way.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from history.atomic import write_atomically
+from history.failure import HarnessError
+from history.manifest import Manifest, RunState, read_manifest
+from history.run_directory import RunDirectory
+from history.thinned import is_thinned
+
+__all__ = ["StoredRun", "beyond_newest", "pin", "stored_runs", "unpin"]
+
+_PIN: Final = "pinned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One run on disk."""
+
+    run: RunDirectory
+    scenario: str
+    started_at: datetime
+    verdict: str
+    """`valid`, `invalid`, `unknown`, `failed`, `not checked`, or `running`."""
+    release: str
+    seed: int
+    size_bytes: int
+    pinned: bool
+    thinned: bool
+
+    @property
+    def name(self) -> str:
+        """The name by which commands find it: `smoke/20260301T080000Z`."""
+        return f"{self.run.root.parent.name}/{self.run.root.name}"
+
+    @property
+    def may_go(self) -> bool:
+        """Return whether it may be removed."""
+        return not self.pinned and self.verdict != "running"
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "run": str(self.run.root),
+            "scenario": self.scenario,
+            "started_at": self.started_at.isoformat(),
+            "verdict": self.verdict,
+            "release": self.release,
+            "seed": self.seed,
+            "bytes": self.size_bytes,
+            "pinned": self.pinned,
+            "thinned": self.thinned,
+        }
+
+
+def stored_runs(results: Path) -> list[StoredRun]:
+    """Return the runs there are, the oldest first; one whose manifest cannot be read is none."""
+    found = []
+    for path in sorted(results.glob("*/2*Z*/manifest.json"), key=lambda path: path.parent.name):
+        try:
+            manifest = read_manifest(path)
+        except HarnessError:
+            continue  # of an older format: not ours to remove
+        found.append(_stored(RunDirectory(path.parent), manifest))
+    return found
+
+
+def beyond_newest(runs: Sequence[StoredRun], count: int) -> list[StoredRun]:
+    """Return the runs but for the newest `count` of each scenario."""
+    spared: Counter[str] = Counter()
+    older = []
+    for run in reversed(runs):
+        spared[run.scenario] += 1
+        if spared[run.scenario] > count:
+            older.append(run)
+    return older[::-1]
+
+
+def pin(runs: Iterable[RunDirectory]) -> None:
+    """Keep these runs for good. Raises HarnessError if the disk refuses."""
+    for run in runs:
+        write_atomically(run.root / _PIN, b"")
+
+
+def unpin(runs: Iterable[RunDirectory]) -> None:
+    """Let these runs be removed again."""
+    for run in runs:
+        (run.root / _PIN).unlink(missing_ok=True)
+
+
+def _stored(run: RunDirectory, manifest: Manifest) -> StoredRun:
+    return StoredRun(
+        run=run,
+        scenario=manifest.scenario,
+        started_at=datetime.fromisoformat(manifest.started_at).astimezone(UTC),
+        verdict=_verdict(run, manifest),
+        release=manifest.release,
+        seed=manifest.seed,
+        size_bytes=_size_bytes(run.root),
+        pinned=(run.root / _PIN).exists(),
+        thinned=is_thinned(run),
+    )
+
+
+def _verdict(run: RunDirectory, manifest: Manifest) -> str:
+    if manifest.harness_pid is not None and psutil.pid_exists(manifest.harness_pid):
+        return "running"
+    if manifest.state is RunState.FAILED:
+        return "failed"
+    try:
+        return str(json.loads(run.verdict_path.read_bytes())["validity"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "not checked"
+
+
+def _size_bytes(root: Path) -> int:
+    """Return what its files occupy on the disk."""
+    total = 0
+    for directory, _, names in os.walk(root):
+        for name in names:
+            try:
+                total += (Path(directory) / name).lstat().st_blocks * 512
+            except OSError:
+                continue  # it went meanwhile
+    return total
