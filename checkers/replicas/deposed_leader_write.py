@@ -140,7 +140,7 @@ CHECKS: Final = (
             "metadata record that ended this epoch.",
             meaning="A broker that no longer leads, be it fenced or not, takes writes: the leader "
             "of the day has others at the same offsets, and one of both is cut.",
-            nearness=Nearness.NODE,
+            nearness=Nearness.LOG,
             case="an acknowledged send that replicas hold in a leader epoch that ended, whose "
             "leader said that it had applied the end",
             source="KIP-101, KIP-631",

@@ -345,12 +345,13 @@ def test_a_full_disk_ends_the_night_with_a_line_and_loses_nothing(place: Place) 
     mount = ["mount", "-t", "tmpfs", "-o", "size=1100m", "tmpfs", str(place.results)]
     subprocess.run(mount, check=True)
     try:
-        place.answer({"3": "slow3"})
+        place.answer({"3": "until told"})
         process = place.start()
         wait_for(lambda: len(place.calls) == 3)
         filler = place.results / "filler"
         fill = f"dd if=/dev/zero of={shlex.quote(str(filler))} bs=1M 2>/dev/null"
         assert subprocess.run(["/bin/sh", "-c", fill], check=False).returncode != 0
+        (place.root / "told").touch()
         _, err = process.communicate(timeout=60)
         assert process.returncode == 255
         assert "No space left on device" in err
