@@ -23,8 +23,8 @@ __all__ = [
     "SILENCE_S_MIN",
     "FaultAmong",
     "FaultService",
-    "Latency",
-    "Loss",
+    "LatencyLevel",
+    "LossLevel",
     "ServiceLevel",
     "SilenceOf",
     "UseService",
@@ -36,7 +36,7 @@ a silence of some length: counting all of them would call a busy cluster unavail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
+class LatencyLevel:
     """The time from call to acknowledgement, of `count` asks; refusals have none.
 
     Quantiles are upper bounds of buckets that are 1.1 % wide; the maximum is exact.
@@ -78,7 +78,7 @@ class FaultService:
     """The latency of asks that one fault may have concerned, by the index of the fault."""
 
     fault: int
-    latency: Latency
+    latency: LatencyLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +99,18 @@ class UseService:
     """The time, s, in which at least one key had such a silence: that of several counts once."""
     longest: SilenceOf | None = None
     """The longest of them; None without any."""
-    outside: Latency | None = None
+    outside: LatencyLevel | None = None
     """None: no ask was acknowledged there."""
-    during: Latency | None = None
+    during: LatencyLevel | None = None
     """During any fault."""
-    by_kind: Mapping[str, Latency] = field(default_factory=dict)
+    by_kind: Mapping[str, LatencyLevel] = field(default_factory=dict)
     """During any fault of a kind that was asked for."""
     by_fault: tuple[FaultService, ...] = ()
     """Of the first few hundred faults during which something was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class LossLevel:
     """The acknowledged records, or writes of znodes, that were lost."""
 
     subject: str
@@ -127,7 +127,7 @@ class ServiceLevel:
 
     duration_s: float | None
     """From the start of the run to its recorded end; None: the end is not recorded."""
-    loss: Loss | None
+    loss: LossLevel | None
     """None: its clients do nothing that could be lost in this sense."""
     uses: tuple[UseService, ...]
     """That which the run is about first."""

@@ -20,7 +20,7 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from checkers.service_level import Latency
+from checkers.service_level import LatencyLevel
 from history.atomic import write_atomically
 from history.run_directory import RunDirectory
 from report import notation, tables
@@ -121,7 +121,7 @@ def _render(
     )
 
 
-def _latencies(reading: Reading) -> list[tuple[str, str, Latency]]:
+def _latencies(reading: Reading) -> list[tuple[str, str, LatencyLevel]]:
     level = reading.verdict.service_level if reading.verdict else None
     return list(service_rows(level)) if level else []
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from checkers.service_level import Latency, Loss, ServiceLevel, SilenceOf, UseService
+from checkers.service_level import LatencyLevel, LossLevel, ServiceLevel, SilenceOf, UseService
 from report.notation import counted, integer, length, moment, one_line
 
 __all__ = [
@@ -40,13 +40,13 @@ def service_facts(level: ServiceLevel) -> Iterator[ServiceFact]:
         yield from _latencies(use) if use is level.uses[0] or use.use == "reads" else ()
 
 
-def fault_latency(level: ServiceLevel | None, fault: int) -> Latency | None:
+def fault_latency(level: ServiceLevel | None, fault: int) -> LatencyLevel | None:
     """Return the latency during a fault, of what the run is about; None if it is not known."""
     each = level.uses[0].by_fault if level and level.uses else ()
     return next((one.latency for one in each if one.fault == fault), None)
 
 
-def service_rows(level: ServiceLevel) -> Iterator[tuple[str, str, Latency]]:
+def service_rows(level: ServiceLevel) -> Iterator[tuple[str, str, LatencyLevel]]:
     """Yield the latency of each use outside and during faults, and during each kind of fault."""
     for use in level.uses:
         told = {"outside faults": use.outside, "during any fault": use.during}
@@ -106,7 +106,7 @@ def _properties(level: ServiceLevel) -> Iterator[tuple[str, str]]:
                     yield f"{name}.{where}_{quantile}", f"{getattr(latency, quantile):.3f}"
 
 
-def _loss(loss: Loss) -> ServiceFact:
+def _loss(loss: LossLevel) -> ServiceFact:
     acknowledged = integer(loss.acknowledged_count)
     label = f"acknowledged {one_line(loss.subject)} lost"
     if loss.lost_count is None:
@@ -170,6 +170,6 @@ def _where(one: SilenceOf) -> str:
     return f"{one_line(one.key)} from {moment(round(one.begin_s * _NS))} on, {among}"
 
 
-def _quantiles(latency: Latency) -> str:
+def _quantiles(latency: LatencyLevel) -> str:
     told = {"p50": latency.p50_ms, "p99": latency.p99_ms, "at most": latency.max_ms}
     return ", ".join(f"{name} {length(ms * _NS_A_MS)}" for name, ms in told.items())

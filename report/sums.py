@@ -14,7 +14,7 @@ from report.notation import counted, integer, one_line, shortened
 
 __all__ = [
     "VERDICTS",
-    "LeftOut",
+    "LeftOutCell",
     "RunGroup",
     "SummedRun",
     "not_judged_in",
@@ -75,7 +75,7 @@ class SummedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutCell:
     """Runs that were not made."""
 
     scenario: str
@@ -137,7 +137,7 @@ def run_groups(runs: Iterable[SummedRun]) -> tuple[RunGroup, ...]:
     )
 
 
-def sum_line(runs: Sequence[SummedRun], *, left_out: Sequence[LeftOut] = ()) -> str:
+def sum_line(runs: Sequence[SummedRun], *, left_out: Sequence[LeftOutCell] = ()) -> str:
     """Return all of them in one line.
 
     `18 of 20 valid, 1 invalid: lost-write (KAFKA-1), 1 unknown: …; no kill took effect
@@ -203,7 +203,7 @@ def _idle_faults(runs: Sequence[SummedRun]) -> Iterator[str]:
         yield _first(named)
 
 
-def _left_out(left_out: Sequence[LeftOut]) -> str:
+def _left_out(left_out: Sequence[LeftOutCell]) -> str:
     if not left_out:
         return ""
     subjects = [f"{one.scenario} on {one.subject} ({one_line(one.reason)})" for one in left_out]

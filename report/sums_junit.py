@@ -13,7 +13,7 @@ from typing import Final
 
 from history.atomic import write_atomically
 from report.notation import printable
-from report.sums import LeftOut, RunGroup, SummedRun, run_groups
+from report.sums import LeftOutCell, RunGroup, SummedRun, run_groups
 
 __all__ = ["write_sums_junit"]
 
@@ -23,7 +23,7 @@ _APART: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def write_sums_junit(
-    path: Path, runs: Sequence[SummedRun], *, left_out: Sequence[LeftOut] = ()
+    path: Path, runs: Sequence[SummedRun], *, left_out: Sequence[LeftOutCell] = ()
 ) -> None:
     """Write the file. Raises HarnessError if it cannot be written."""
     root = ET.Element("testsuites")
@@ -68,7 +68,7 @@ def _case(run: SummedRun) -> ET.Element:
     return case
 
 
-def _left_out(one: LeftOut) -> ET.Element:
+def _left_out(one: LeftOutCell) -> ET.Element:
     suite = _element(
         "testsuite",
         name=f"{one.scenario} on {one.subject}, left out",

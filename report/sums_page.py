@@ -15,7 +15,7 @@ from history.atomic import write_atomically
 from report import notation
 from report.sums import (
     VERDICTS,
-    LeftOut,
+    LeftOutCell,
     SummedRun,
     not_judged_in,
     run_groups,
@@ -32,7 +32,7 @@ def write_sums_page(
     title: str,
     started_at: str,
     command: str,
-    left_out: Sequence[LeftOut] = (),
+    left_out: Sequence[LeftOutCell] = (),
 ) -> None:
     """Write the page. Raises HarnessError if it cannot be written.
 

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
-from checkers.metadata.moves import Placement, placements
+from checkers.metadata.moves import PlacementVersion, placements
 from checkers.metadata.partition_states import key_of, spans_in_force
 from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
@@ -46,7 +46,7 @@ _COLUMNS: Final = (
 )
 
 _Row = Mapping[str, Any]
-_InForce = tuple[Placement, int, int]
+_InForce = tuple[PlacementVersion, int, int]
 """A placement, and the earliest and the latest moment of it."""
 
 
@@ -110,7 +110,7 @@ def _judged(write: _Row, known: Sequence[_InForce]) -> Proof | None:
     )
 
 
-def _is_as_asked(placement: Placement, write: _Row) -> bool:
+def _is_as_asked(placement: PlacementVersion, write: _Row) -> bool:
     if write["f"] == _CANCEL:
         return not placement.moves
     return {*placement.target} == {*write["replicas"]}

@@ -27,7 +27,7 @@ from checkers.control_plane.stuck_isr import SETTLED_NS
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.absences import Calm, calm_of
-from checkers.metadata.moves import Placement, placements
+from checkers.metadata.moves import PlacementVersion, placements
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
 from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
@@ -44,7 +44,7 @@ NAME: Final = "stuck-reassignment"
 class _Wait:
     """A stretch in which a move was under way and nothing kept it from ending."""
 
-    last: Placement
+    last: PlacementVersion
     span: Span
     at_the_end: bool
     """It lasted until the end of what is known."""
@@ -80,7 +80,9 @@ def stuck_reassignments(tables: Tables, seen: MetadataView) -> Judged:
         )
 
 
-def _waits(history: PartitionHistory, placed: Sequence[Placement], when: Calm) -> Iterator[_Wait]:
+def _waits(
+    history: PartitionHistory, placed: Sequence[PlacementVersion], when: Calm
+) -> Iterator[_Wait]:
     decided_ns = FOREVER_NS
     if history.decided_until_ms is not None:
         decided_ns = when.facts.earliest_ns(history.decided_until_ms)
@@ -102,9 +104,9 @@ def _waits(history: PartitionHistory, placed: Sequence[Placement], when: Calm) -
             yield _Wait(last=run[-1], span=span, at_the_end=span.until_ns == when.end_ns)
 
 
-def _runs(placed: Sequence[Placement]) -> Iterator[list[Placement]]:
+def _runs(placed: Sequence[PlacementVersion]) -> Iterator[list[PlacementVersion]]:
     """Yield the states of each move, as long as it and its leader stay the same."""
-    run: list[Placement] = []
+    run: list[PlacementVersion] = []
     for one in placed:
         if run and not _goes_on(run[-1], one):
             yield run
@@ -115,7 +117,7 @@ def _runs(placed: Sequence[Placement]) -> Iterator[list[Placement]]:
         yield run
 
 
-def _goes_on(one: Placement, other: Placement) -> bool:
+def _goes_on(one: PlacementVersion, other: PlacementVersion) -> bool:
     return (one.leader, one.leader_epoch, {*one.adding}, {*one.removing}) == (
         *(other.leader, other.leader_epoch, {*other.adding}, {*other.removing}),
     )

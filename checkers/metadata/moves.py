@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.records import MetadataRecord
 
-__all__ = ["Placement", "placements"]
+__all__ = ["PlacementVersion", "placements"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class PlacementVersion:
     """A partition's replicas and its leader, from a metadata offset on."""
 
     metadata_offset: int
@@ -44,7 +44,7 @@ class Placement:
 
 def placements(
     histories: Iterable[PartitionHistory], records: Iterable[MetadataRecord]
-) -> Mapping[tuple[str, int], Sequence[Placement]]:
+) -> Mapping[tuple[str, int], Sequence[PlacementVersion]]:
     """Return by (topic id, partition) what each was from which metadata offset on, in order."""
     given: dict[tuple[str | None, int | None], list[MetadataRecord]] = defaultdict(list)
     for record in records:
@@ -58,9 +58,11 @@ def placements(
     }
 
 
-def _placements(history: PartitionHistory, given: Sequence[MetadataRecord]) -> Sequence[Placement]:
+def _placements(
+    history: PartitionHistory, given: Sequence[MetadataRecord]
+) -> Sequence[PlacementVersion]:
     found = [
-        Placement(
+        PlacementVersion(
             metadata_offset=one.metadata_offset,
             timestamp_ms=one.timestamp_ms,
             replicas=one.replicas,
@@ -78,7 +80,7 @@ def _placements(history: PartitionHistory, given: Sequence[MetadataRecord]) -> S
             last = before[-1]
             found.insert(
                 len(before),
-                Placement(
+                PlacementVersion(
                     metadata_offset=record.metadata_offset,
                     timestamp_ms=record.timestamp_ms,
                     replicas=record.replicas or (),

@@ -26,7 +26,7 @@ from checkers.finding_rows import findings_table, found_row
 from checkers.proof import Proof
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.service.level import ServicePass
-from checkers.service.silences import Silence
+from checkers.service.silences import KeySilence
 from checkers.service.uses import SilencesOfKey, UseSums
 from checkers.verdict import CheckResult, Validity
 from history.beat import STALL
@@ -176,7 +176,7 @@ def _unstalled_ns(begin_ns: int, end_ns: int, stalls: Sequence[tuple[int, int]])
     return end_ns - begin_ns - stood
 
 
-def _silence(use: str, one: Silence, bound_ns: int, stalls: Sequence[tuple[int, int]]) -> Proof:
+def _silence(use: str, one: KeySilence, bound_ns: int, stalls: Sequence[tuple[int, int]]) -> Proof:
     length_ns = _unstalled_ns(one.begin_ns, one.end_ns, stalls)
     since = (
         "its last acknowledgement before is of operation {before}"

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.service.silences import Asks
-from checkers.service_level import Latency
+from checkers.service_level import LatencyLevel
 
-__all__ = ["FAULTS_MAX", "SLOWEST_MAX", "LatencySum", "LatencySums", "Reach"]
+__all__ = ["FAULTS_MAX", "SLOWEST_MAX", "FaultReach", "LatencySum", "LatencySums"]
 
 SLOWEST_MAX: Final = 5
 """The slowest asks outside faults that are kept."""
@@ -47,12 +47,12 @@ class LatencySum:
         self.histogram += other.histogram
         self.max_ns = max(self.max_ns, other.max_ns)
 
-    def latency(self) -> Latency | None:
+    def latency(self) -> LatencyLevel | None:
         """Return the quantiles; None if there were none."""
         up_to = np.cumsum(self.histogram)
         if not up_to[-1]:
             return None
-        return Latency(
+        return LatencyLevel(
             count=int(up_to[-1]),
             p50_ms=self._quantile_ms(0.5, up_to),
             p99_ms=self._quantile_ms(0.99, up_to),
@@ -139,7 +139,7 @@ class _Active:
     """The first acknowledgement after its heal, as far as it is read."""
 
 
-class Reach:
+class FaultReach:
     """The faults that reach the asks of one key, block by block."""
 
     def __init__(self, windows: Sequence[FaultWindow]) -> None:

@@ -13,13 +13,13 @@ from checkers.grounds.grounds import fault_windows
 from checkers.grounds.operations import FaultWindow
 from checkers.runner.tables import SealedFile, byte_count, cluster_file, operation_files
 from checkers.runner.tasks import TaskSession, run_tasks
-from checkers.service.silences import Silence
+from checkers.service.silences import KeySilence
 from checkers.service.uses import USES, SilencesOfKey, UseSums, sums_of_files
 from checkers.service_level import (
     SILENCE_S_MIN,
     FaultAmong,
     FaultService,
-    Loss,
+    LossLevel,
     ServiceLevel,
     SilenceOf,
     UseService,
@@ -134,14 +134,14 @@ def service_level(
     )
 
 
-def _losses(found: ServicePass, results: Mapping[str, CheckResult]) -> Iterator[Loss]:
+def _losses(found: ServicePass, results: Mapping[str, CheckResult]) -> Iterator[LossLevel]:
     for name, (subject, checks) in _LOSSES.items():
         asked = [results[one] for one in checks if one in results]
         if not asked or name not in found.uses:
             continue
         known = [one for one in asked if one.validity is not Validity.UNKNOWN]
         lost = sum(one.anomaly_count for one in known)
-        yield Loss(
+        yield LossLevel(
             subject=subject,
             acknowledged_count=found.uses[name].acknowledged_count,
             lost_count=lost if lost or len(known) == len(asked) else None,
@@ -193,7 +193,7 @@ def _covered_ns(spans: Sequence[tuple[int, int]]) -> int:
     return int(np.maximum(end_ns - from_ns, 0).sum())
 
 
-def _told(key: str, one: Silence, faults: Iterable[Mapping[str, Any]]) -> SilenceOf:
+def _told(key: str, one: KeySilence, faults: Iterable[Mapping[str, Any]]) -> SilenceOf:
     overlaps = [
         (
             min(one.end_ns, one.end_ns if row["end_ns"] is None else row["end_ns"])

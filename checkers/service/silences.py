@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WAITING_MAX", "Asks", "Silence", "SilenceFold", "joined_asks"]
+__all__ = ["WAITING_MAX", "Asks", "KeySilence", "SilenceFold", "joined_asks"]
 
 WAITING_MAX: Final = 4
 """The asks that a silence names of those that waited; the others are counted."""
@@ -45,7 +45,7 @@ class Asks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
+class KeySilence:
     """A silence of a key, with the operations that prove it."""
 
     begin_ns: int
@@ -105,20 +105,20 @@ class SilenceFold:
         self._gone_count = 0
         self._answered_last: int | None = None
 
-    def add(self, asks: Asks) -> list[Silence]:
+    def add(self, asks: Asks) -> list[KeySilence]:
         """Take more asks, called no earlier than those before; return silences that are over."""
         if not len(asks.index):
             return []
         whole = asks if self._waiting is None else joined_asks([self._waiting, asks])
         return self._settled(whole, until_ns=int(asks.call_ns[-1]))
 
-    def done(self) -> list[Silence]:
+    def done(self) -> list[KeySilence]:
         """Return the silences that are over when all who waited have returned."""
         if self._waiting is None:
             return []
         return self._settled(self._waiting, until_ns=_FOREVER)
 
-    def _settled(self, asks: Asks, *, until_ns: int) -> list[Silence]:
+    def _settled(self, asks: Asks, *, until_ns: int) -> list[KeySilence]:
         call_ns = asks.call_ns
         if self._waiting is not None:
             # Somebody waited all the time since then, whoever it was.
@@ -135,14 +135,14 @@ class SilenceFold:
 
     def _silence(
         self, begin_ns: int, end_ns: int, asks: Asks, call_ns: NDArray[np.int64], answers: Asks
-    ) -> Silence:
+    ) -> KeySilence:
         place = int(np.searchsorted(answers.end_ns, begin_ns, side="right"))
         after = int(np.searchsorted(answers.end_ns, end_ns))
         is_answered = after < len(answers.end_ns) and answers.end_ns[after] == end_ns
         waited = asks.index[_waiting_in(asks, call_ns, begin_ns, end_ns)]
         carried = self._waiting is not None and begin_ns == self._since_ns
         gone, gone_count = (self._gone, self._gone_count) if carried else ((), 0)
-        return Silence(
+        return KeySilence(
             begin_ns=begin_ns,
             end_ns=end_ns,
             before=int(answers.index[place - 1]) if place else self._answered_last,

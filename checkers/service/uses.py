@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from checkers.grounds.operations import FaultWindow
 from checkers.runner.tables import SealedFile, opened
-from checkers.service.latencies import LatencySums, Reach
-from checkers.service.silences import Asks, Silence, SilenceFold
+from checkers.service.latencies import FaultReach, LatencySums
+from checkers.service.silences import Asks, KeySilence, SilenceFold
 from history.models import MODEL_TABLES
 from history.schema import F, Outcome
 
@@ -76,11 +76,11 @@ class SilencesOfKey:
 
     begins_ns: "array[int]" = field(default_factory=lambda: array("q"))
     ends_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    kept: list[Silence] = field(default_factory=list)
+    kept: list[KeySilence] = field(default_factory=list)
     """The longest, `KEPT_MAX` at most, with their operations."""
     stretch_count: int = 0
 
-    def add(self, silences: Sequence[Silence]) -> None:
+    def add(self, silences: Sequence[KeySilence]) -> None:
         """Take more."""
         if silences:
             self.begins_ns.extend(one.begin_ns for one in silences)
@@ -117,12 +117,12 @@ class Fold:
         self._windows = sorted(windows, key=lambda one: one.effect_ns)
         self._least_ns = least_ns
         self._sums = UseSums(latencies=LatencySums(bound_ns=bound_ns))
-        self._open: dict[str, tuple[SilenceFold, Reach]] = {}
+        self._open: dict[str, tuple[SilenceFold, FaultReach]] = {}
 
     def add(self, key: str, asks: Asks) -> None:
         """Take asks of a key, called no earlier than those before."""
         if key not in self._open:
-            self._open[key] = (SilenceFold(self._least_ns), Reach(self._windows))
+            self._open[key] = (SilenceFold(self._least_ns), FaultReach(self._windows))
             self._sums.silences[key] = SilencesOfKey()
         silences, reach = self._open[key]
         self._sums.ask_count += len(asks.index)

@@ -9,9 +9,9 @@ from typing import Final
 import click
 
 from harness.cli.options import emit_json
-from harness.gate.decision import Decision, day_of, decided
+from harness.gate.decision import GateDecision, day_of, decided
 from harness.gate.known_issues import KnownIssue, read_known_issues
-from harness.gate.nights import Night, nights_before, read_night, stored_night
+from harness.gate.nights import NightRecord, nights_before, read_night, stored_night
 from harness.gate.reports import as_json_data, ctrf, junit
 from harness.gate.words import alert, annotations, headline, lines, markdown
 from history.atomic import write_atomically
@@ -70,8 +70,8 @@ def _decision(
     results: Path,
     against: str | None,
     today: date | None,
-    read: Callable[[Path], Night] = read_night,
-) -> Decision:
+    read: Callable[[Path], NightRecord] = read_night,
+) -> GateDecision:
     night = read(path)
     return decided(
         night,
@@ -82,8 +82,8 @@ def _decision(
 
 
 def _before(
-    night: Night, *, results: Path, against: str | None, read: Callable[[Path], Night]
-) -> Iterator[Night]:
+    night: NightRecord, *, results: Path, against: str | None, read: Callable[[Path], NightRecord]
+) -> Iterator[NightRecord]:
     """Yield what the night is held against, oldest first."""
     if against is not None:
         yield read(stored_night(results, against))
@@ -92,7 +92,7 @@ def _before(
         yield read(path)
 
 
-def _shown(decision: Decision, *, annotated: bool, brief: bool) -> Iterator[str]:
+def _shown(decision: GateDecision, *, annotated: bool, brief: bool) -> Iterator[str]:
     if annotated:
         yield from annotations(decision)
     if brief:
@@ -102,7 +102,7 @@ def _shown(decision: Decision, *, annotated: bool, brief: bool) -> Iterator[str]
 
 
 def _write(
-    decision: Decision, *, summary: Path | None, junit_path: Path | None, ctrf_path: Path | None
+    decision: GateDecision, *, summary: Path | None, junit_path: Path | None, ctrf_path: Path | None
 ) -> None:
     if summary is not None:
         try:

@@ -31,11 +31,11 @@ from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.thinned import thin
 from report.notation import counted, length, one_line
-from report.sums import LeftOut, SummedRun, summed_run
+from report.sums import LeftOutCell, SummedRun, summed_run
 from report.sums_junit import write_sums_junit
 from report.sums_page import write_sums_page
 
-__all__ = ["Course"]
+__all__ = ["NightCourse"]
 
 _FAILED_IN_A_ROW: Final = 5
 """So many runs without a verdict, one after the other, say that none will have one."""
@@ -44,7 +44,7 @@ _INTERRUPTED: Final = 255
 
 
 @dataclass(slots=True, kw_only=True)
-class Course:
+class NightCourse:
     """A night under way."""
 
     plan: NightPlan
@@ -115,13 +115,7 @@ class Course:
         run = told.get("run")
         reason = one_line(told.get("error") or told.get("reason", ""))
         made_run = NightRun(
-            entry=cell.entry,
-            scenario=cell.scenario,
-            system=cell.system,
-            cluster=cell.cluster,
-            release=cell.release,
-            host=cell.host,
-            variant=cell.variant,
+            **cell.names,
             seed=seed,
             run=None if run is None else str(Path(run).absolute().relative_to(self._root())),
             verdict=told["validity"],
@@ -240,7 +234,7 @@ class Course:
             click.echo(f"fencepost: {interrupted}; {again} goes on with it", err=True)
 
 
-def _left_out(one: LeftOutRuns) -> LeftOut:
+def _left_out(one: LeftOutRuns) -> LeftOutCell:
     cell = Cell(
         entry=one.entry,
         scenario=one.scenario,
@@ -253,6 +247,6 @@ def _left_out(one: LeftOutRuns) -> LeftOut:
         arguments=(),
         bound_s=0.0,
     )
-    return LeftOut(
+    return LeftOutCell(
         scenario=one.scenario, subject=cell.subject, run_count=one.runs, reason=one.reason
     )

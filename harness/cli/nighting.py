@@ -12,7 +12,7 @@ from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
 from clusters.provision.releases import UnfetchedError
 from clusters.systems import MAKES
-from harness.cli.night_course import Course
+from harness.cli.night_course import NightCourse
 from harness.cli.night_plan import not_valid_of, show_night
 from harness.cli.options import emit_json
 from harness.prepare.releases import wanted_by
@@ -70,7 +70,7 @@ def night(
                 store.write_plan(plan)
                 store.write(state)
             progress.say(f"{loaded.title}: {store.root}")
-            course = Course(
+            course = NightCourse(
                 plan=plan,
                 store=store,
                 results=results,

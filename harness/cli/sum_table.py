@@ -11,7 +11,7 @@ from harness.cli.tables import table_of
 from report.notation import integer, length, one_line, shortened
 from report.sums import (
     VERDICTS,
-    LeftOut,
+    LeftOutCell,
     RunGroup,
     SummedRun,
     not_judged_in,
@@ -52,7 +52,9 @@ def about(seconds: float) -> str:
     return f"about {minutes // 60} h {minutes % 60:02} min"
 
 
-def say_sum(runs: Sequence[SummedRun], out: Console, *, left_out: Sequence[LeftOut] = ()) -> None:
+def say_sum(
+    runs: Sequence[SummedRun], out: Console, *, left_out: Sequence[LeftOutCell] = ()
+) -> None:
     """Print a row a group of runs, the checks that never had a case, and the sum in one line."""
     if runs:
         table = table_of("scenario", "on", *VERDICTS, "median", "found in runs")

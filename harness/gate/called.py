@@ -26,15 +26,15 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from harness.gate.nights import Night, NightRun, NightVerdict, Subject
+from harness.gate.nights import NightRecord, NightVerdict, RunRecord, RunSubject
 
 __all__ = [
     "CONFIDENCE",
     "TREND_ALPHA",
-    "Call",
     "CalledFinding",
     "Doubt",
-    "Seen",
+    "FindingCall",
+    "SeenRuns",
     "Trend",
     "called",
     "doubts",
@@ -49,7 +49,7 @@ _CONCLUSIVE: Final = frozenset({NightVerdict.VALID, NightVerdict.INVALID})
 _UNNAMED: Final = "invalid"
 
 
-class Call(StrEnum):
+class FindingCall(StrEnum):
     """What a finding is called in a night."""
 
     NEW = "new"
@@ -67,14 +67,14 @@ class Trend(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenRuns:
     """The number of runs that have a finding, of so many conclusive ones."""
 
     hits: int = 0
     runs: int = 0
 
-    def __add__(self, other: "Seen") -> "Seen":
-        return Seen(hits=self.hits + other.hits, runs=self.runs + other.runs)
+    def __add__(self, other: "SeenRuns") -> "SeenRuns":
+        return SeenRuns(hits=self.hits + other.hits, runs=self.runs + other.runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,10 @@ class CalledFinding:
     """A finding on a subject, and what it is called."""
 
     identity: str
-    subject: Subject
-    call: Call
-    tonight: Seen
-    before: Seen
+    subject: RunSubject
+    call: FindingCall
+    tonight: SeenRuns
+    before: SeenRuns
     """In all nights before, since the first one that has the subject."""
     trend: Trend = Trend.STEADY
     p_value: float | None = None
@@ -106,7 +106,7 @@ class CalledFinding:
 class Doubt:
     """The runs of a subject that say nothing."""
 
-    subject: Subject
+    subject: RunSubject
     verdict: NightVerdict
     """Unknown, or failed."""
     count: int
@@ -120,17 +120,17 @@ class Doubt:
 class _Life:
     """What is known of a finding on a subject, night after night."""
 
-    seen: Seen = Seen()
+    seen: SeenRuns = SeenRuns()
     """Up to the last night that has it."""
     unseen: int = 0
     """The runs since."""
     absences: int = 0
     """The times that it came back after a night without it."""
 
-    def add(self, tonight: Seen) -> None:
+    def add(self, tonight: SeenRuns) -> None:
         if tonight.hits:
             self.absences += self.unseen > 0
-            self.seen += Seen(hits=tonight.hits, runs=tonight.runs + self.unseen)
+            self.seen += SeenRuns(hits=tonight.hits, runs=tonight.runs + self.unseen)
             self.unseen = 0
         else:
             self.unseen += tonight.runs
@@ -154,20 +154,20 @@ def runs_until_resolved(hits: int, runs: int, *, absences: int) -> int:
     return math.ceil(math.log(alpha) / math.log1p(-low)) if low < 1 else 1
 
 
-def excess_p_value(seen: Seen, rate: float) -> float:
+def excess_p_value(seen: SeenRuns, rate: float) -> float:
     """Return the probability of so many hits or more at this rate (exact, one-sided)."""
     from scipy.stats import binom  # noqa: PLC0415
 
     return float(binom.sf(seen.hits - 1, seen.runs, rate))
 
 
-def called(night: Night, before: Iterable[Night]) -> tuple[CalledFinding, ...]:
+def called(night: NightRecord, before: Iterable[NightRecord]) -> tuple[CalledFinding, ...]:
     """Return what each finding is called that this night or one before has; the worst first.
 
     `before`: in the order of time. A finding that was resolved by then and is not back is left out.
     """
-    lives: dict[tuple[Subject, str], _Life] = {}
-    of_subjects: dict[Subject, int] = defaultdict(int)
+    lives: dict[tuple[RunSubject, str], _Life] = {}
+    of_subjects: dict[RunSubject, int] = defaultdict(int)
     for earlier in before:
         _live(lives, of_subjects, _seen(earlier.runs))
     found = [
@@ -177,15 +177,15 @@ def called(night: Night, before: Iterable[Night]) -> tuple[CalledFinding, ...]:
     told = [one for several in found for one in several]
     absent = {one.subject for one in night.runs}
     told += (
-        _unseen(identity, subject, life, Seen())
+        _unseen(identity, subject, life, SeenRuns())
         for (subject, identity), life in lives.items()
         if subject not in absent and life.unseen < life.needed
     )
-    order = list(Call)
+    order = list(FindingCall)
     return tuple(sorted(told, key=lambda one: (order.index(one.call), one.identity, one.subject)))
 
 
-def doubts(night: Night) -> tuple[Doubt, ...]:
+def doubts(night: NightRecord) -> tuple[Doubt, ...]:
     """Return the runs that say nothing, by subject: those that failed, and those unknown."""
     return tuple(
         Doubt(
@@ -202,39 +202,39 @@ def doubts(night: Night) -> tuple[Doubt, ...]:
 
 
 def _live(
-    lives: dict[tuple[Subject, str], _Life],
-    of_subjects: dict[Subject, int],
-    seen: Mapping[Subject, tuple[int, Mapping[str, int]]],
+    lives: dict[tuple[RunSubject, str], _Life],
+    of_subjects: dict[RunSubject, int],
+    seen: Mapping[RunSubject, tuple[int, Mapping[str, int]]],
 ) -> None:
     for subject, (runs, hits) in seen.items():
         for identity in hits:
             if (subject, identity) not in lives:
                 # The runs before its first are part of its rate.
-                lives[subject, identity] = _Life(seen=Seen(runs=of_subjects[subject]))
+                lives[subject, identity] = _Life(seen=SeenRuns(runs=of_subjects[subject]))
         of_subjects[subject] += runs
     for (subject, identity), life in lives.items():
         if subject in seen:
             runs, hits = seen[subject]
-            life.add(Seen(hits=hits.get(identity, 0), runs=runs))
+            life.add(SeenRuns(hits=hits.get(identity, 0), runs=runs))
 
 
 def _of_tonight(
-    subject: Subject,
-    runs: Sequence[NightRun],
-    lives: Mapping[tuple[Subject, str], _Life],
+    subject: RunSubject,
+    runs: Sequence[RunRecord],
+    lives: Mapping[tuple[RunSubject, str], _Life],
     runs_before: int,
 ) -> Iterator[CalledFinding]:
     conclusive, hits = _counted(runs)
     for identity, count in hits.items():
-        tonight = Seen(hits=count, runs=conclusive)
+        tonight = SeenRuns(hits=count, runs=conclusive)
         life = lives.get((subject, identity))
         having = [one for one in runs if identity in _named(one)]
         shown = CalledFinding(
             identity=identity,
             subject=subject,
-            call=Call.NEW,
+            call=FindingCall.NEW,
             tonight=tonight,
-            before=Seen(runs=runs_before),
+            before=SeenRuns(runs=runs_before),
             hidden_rate_max=_hidden(runs_before),
             in_valid_runs=all(one.verdict is NightVerdict.VALID for one in having),
             runs=tuple(one.run for one in having if one.run),
@@ -242,14 +242,14 @@ def _of_tonight(
         yield shown if life is None else _ongoing(shown, life)
     for (of, identity), life in lives.items():
         if of == subject and identity not in hits and life.unseen < life.needed:
-            yield _unseen(identity, subject, life, Seen(runs=conclusive))
+            yield _unseen(identity, subject, life, SeenRuns(runs=conclusive))
 
 
 def _ongoing(shown: CalledFinding, life: _Life) -> CalledFinding:
     from scipy.stats import fisher_exact  # noqa: PLC0415
 
     tonight = shown.tonight
-    before = life.seen + Seen(runs=life.unseen)
+    before = life.seen + SeenRuns(runs=life.unseen)
     table = [[one.hits, one.runs - one.hits] for one in (tonight, before)]
     p_value = float(fisher_exact(table).pvalue)
     trend = Trend.STEADY
@@ -259,7 +259,7 @@ def _ongoing(shown: CalledFinding, life: _Life) -> CalledFinding:
     return CalledFinding(
         identity=shown.identity,
         subject=shown.subject,
-        call=Call.ONGOING,
+        call=FindingCall.ONGOING,
         tonight=tonight,
         before=before,
         trend=trend,
@@ -269,15 +269,15 @@ def _ongoing(shown: CalledFinding, life: _Life) -> CalledFinding:
     )
 
 
-def _unseen(identity: str, subject: Subject, life: _Life, tonight: Seen) -> CalledFinding:
+def _unseen(identity: str, subject: RunSubject, life: _Life, tonight: SeenRuns) -> CalledFinding:
     unseen = life.unseen + tonight.runs
     missing = max(0, life.needed - unseen)
     return CalledFinding(
         identity=identity,
         subject=subject,
-        call=Call.NOT_SEEN if missing else Call.RESOLVED,
+        call=FindingCall.NOT_SEEN if missing else FindingCall.RESOLVED,
         tonight=tonight,
-        before=life.seen + Seen(runs=life.unseen),
+        before=life.seen + SeenRuns(runs=life.unseen),
         unseen_runs=unseen,
         missing_runs=missing,
     )
@@ -288,11 +288,11 @@ def _hidden(runs_before: int) -> float | None:
     return 1 - (1 - CONFIDENCE) ** (1 / runs_before) if runs_before else None
 
 
-def _seen(runs: Iterable[NightRun]) -> dict[Subject, tuple[int, Mapping[str, int]]]:
+def _seen(runs: Iterable[RunRecord]) -> dict[RunSubject, tuple[int, Mapping[str, int]]]:
     return {subject: _counted(several) for subject, several in _by_subject(runs).items()}
 
 
-def _counted(runs: Sequence[NightRun]) -> tuple[int, Mapping[str, int]]:
+def _counted(runs: Sequence[RunRecord]) -> tuple[int, Mapping[str, int]]:
     """Return the number of conclusive runs, and the number of those by finding."""
     hits: dict[str, int] = defaultdict(int)
     conclusive = 0
@@ -304,15 +304,15 @@ def _counted(runs: Sequence[NightRun]) -> tuple[int, Mapping[str, int]]:
     return conclusive, hits
 
 
-def _named(run: NightRun) -> tuple[str, ...]:
+def _named(run: RunRecord) -> tuple[str, ...]:
     """Return the findings of a run; an invalid one without any has one without a name."""
     if run.verdict is NightVerdict.INVALID and not run.findings:
         return (f"{run.subject.scenario}/{_UNNAMED}",)
     return run.findings
 
 
-def _by_subject(runs: Iterable[NightRun]) -> dict[Subject, list[NightRun]]:
-    several: dict[Subject, list[NightRun]] = defaultdict(list)
+def _by_subject(runs: Iterable[RunRecord]) -> dict[RunSubject, list[RunRecord]]:
+    several: dict[RunSubject, list[RunRecord]] = defaultdict(list)
     for one in runs:
         several[one.subject].append(one)
     return several

@@ -12,17 +12,17 @@ from typing import Final
 
 from harness.gate.called import (
     CONFIDENCE,
-    Call,
     CalledFinding,
     Doubt,
+    FindingCall,
     called,
     doubts,
     excess_p_value,
 )
 from harness.gate.known_issues import KnownIssue
-from harness.gate.nights import Night, NightVerdict
+from harness.gate.nights import NightRecord, NightVerdict
 
-__all__ = ["Decision", "Judgement", "day_of", "decided"]
+__all__ = ["GateDecision", "GatedFinding", "day_of", "decided"]
 
 PASSED: Final = 0
 GATED: Final = 1
@@ -31,7 +31,7 @@ FAILED: Final = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class GatedFinding:
     """A call, and whether it gates."""
 
     found: CalledFinding
@@ -43,30 +43,30 @@ class Judgement:
     @property
     def gates(self) -> bool:
         """Whether it fails the gate."""
-        return self.found.call in {Call.NEW, Call.ONGOING} and not self.suspended
+        return self.found.call in {FindingCall.NEW, FindingCall.ONGOING} and not self.suspended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class GateDecision:
     """What is to be said of a night."""
 
-    night: Night
+    night: NightRecord
     against: tuple[str, ...]
     """The labels of the nights that it was held against, newest first."""
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[GatedFinding, ...]
     """Those that gate first, then new, ongoing, resolved, not seen."""
     doubts: tuple[Doubt, ...]
     warnings: tuple[str, ...]
 
     @property
-    def gating(self) -> tuple[Judgement, ...]:
+    def gating(self) -> tuple[GatedFinding, ...]:
         """What fails the gate."""
         return tuple(one for one in self.judgements if one.gates)
 
     @property
-    def new(self) -> tuple[Judgement, ...]:
+    def new(self) -> tuple[GatedFinding, ...]:
         """The new findings that gate."""
-        return tuple(one for one in self.gating if one.found.call is Call.NEW)
+        return tuple(one for one in self.gating if one.found.call is FindingCall.NEW)
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -93,8 +93,8 @@ class Decision:
 
 
 def decided(
-    night: Night, before: Sequence[Night], issues: Sequence[KnownIssue], *, today: date
-) -> Decision:
+    night: NightRecord, before: Sequence[NightRecord], issues: Sequence[KnownIssue], *, today: date
+) -> GateDecision:
     """Return the decision on a night; `before`: the nights that it is held against, oldest first.
 
     `today`: the day that known issues have to outlast.
@@ -107,7 +107,7 @@ def decided(
         for issue in issues
         if (reason := issue.lapsed(today) or _unused(issue, used, scenarios))
     ]
-    return Decision(
+    return GateDecision(
         night=night,
         against=tuple(one.label for one in reversed(before)),
         judgements=tuple(sorted(judged, key=lambda one: not one.gates)),
@@ -116,7 +116,7 @@ def decided(
     )
 
 
-def day_of(night: Night) -> date:
+def day_of(night: NightRecord) -> date:
     """Return the day on which a night began; today if it does not tell."""
     try:
         return datetime.fromisoformat(night.started_at).date()
@@ -126,7 +126,7 @@ def day_of(night: Night) -> date:
 
 def _judged(
     found: CalledFinding, issues: Sequence[KnownIssue], today: date, used: set[KnownIssue]
-) -> Judgement:
+) -> GatedFinding:
     lapsed = []
     for issue in issues:
         if not issue.covers(found.identity, found.subject.release):
@@ -135,10 +135,10 @@ def _judged(
         reason = issue.lapsed(today) or _too_often(found, issue)
         if not reason:
             words = f"{issue.issue} until {issue.until}: {issue.reason}"
-            return Judgement(found=found, suspended=words)
+            return GatedFinding(found=found, suspended=words)
         lapsed.append(f"{issue.issue}: {reason}")
     known = "the scenario reckons with it by name" if found.in_valid_runs else ""
-    return Judgement(found=found, suspended=known, lapsed="; ".join(lapsed))
+    return GatedFinding(found=found, suspended=known, lapsed="; ".join(lapsed))
 
 
 def _too_often(found: CalledFinding, issue: KnownIssue) -> str:

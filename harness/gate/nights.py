@@ -15,11 +15,11 @@ from typing import Any, Final
 from history.failure import UsageError
 
 __all__ = [
-    "LeftOut",
-    "Night",
-    "NightRun",
+    "LeftOutRecord",
+    "NightRecord",
     "NightVerdict",
-    "Subject",
+    "RunRecord",
+    "RunSubject",
     "nights_before",
     "read_night",
     "stored_night",
@@ -40,7 +40,7 @@ class NightVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Subject:
+class RunSubject:
     """What was run: runs of one subject are repetitions, and their findings have one rate."""
 
     scenario: str
@@ -59,10 +59,10 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NightRun:
+class RunRecord:
     """One run."""
 
-    subject: Subject
+    subject: RunSubject
     seed: int | None
     run: str | None
     """Its directory, relative to the results."""
@@ -74,7 +74,7 @@ class NightRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutRecord:
     """Runs that were planned and not made."""
 
     scenario: str
@@ -84,7 +84,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class NightRecord:
     """A night, whole or as far as it came."""
 
     name: str
@@ -92,8 +92,8 @@ class Night:
     started_at: str
     """UTC, ISO 8601."""
     ended: bool
-    runs: tuple[NightRun, ...]
-    left_out: tuple[LeftOut, ...]
+    runs: tuple[RunRecord, ...]
+    left_out: tuple[LeftOutRecord, ...]
 
     @property
     def label(self) -> str:
@@ -120,7 +120,7 @@ def stored_night(results: Path, name: str | None) -> Path:
     raise UsageError(f"{name or nights} {wanted}; `fencepost night` makes them in {nights}")
 
 
-def nights_before(night: Night, *, at_most: int) -> tuple[Path, ...]:
+def nights_before(night: NightRecord, *, at_most: int) -> tuple[Path, ...]:
     """Return the files of the nights of this name that began before, newest first."""
     if not _TIME.fullmatch(night.path.parent.name):
         return ()
@@ -137,7 +137,7 @@ def _stored(of_name: Path) -> Iterable[Path]:
     return (path for path in found if _TIME.fullmatch(path.parent.name))
 
 
-def read_night(path: Path) -> Night:
+def read_night(path: Path) -> NightRecord:
     """Return the night of a file. Raises UsageError, in one line, if it is not whole."""
     try:
         content = json.loads(path.read_bytes())
@@ -146,7 +146,7 @@ def read_night(path: Path) -> Night:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not JSON: {error}") from None
     try:
-        return Night(
+        return NightRecord(
             name=_of(content, "night", str),
             path=path.resolve(),
             started_at=_of(content, "started_at", str),
@@ -158,15 +158,15 @@ def read_night(path: Path) -> Night:
         raise UsageError(f"{path}: not the file of a night: {error}") from None
 
 
-def _run(found: Mapping[str, Any]) -> NightRun:
+def _run(found: Mapping[str, Any]) -> RunRecord:
     verdict = _of(found, "verdict", str)
     if verdict not in set(NightVerdict):
         raise ValueError(f"verdict: expected one of {', '.join(NightVerdict)}, found {verdict!r}")
     findings = _of(found, "findings", list)
     if not all(isinstance(one, str) and one for one in findings):
         raise ValueError("findings: expected a list of identities")
-    return NightRun(
-        subject=Subject(
+    return RunRecord(
+        subject=RunSubject(
             **{name: _of(found, name, str) for name in ("scenario", "system", "cluster")},
             **{name: _of(found, name, str | None) or "" for name in ("release", "host", "variant")},
         ),
@@ -179,8 +179,8 @@ def _run(found: Mapping[str, Any]) -> NightRun:
     )
 
 
-def _left_out(found: Mapping[str, Any]) -> LeftOut:
-    return LeftOut(
+def _left_out(found: Mapping[str, Any]) -> LeftOutRecord:
+    return LeftOutRecord(
         scenario=_of(found, "scenario", str),
         release=_of(found, "release", str | None) or "",
         runs=_of(found, "runs", int),

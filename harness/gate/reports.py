@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from harness.gate.called import Call
-from harness.gate.decision import Decision, Judgement
+from harness.gate.called import FindingCall
+from harness.gate.decision import GateDecision, GatedFinding
 from harness.gate.nights import NightVerdict
 from harness.gate.words import called_words, headline
 from report.notation import printable
@@ -31,7 +31,7 @@ class _Case:
     message: str
 
 
-def as_json_data(decision: Decision) -> dict[str, Any]:
+def as_json_data(decision: GateDecision) -> dict[str, Any]:
     """Return the decision as JSON data."""
     return {
         "night": decision.night.label,
@@ -45,7 +45,7 @@ def as_json_data(decision: Decision) -> dict[str, Any]:
     }
 
 
-def junit(decision: Decision) -> bytes:
+def junit(decision: GateDecision) -> bytes:
     """Return the JUnit file: a suite a night."""
     cases = list(_cases(decision))
     statuses = [case.status for case in cases]
@@ -76,7 +76,7 @@ def junit(decision: Decision) -> bytes:
     return content + b"\n"
 
 
-def ctrf(decision: Decision) -> bytes:
+def ctrf(decision: GateDecision) -> bytes:
     """Return the report in the Common Test Report Format, version 0.0.0 of its schema."""
     cases = list(_cases(decision))
     start_ms = _ms(decision.night.started_at)
@@ -100,12 +100,12 @@ def ctrf(decision: Decision) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode()
 
 
-def _cases(decision: Decision) -> Iterator[_Case]:
+def _cases(decision: GateDecision) -> Iterator[_Case]:
     for one in decision.judgements:
         status = "skipped"
         if one.gates:
             status = "failed"
-        elif one.found.call is Call.RESOLVED:
+        elif one.found.call is FindingCall.RESOLVED:
             status = "passed"
         message = "; ".join(filter(None, (called_words(one.found), one.suspended, one.lapsed)))
         yield _Case(
@@ -125,7 +125,7 @@ def _cases(decision: Decision) -> Iterator[_Case]:
         yield _Case(suite="night", name="gate", status="passed", message=headline(decision))
 
 
-def _finding(one: Judgement) -> dict[str, Any]:
+def _finding(one: GatedFinding) -> dict[str, Any]:
     told = asdict(one.found)
     return {**told, "gates": one.gates, "suspended": one.suspended, "lapsed": one.lapsed}
 

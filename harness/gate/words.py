@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harness.gate.called import Call, CalledFinding, Doubt, Trend
-from harness.gate.decision import Decision, Judgement
+from harness.gate.called import CalledFinding, Doubt, FindingCall, Trend
+from harness.gate.decision import GateDecision, GatedFinding
 from harness.gate.known_issues import entry_for
 from report.notation import counted
 
@@ -23,9 +23,9 @@ _OUTCOMES: Final = {
 }
 
 
-def headline(decision: Decision) -> str:
+def headline(decision: GateDecision) -> str:
     """Return the outcome in one line."""
-    counts = dict.fromkeys(Call, 0)
+    counts = dict.fromkeys(FindingCall, 0)
     for one in decision.judgements:
         counts[one.found.call] += 1
     told = ", ".join(f"{count} {call}" for call, count in counts.items() if count)
@@ -47,28 +47,28 @@ def called_words(found: CalledFinding) -> str:
     hits, runs = found.tonight.hits, found.tonight.runs
     tonight, before = f"{hits} of {runs} runs", f"{found.before.hits} of {found.before.runs}"
     match found.call:
-        case Call.NEW:
+        case FindingCall.NEW:
             hidden = found.hidden_rate_max
             if hidden is None:
                 return f"new: {tonight}; no run of it before"
             return f"new: {tonight}, before {before} (a rate up to {hidden:.0%} may have hidden)"
-        case Call.ONGOING:
+        case FindingCall.ONGOING:
             trend = {
                 Trend.UP: f", up (p = {found.p_value:.1g})",
                 Trend.DOWN: f", down (p = {found.p_value:.1g})",
                 Trend.STEADY: "",
             }[found.trend]
             return f"ongoing{trend}: {tonight}, before {before}"
-        case Call.RESOLVED:
+        case FindingCall.RESOLVED:
             return f"resolved: not in the last {found.unseen_runs} runs, before {before}"
-        case Call.NOT_SEEN:
+        case FindingCall.NOT_SEEN:
             return (
                 f"not seen: {tonight}, before {before}; "
                 f"{found.missing_runs} more runs without it are missing until it is resolved"
             )
 
 
-def lines(decision: Decision) -> Iterator[str]:
+def lines(decision: GateDecision) -> Iterator[str]:
     """Yield what a terminal shows."""
     yield headline(decision)
     for one in decision.judgements:
@@ -83,7 +83,7 @@ def lines(decision: Decision) -> Iterator[str]:
             yield from entry_for(finding).splitlines()
 
 
-def alert(decision: Decision) -> str:
+def alert(decision: GateDecision) -> str:
     """Return at most ten lines for a pager or a chat: the outcome, and what gates, new first."""
     told = [headline(decision)]
     told += (f"{one.found.identity}: {called_words(one.found)}" for one in decision.gating)
@@ -95,14 +95,14 @@ def alert(decision: Decision) -> str:
     return "\n".join(_plain(line) for line in told)
 
 
-def annotations(decision: Decision) -> Iterator[str]:
+def annotations(decision: GateDecision) -> Iterator[str]:
     """Yield GitHub's commands that annotate a job, of what is new alone."""
     for one in decision.new[:_ANNOTATIONS_MAX]:
         message = f"{one.found.identity}: {called_words(one.found)}"
         yield f"::error title={_property('new finding')}::{_escaped(message)}"
 
 
-def markdown(decision: Decision) -> str:
+def markdown(decision: GateDecision) -> str:
     """Return the summary of a CI's page, at most a MiB."""
     told = [f"## {_cell(headline(decision))}", ""]
     if decision.judgements:
@@ -125,13 +125,13 @@ def markdown(decision: Decision) -> str:
     return text if cut == text else f"{cut.rpartition(chr(10))[0]}\n\n(cut: too long)\n"
 
 
-def _mark(one: Judgement) -> str:
+def _mark(one: GatedFinding) -> str:
     if one.gates:
         return "gates"
     return "known" if one.suspended and one.found.tonight.hits else "     "
 
 
-def _standing(one: Judgement) -> str:
+def _standing(one: GatedFinding) -> str:
     if one.suspended:
         return f"; suspended by {one.suspended}"
     return f"; no longer suspended by {one.lapsed}" if one.lapsed else ""

@@ -47,10 +47,8 @@ _A_SECOND_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOutRuns:
-    """Runs that a night did not make, of one cell."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
+class _OfCell:
+    """What names the cell that something is about (`Cell.names`)."""
 
     entry: int
     scenario: str
@@ -59,6 +57,18 @@ class LeftOutRuns:
     release: str | None
     host: str
     variant: str
+
+    def is_of(self, cell: Cell) -> bool:
+        """Return whether it is about this cell."""
+        return all(getattr(self, name) == value for name, value in cell.names.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRuns(_OfCell):
+    """Runs that a night did not make, of one cell."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     runs: int
     """0: as many as there would have been time for."""
     reason: str
@@ -94,18 +104,11 @@ class NightPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NightRun:
+class NightRun(_OfCell):
     """One run of a night, as `night.json` has it."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    entry: int
-    scenario: str
-    system: str
-    cluster: str
-    release: str | None
-    host: str
-    variant: str
     seed: int
     run: str | None
     """Relative to the results; None: it left no directory."""
@@ -113,12 +116,6 @@ class NightRun:
     reason: str
     findings: tuple[str, ...]
     seconds: float
-
-    def is_of(self, cell: Cell) -> bool:
-        """Return whether it was a run of this cell."""
-        return (self.entry, self.scenario, self.system, self.cluster) == (
-            *(cell.entry, cell.scenario, cell.system, cell.cluster),
-        ) and (self.release, self.host, self.variant) == (cell.release, cell.host, cell.variant)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,17 +182,7 @@ def left_over(plan: NightPlan, runs: Sequence[NightRun], *, reason: str) -> list
 
 def left_out(cell: Cell, *, runs: int, reason: str) -> LeftOutRuns:
     """Return the runs of a cell that are not made."""
-    return LeftOutRuns(
-        entry=cell.entry,
-        scenario=cell.scenario,
-        system=cell.system,
-        cluster=cell.cluster,
-        release=cell.release,
-        host=cell.host,
-        variant=cell.variant,
-        runs=runs,
-        reason=reason,
-    )
+    return LeftOutRuns(**cell.names, runs=runs, reason=reason)
 
 
 def _unfinished(plan: NightPlan, runs: Sequence[NightRun]) -> Iterator[tuple[float, int]]:

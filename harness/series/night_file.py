@@ -78,6 +78,12 @@ class Cell:
     """The wall time after which a run of it is ended."""
 
     @property
+    def names(self) -> Mapping[str, Any]:
+        """What tells it from other cells, as `night.json` has it."""
+        told = ("entry", "scenario", "system", "cluster", "release", "host", "variant")
+        return {name: getattr(self, name) for name in told}
+
+    @property
     def subject(self) -> str:
         """What its scenario runs on, as `report.sums.SummedRun.subject` says it."""
         release = None if self.release is None else f"{self.cluster} {self.release}"

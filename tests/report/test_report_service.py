@@ -14,8 +14,8 @@ from checkers.proof import Proof
 from checkers.service_level import (
     FaultAmong,
     FaultService,
-    Latency,
-    Loss,
+    LatencyLevel,
+    LossLevel,
     ServiceLevel,
     SilenceOf,
     UseService,
@@ -29,7 +29,7 @@ from report.terminal import verdict_text
 
 LEVEL = ServiceLevel(
     duration_s=45.0,
-    loss=Loss(subject="records", acknowledged_count=109_472, lost_count=0),
+    loss=LossLevel(subject="records", acknowledged_count=109_472, lost_count=0),
     uses=(
         UseService(
             use="sends",
@@ -42,12 +42,12 @@ LEVEL = ServiceLevel(
                 length_s=5.5,
                 faults=(FaultAmong(index=1, fault="kill", targets=("broker-1",)),),
             ),
-            outside=Latency(count=100_000, p50_ms=2.0, p99_ms=9.5, max_ms=52.0),
-            during=Latency(count=9472, p50_ms=500.0, p99_ms=3600.0, max_ms=5500.0),
-            by_kind={"kill": Latency(count=9, p50_ms=1.0, p99_ms=2.0, max_ms=4321.0)},
+            outside=LatencyLevel(count=100_000, p50_ms=2.0, p99_ms=9.5, max_ms=52.0),
+            during=LatencyLevel(count=9472, p50_ms=500.0, p99_ms=3600.0, max_ms=5500.0),
+            by_kind={"kill": LatencyLevel(count=9, p50_ms=1.0, p99_ms=2.0, max_ms=4321.0)},
             by_fault=(
                 FaultService(
-                    fault=1, latency=Latency(count=9, p50_ms=1.0, p99_ms=1234.0, max_ms=4321.0)
+                    fault=1, latency=LatencyLevel(count=9, p50_ms=1.0, p99_ms=1234.0, max_ms=4321.0)
                 ),
             ),
         ),
@@ -96,7 +96,7 @@ def test_a_run_that_tells_nothing_of_its_service_is_not_said_to_have_lost_nothin
 
 @pytest.mark.usefixtures("without_plots")
 def test_losses_that_the_checks_could_not_rule_out_are_not_called_none(tmp_path: Path) -> None:
-    loss = Loss(subject="records", acknowledged_count=12, lost_count=None)
+    loss = LossLevel(subject="records", acknowledged_count=12, lost_count=None)
     verdict = replace(VERDICT, service_level=replace(LEVEL, loss=loss))
     assert (
         "? of 12" in _page(tmp_path, RunSpec(rate=20, verdict=verdict)).one("dl", id="service").text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from report.sums import LeftOut, SummedRun, not_judged_in, run_groups, sum_line, summed_run
+from report.sums import LeftOutCell, SummedRun, not_judged_in, run_groups, sum_line, summed_run
 from report.sums_junit import write_sums_junit
 from report.sums_page import write_sums_page
 
@@ -62,7 +62,9 @@ def test_all_runs_are_one_line(runs: list[SummedRun], line: str) -> None:
 
 
 def test_what_was_left_out_is_said() -> None:
-    left = LeftOut(scenario="upgrade", subject="kafka 3.9.2", run_count=2, reason="no time left")
+    left = LeftOutCell(
+        scenario="upgrade", subject="kafka 3.9.2", run_count=2, reason="no time left"
+    )
     said = sum_line([VALID], left_out=[left])
     assert said == "1 of 1 valid; left out: upgrade on kafka 3.9.2 (no time left)"
 
@@ -103,7 +105,9 @@ def test_what_json_tells_of_a_run_is_taken_over() -> None:
 
 def test_junit_has_a_case_a_run_whose_names_are_apart(tmp_path: Path) -> None:
     runs = [VALID, LOST, OPEN, BROKEN, replace(VALID, release="3.9.2"), replace(VALID, host="ssh")]
-    left = LeftOut(scenario="upgrade", subject="kafka 3.9.2", run_count=2, reason="no time left")
+    left = LeftOutCell(
+        scenario="upgrade", subject="kafka 3.9.2", run_count=2, reason="no time left"
+    )
     write_sums_junit(tmp_path / "junit.xml", runs, left_out=[left])
     root = ET.parse(tmp_path / "junit.xml").getroot()
     names = {(case.get("classname"), case.get("name")) for case in root.iter("testcase")}

@@ -12,7 +12,7 @@ from checkers.grounds.operations import FaultWindow
 from checkers.rows import OPEN_NS
 from checkers.service.latencies import LatencySums
 from checkers.service.level import _covered_ns
-from checkers.service.silences import Asks, Silence
+from checkers.service.silences import Asks, KeySilence
 from checkers.service.uses import Fold, UseSums
 
 _TIMES = st.integers(0, 30)
@@ -144,7 +144,7 @@ def test_the_operations_of_a_silence_are_those_around_and_in_it(
         assert len(one.waiting) == min(4, one.waiting_count)
 
 
-def _spans(ask: _Ask, silence: Silence, *, least: int) -> bool:
+def _spans(ask: _Ask, silence: KeySilence, *, least: int) -> bool:
     end = ask.call if ask.end is None else ask.end
     common = min(end, silence.end_ns) - max(ask.call, silence.begin_ns)
     return common >= least or (end == ask.call and silence.begin_ns < end < silence.end_ns)

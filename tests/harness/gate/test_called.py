@@ -10,8 +10,15 @@ import pytest
 from nights_at_rates import drawn, night, run
 from scipy.stats import binom, fisher_exact
 
-from harness.gate.called import Call, CalledFinding, Trend, called, doubts, runs_until_resolved
-from harness.gate.nights import Night, NightVerdict, read_night
+from harness.gate.called import (
+    CalledFinding,
+    FindingCall,
+    Trend,
+    called,
+    doubts,
+    runs_until_resolved,
+)
+from harness.gate.nights import NightRecord, NightVerdict, read_night
 
 RATES = {f"storm/at-{rate}": rate for rate in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)}
 A, B = "storm/lost-write", "storm/stuck-isr"
@@ -22,7 +29,7 @@ class Nights:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.past: list[Night] = []
+        self.past: list[NightRecord] = []
 
     def call(self, runs: Sequence[dict[str, Any]]) -> dict[str, CalledFinding]:
         tonight = read_night(night(self.root, len(self.past), runs))
@@ -30,7 +37,7 @@ class Nights:
         self.past.append(tonight)
         return {one.identity: one for one in found}
 
-    def calls(self, runs: Sequence[dict[str, Any]]) -> dict[str, Call]:
+    def calls(self, runs: Sequence[dict[str, Any]]) -> dict[str, FindingCall]:
         return {name: one.call for name, one in self.call(runs).items()}
 
 
@@ -57,10 +64,10 @@ def test_thirty_nights_of_an_unchanged_cluster(tmp_path: Path) -> None:
     for seed in range(10):
         for one in lives(Nights(tmp_path / str(seed)), RATES, seed=seed):
             name = f"{seed} {one.identity}"
-            new[name] += one.call is Call.NEW
-            if one.call is Call.RESOLVED:
+            new[name] += one.call is FindingCall.NEW
+            if one.call is FindingCall.RESOLVED:
                 resolved.add(name)
-            if one.call is Call.ONGOING:
+            if one.call is FindingCall.ONGOING:
                 trends[one.trend] += 1
     assert len(new) == 10 * len(RATES)
     assert set(new.values()) == {1}
@@ -81,17 +88,17 @@ def test_a_jump_to_three_in_ten_is_called_in_the_first_night(tmp_path: Path) -> 
     for hits in range(11):
         nights = Nights(tmp_path / str(hits))
         nights.call(having(0, 10))
-        if nights.calls(having(hits, 10)).get(A) is Call.NEW:
+        if nights.calls(having(hits, 10)).get(A) is FindingCall.NEW:
             chance += float(binom.pmf(hits, 10, 0.3))
     assert chance == pytest.approx(1 - 0.7**10)
     assert chance >= 0.97
 
 
 def test_a_finding_is_new_once_and_ongoing_when_it_comes_back(nights: Nights) -> None:
-    assert nights.calls(having(1, 10)) == {A: Call.NEW}
-    assert nights.calls(having(1, 10)) == {A: Call.ONGOING}
-    assert nights.calls(having(0, 10)) == {A: Call.NOT_SEEN}
-    assert nights.calls(having(1, 10)) == {A: Call.ONGOING}
+    assert nights.calls(having(1, 10)) == {A: FindingCall.NEW}
+    assert nights.calls(having(1, 10)) == {A: FindingCall.ONGOING}
+    assert nights.calls(having(0, 10)) == {A: FindingCall.NOT_SEEN}
+    assert nights.calls(having(1, 10)) == {A: FindingCall.ONGOING}
 
 
 def test_a_new_one_says_what_rate_may_have_been_hidden(nights: Nights) -> None:
@@ -107,17 +114,17 @@ def test_it_is_resolved_once_enough_runs_are_without_it(nights: Nights) -> None:
     needed = runs_until_resolved(3, 10, absences=0)
     assert needed > 20
     seen = nights.call(having(0, 20))[A]
-    assert (seen.call, seen.missing_runs) == (Call.NOT_SEEN, needed - 20)
-    assert nights.calls(having(0, needed - 21)) == {A: Call.NOT_SEEN}
-    assert nights.calls(having(0, 1)) == {A: Call.RESOLVED}
+    assert (seen.call, seen.missing_runs) == (FindingCall.NOT_SEEN, needed - 20)
+    assert nights.calls(having(0, needed - 21)) == {A: FindingCall.NOT_SEEN}
+    assert nights.calls(having(0, 1)) == {A: FindingCall.RESOLVED}
     # It is called once.
     assert nights.calls(having(0, 10)) == {}
-    assert nights.calls(having(1, 10)) == {A: Call.ONGOING}
+    assert nights.calls(having(1, 10)) == {A: FindingCall.ONGOING}
 
 
 def test_what_always_showed_is_resolved_in_one_night(nights: Nights) -> None:
     nights.call(having(10, 10))
-    assert nights.calls(having(0, 10)) == {A: Call.RESOLVED}
+    assert nights.calls(having(0, 10)) == {A: FindingCall.RESOLVED}
 
 
 def test_each_absence_takes_longer_than_the_one_before() -> None:
@@ -142,7 +149,7 @@ def test_runs_that_are_unknown_or_failed_resolve_nothing(nights: Nights) -> None
     nights.call(having(10, 10))
     silent = [run(verdict="unknown", reason="thin"), run(verdict="failed", reason="no port")] * 9
     seen = nights.call(silent)[A]
-    assert (seen.call, seen.tonight.runs) == (Call.NOT_SEEN, 0)
+    assert (seen.call, seen.tonight.runs) == (FindingCall.NOT_SEEN, 0)
     told = [(one.verdict, one.count, one.runs, one.reason) for one in doubts(nights.past[-1])]
     assert told == [
         (NightVerdict.FAILED, 9, 18, "no port"),
@@ -153,13 +160,13 @@ def test_runs_that_are_unknown_or_failed_resolve_nothing(nights: Nights) -> None
 def test_another_release_is_another_subject(nights: Nights) -> None:
     nights.call(having(10, 10))
     older = nights.call([run(release="3.9.2") for _ in range(10)])[A]
-    assert older.call is Call.NOT_SEEN
+    assert older.call is FindingCall.NOT_SEEN
     tonight = read_night(
         night(nights.root, 2, [run(findings=[A], release="3.9.2"), run(findings=[A])])
     )
     told = {one.subject.release: one.call for one in called(tonight, nights.past)}
-    assert told == {"3.9.2": Call.NEW, "4.3.1": Call.ONGOING}
+    assert told == {"3.9.2": FindingCall.NEW, "4.3.1": FindingCall.ONGOING}
 
 
 def test_an_invalid_run_without_a_named_finding_is_one(nights: Nights) -> None:
-    assert nights.calls([run(verdict="invalid")]) == {"storm/invalid": Call.NEW}
+    assert nights.calls([run(verdict="invalid")]) == {"storm/invalid": FindingCall.NEW}
