@@ -288,7 +288,7 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
 )
 @as_json
 def gate(*, runs: int, nights: int, as_json: bool) -> int:
-    """Seconds of the gate for a night of so many runs, after so many nights."""
+    """Measure how long the gate takes for a night, after a number of nights before it."""
     from bench.gate import gate_bench
 
     return _shown(gate_bench(runs=runs, nights=nights), as_json=as_json)

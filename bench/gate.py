@@ -1,4 +1,4 @@
-"""The seconds that the gate takes: a night of so many runs, after as many nights before it."""
+"""Measure the gate: the seconds for one night of many runs, with many nights before it."""
 
 import json
 import random

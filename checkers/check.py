@@ -155,10 +155,7 @@ def check_run(
     reasons = unproven(manifest, samples, served, results)
     bounded = bounds_kept(names, manifest, faults, served, unproven_because=reasons)
     results |= {result.check: result for result in bounded.results}
-    grounded = _grounded(results, whole, manifest)
-    weighed_results = {name: weighed(one, manifest.promises) for name, one in grounded.items()}
-    demanded = required(manifest, weighed_results, entry_of)
-    weighed_results[demanded.check] = weighed(demanded, manifest.promises)
+    weighed_results = _weighed(_grounded(results, whole, manifest), manifest)
     verdict = Verdict.of(
         (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
@@ -196,6 +193,13 @@ def _grounded(
             name: _without_tape(result, on_zookeeper=zookeeper) for name, result in results.items()
         }
     return {name: _without(whole, result) for name, result in results.items()}
+
+
+def _weighed(results: Mapping[str, CheckResult], manifest: Manifest) -> Mapping[str, CheckResult]:
+    """Return the answers as they count for this run, and whether all that it demands is there."""
+    found = {name: weighed(one, manifest.promises) for name, one in results.items()}
+    demanded = required(manifest, found, entry_of)
+    return {**found, demanded.check: weighed(demanded, manifest.promises)}
 
 
 def _without_tape(result: CheckResult, *, on_zookeeper: bool) -> CheckResult:

@@ -49,11 +49,11 @@ class Nearness(IntEnum):
     METADATA = 4
     """The metadata says what no rule allows: the trace of such a grant, where none is proven."""
     NODE = 5
-    """A node acts against what it was told, or forgets it: it harms nobody until it is believed."""
+    """A node acts against its own metadata, or forgets them: harm comes once it is believed."""
     VIEW = 6
     """A node shows, or goes by, metadata that is out of date."""
     STANDSTILL = 7
-    """What ought to happen does not: a follower, a leader or a broker is kept out."""
+    """The cluster stands still: a follower, a leader or a broker is kept out."""
     LOG = 8
     """A log of a server lacks or has what it must not: with it, records go."""
     RECORD = 9

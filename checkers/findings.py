@@ -121,7 +121,7 @@ class _Met:
 
 @dataclass(slots=True, kw_only=True)
 class _Event:
-    """What happened once: the nearest anomaly first."""
+    """The anomalies of one event, the nearest to its cause first."""
 
     cause: _Met
     others: list[_Met] = field(default_factory=list)

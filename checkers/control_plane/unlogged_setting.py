@@ -41,7 +41,7 @@ class _Life:
 
     topic: str
     states: list[_Settings]
-    """What it was given, after each change; the first is that before its first setting."""
+    """The settings after each change, in order; the first entry has none yet."""
     given: dict[tuple[str, str | None], int] = field(default_factory=dict)
     """The metadata offset of the first record that gave it a setting, by name and value."""
     is_over: bool = False
@@ -148,8 +148,8 @@ CHECKS: Final = (
             "of which one, or all together, it never had in the log of record between its creation "
             "and its removal. Values are compared as parsed. How old they are, and whether any is "
             "missing, is not asked. Nothing is judged of a topic that a snapshot begins with.",
-            meaning="A broker keeps, deletes or acknowledges records by a rule that nobody set, "
-            "and other brokers do not know of it.",
+            meaning="A broker keeps, deletes or acknowledges records by a setting that its "
+            "topic was never given, and other brokers do not know of it.",
             nearness=Nearness.NODE,
             case="a set of settings that a broker showed of a topic of the run",
             source="KIP-631; KAFKA-16206",

@@ -18,8 +18,8 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
   was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
   unknown.
 
-A process that ended without a word is a shortfall of the run (as-planned). Of a node that logged
-nothing at all nobody knows: all three are unknown.
+A process that ended without a word is a shortfall of the run (as-planned). All three are
+unknown for a node that logged nothing at all.
 
 Source: `org.apache.kafka.server.fault.FaultHandler`;
 `org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
@@ -112,9 +112,7 @@ def sick_processes(tables: Tables, seen: MetadataView) -> Judged:
 def _found(check: str, node: str, rows: list[Row], *, legal: Callable[[Row], bool]) -> Found:
     """Return the findings of a node, which is one case, unless its log is empty."""
     if any(row["finding"] == _SILENT for row in rows):
-        return none(
-            check, node, cases=0, doubt="it logged nothing, so that nobody knows how it was"
-        )
+        return none(check, node, cases=0, doubt="it logged nothing, so its state is not known")
     ordered = sorted(rows, key=legal)
     proofs = [_proof(row) for row in ordered]
     return spelled(check, node, proofs, cases=1, allowed_count=sum(map(legal, rows)))

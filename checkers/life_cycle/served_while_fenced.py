@@ -80,9 +80,9 @@ class _Answer(NamedTuple):
     call_ns: int
     return_ns: int
     read: int
-    """The number of the read of metadata that it is; -1: it is none."""
+    """The number of the read of metadata; -1 for a request of data."""
     frame: int
-    """The frame of the request of data that it is; -1: it is none."""
+    """The frame of the request of data; -1 for a read of metadata."""
 
 
 _READ_COLUMNS: Final = ("call_ns", "return_ns", "read")

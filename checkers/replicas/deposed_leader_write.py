@@ -13,8 +13,8 @@ record that begins the next epoch it appends nothing in the old one. A send is a
 - and that leader's own heartbeats had said, a second or more before the send was called, that it
   had applied the record that ended the epoch. The record was appended after the call.
 
-What it cannot see: a record that no replica holds any more (lost-write does), one that was never
-acknowledged, and a broker that is still to apply its deposition. Where brokers send no offsets in
+Not seen: a record that no replica holds any more (lost-write sees it), a record that was never
+acknowledged, and a broker that has not applied its deposition yet. Where brokers send no offsets in
 heartbeats, as in the generation of ZooKeeper, it has no case.
 
 Source: KIP-101 (leader epochs), KIP-631 (brokers follow the metadata log).

@@ -3,8 +3,8 @@
 A broker that applies metadata by which it is no replica any more deletes that replica, or marks it
 as deleted at once, before it says in a heartbeat that it has applied them. So once a broker has
 said that it has applied more than the version that took it away, it has no such replica, and none
-when its disk is read in the end. One that stays may go on leading in its broker's own eyes, with a
-leader epoch and an ISR that nobody gave it.
+when its disk is read in the end. A replica that stays may go on leading in its broker's own eyes,
+with a leader epoch and an ISR that no controller decided.
 
 A heartbeat of exactly that offset is not enough: brokers before 3.5 take note of an offset first
 and then apply what is there. Not judged: a topic that was deleted; a broker whose disk was changed,
@@ -132,9 +132,9 @@ CHECKS: Final = (
             name=NAME,
             title="A broker keeps a replica that was moved away",
             rule="A broker said in a heartbeat that it had applied more than the version of a "
-            "partition that took it out of the replicas, is none in the end either, and has the "
-            "replica on its disk when the run is over. Nothing is judged of topics that were "
-            "deleted, and of brokers whose disks were changed or refused to be written.",
+            "partition that removed it from the replicas, is not a replica in the end either, and "
+            "has the replica on its disk when the run is over. Deleted topics are not judged, nor "
+            "brokers whose disks were changed or refused to be written.",
             meaning="The replica takes room for good, and may go on leading in its broker's eyes: "
             "clients and followers that have not heard of the move are served by it.",
             nearness=Nearness.LOG,

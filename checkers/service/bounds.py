@@ -6,8 +6,8 @@ no end, or its operations do not add up, the answer is unknown. The quantile is 
 the asks above the bound, so it has no error of a histogram.
 
 An operation of unknown fate is no acknowledgement, and waits until it returns. While all processes
-of the run stood still (a *stall* of the machine), nobody could be answered: that time is taken off
-a silence, and an ask that waited through any of it is during a fault.
+of the run stood still (a *stall* of the machine), no request could be answered: a silence is
+shortened by that time, and an ask that waited through any of it is during a fault.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
