@@ -126,12 +126,25 @@ def test_a_release_that_was_merely_touched_or_copied_is_not_damaged(
     assert len(fetched) == 1
 
 
-@pytest.mark.parametrize("name", ["", "latest", "3.4", "v3.4.1", "../3.4.1", "3.4.1/x", "3.4.1 "])
-def test_what_is_not_a_release_is_refused_with_the_ways_out(fetch: Fetch, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("", ""),
+        ("latest", ""),
+        ("3.4", "did you mean 3.4.1?; "),
+        ("v3.4.1", ""),
+        ("../3.4.1", ""),
+        ("3.4.1/x", ""),
+        ("3.4.1 ", ""),
+    ],
+)
+def test_what_is_not_a_release_is_refused_with_the_ways_out(
+    fetch: Fetch, name: str, guess: str
+) -> None:
     with pytest.raises(UsageError) as raised:
         fetch(name)
     assert str(raised.value) == (
-        f'"{name}" is not a release of Kafka; releases known to work: '
+        f'"{name}" is not a release of Kafka; {guess}releases known to work: '
         f"{', '.join(KNOWN_RELEASES)}; or path:DIR for a build"
     )
 
