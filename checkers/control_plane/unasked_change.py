@@ -20,8 +20,8 @@ may have ended that is not fenced yet, and is renewed then; so nothing may have 
 
 Not judged are partitions that a reassignment is moving, logs below metadata.version 3.3-IV3, which
 do not say who is in controlled shutdown, and requests of versions that name a topic whose name
-several had. Where ZooKeeper has the metadata, controllers write down no reasons: a leader that is
-the controller asks itself, and a broker says only to it that it is about to leave.
+several had. Where ZooKeeper has the metadata, controllers write down no reasons: there only
+replicas are judged that are let in, and ISRs that were granted (`unasked_growth`).
 
 Source: KIP-497, KIP-631, KIP-841, KIP-966; `ReplicationControlManager.generateLeaderAndIsrUpdates`
 and `PartitionChangeBuilder.electLeader`.
@@ -33,10 +33,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkers.control_plane.illegal_transition import LEVEL_OF_SHUTDOWN, METADATA_VERSION
+from checkers.control_plane.unasked_growth import zookeeper_requests
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.absences import Calm, calm_of
 from checkers.metadata.isr_changes import (
+    ISR_CHANGE,
     NO_REQUESTS,
     IsrRequests,
     ids_by_name,
@@ -53,7 +55,7 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
 from checkers.slices import Split
-from checkers.sources import has_rows, streamed
+from checkers.sources import Source, has_rows, streamed
 from checkers.table_check import TableCheck
 
 __all__ = ["CALM_NS", "CHECKS", "NAME", "unasked_changes"]
@@ -71,15 +73,13 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
     Reads `metadata_log`, `wire` and `faults`.
     """
     wire = streamed(tables, "wire")
-    if seen.facts.on_zookeeper or seen.facts.migrating or not has_rows(wire):
+    if seen.facts.migrating or not has_rows(wire):
+        return
+    if seen.facts.on_zookeeper:
+        yield from _on_zookeeper(wire, seen)
         return
     requests = requests_by_partition(wire, seen.partitions)
-    ids = ids_by_name(seen.histories())
-    unplaced = {
-        rpc.of("topic")
-        for rpc in rpcs(wire, _ALTER)
-        if rpc.of("topic_id") is None and len(ids.get(rpc.of("topic"), ())) > 1
-    }
+    unplaced = _unplaced(wire, seen, _ALTER)
     from_offset, living = _judged_from(seen), _Living(seen, calm_of(tables, seen))
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -91,6 +91,34 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
                 yield _judged(history, before, version, mine, living)
 
     yield from by_partition(NAME, seen, judged)
+
+
+def _on_zookeeper(wire: Source, seen: MetadataView) -> Judged:
+    requests = zookeeper_requests(wire, seen)
+    unplaced = _unplaced(wire, seen, _ALTER, ISR_CHANGE)
+
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
+        for before, version in history.steps() if history.topic not in unplaced else ():
+            if not _is_judged(before, version):
+                continue
+            if granted := requests.granted(history, version):
+                others = [one for one in granted if not _wants(one, version)]
+                yield _other_than_granted(history, version, others[0]) if others else None
+            elif (unasked := requests.unasked(history, before, version)) is not None:
+                yield (_proof(history, before, version, _IN, min(unasked)) if unasked else None)
+
+    yield from by_partition(NAME, seen, judged)
+
+
+def _unplaced(wire: Source, seen: MetadataView, *apis: str) -> frozenset[str]:
+    """Return the topics that requests name, where several topics had that name."""
+    ids = ids_by_name(seen.histories())
+    return frozenset(
+        rpc.of("topic")
+        for api in apis
+        for rpc in rpcs(wire, api)
+        if rpc.of("topic_id") is None and len(ids.get(rpc.of("topic"), ())) > 1
+    )
 
 
 def _judged_from(seen: MetadataView) -> int:
@@ -130,7 +158,7 @@ def _judged(
     joined = {*version.isr} - {*before.isr} - elected
     left = {one for one in before.isr if one not in version.isr and living.has(one, version)}
     if joined:
-        return _proof(history, before, version, "broker {broker_id} is in", min(joined))
+        return _proof(history, before, version, _IN, min(joined))
     if left:
         return _proof(history, before, version, _OUT, min(left))
     first = version.replicas[0] if version.replicas else NO_LEADER
@@ -163,6 +191,7 @@ def _other_than_granted(
     )
 
 
+_IN: Final = "broker {broker_id} is in"
 _OUT: Final = "broker {broker_id}, which is unfenced and not in controlled shutdown, is out of"
 _REPLACED: Final = (
     "broker {broker_id}, which is unfenced and not in controlled shutdown, no longer leads with"
@@ -230,8 +259,11 @@ CHECKS: Final = (
             "one whose broker is registered, unfenced and not in controlled shutdown, before the "
             "batch and all through it, and nothing was broken for 10 s that it or who decides "
             "depends on; or another leader than such a broker, which is not the first of the "
-            "replicas. No reassignment is under way. Where ZooKeeper has the metadata it is not "
-            "judged: reasons are not written down there.",
+            "replicas. No reassignment is under way. Where ZooKeeper has the metadata: an "
+            "AlterPartition was granted a partition epoch with another ISR than it asked for; or a "
+            "replica is in the ISR that was not, under one leadership, and no AlterPartition that "
+            "expects the partition epoch before, and no IsrChange under way at that time, names "
+            "it, while the leader is not the controller and asks by requests in its registration.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,

@@ -130,8 +130,8 @@ def id_of_the_dead(run: CopiedRun, draw: Random) -> bool:
     )
 
 
-def _is_asked(row: Row) -> bool:
-    return (row["api"], row["direction"]) == ("AlterPartition", "request")
+def _is_asked(row: Row, *apis: str) -> bool:
+    return row["api"] in (apis or ("AlterPartition",)) and row["direction"] == "request"
 
 
 def old_member(run: CopiedRun, draw: Random) -> bool:
@@ -148,18 +148,21 @@ def old_member(run: CopiedRun, draw: Random) -> bool:
 
 def isr_unasked(run: CopiedRun, draw: Random) -> bool:
     """The request that an ISR was granted to had asked for another one."""
-    named = ("connection", "correlation_id", "topic_id", "partition")
+    apis = ("AlterPartition", "IsrChange")
+
+    def place(row: Row) -> tuple[Any, ...]:
+        # The answer to an IsrChange names no partitions, and has them in the request's order.
+        named = ("item",) if row["api"] == "IsrChange" else ("topic_id", "partition")
+        return tuple(row[name] for name in ("connection", "correlation_id", *named))
+
     granted = {
-        tuple(row[name] for name in named)
+        place(row)
         for row in (run.table("wire").to_pylist() if run.has("wire") else ())
-        if row["api"] == "AlterPartition"
-        and row["direction"] == "response"
-        and row["error"] in (None, "NONE")
+        if row["api"] in apis and row["direction"] == "response" and row["error"] in (None, "NONE")
     }
 
     def is_fit(row: Row) -> bool:
-        is_granted = tuple(row[name] for name in named) in granted
-        return _is_asked(row) and is_granted and len(row["isr"] or ()) > 1
+        return _is_asked(row, *apis) and place(row) in granted and len(row["isr"] or ()) > 1
 
     def fewer(row: Row) -> Row:
         alone: Row = {"isr": [row["broker_id"]]}

@@ -129,8 +129,78 @@ def test_where_a_request_may_be_of_another_topic_of_that_name_nothing_is_judged(
     assert not is_accused(twice, by_name)
 
 
-def test_where_zookeeper_has_the_metadata_nothing_is_judged() -> None:
-    log = LOG.format(isr="1,2", leader=1) + "10 change t-0 isr 1 at 21000"
-    assert not list(asked(unasked_changes, tables(metadata_log(zookeeper_1=log)), ON_ZOOKEEPER))
+BY_ZOOKEEPER = """
+    0 leader 2 at 0
+    1 register 1 unfenced
+    2 register 2 unfenced
+    3 register 3 unfenced
+    5 topic t
+    6 partition t-0 replicas 1,2,3 isr 1,2 leader 1 at 600
+"""
+WITH_THREE = replace(ON_ZOOKEEPER, node_ids={**ON_ZOOKEEPER.node_ids, "broker-3": 3})
+ASKED_BEFORE = "at 50 broker-1 to broker-2 alter t-1 expecting 0 isr 1 under 1 -> ok 1 at 60\n"
+CHANGED_BEFORE = "at 50 broker-1 to broker-2 changes t-1 isr 1 leader-epoch 0 under 1 -> ok at 60\n"
+
+
+def by_zookeeper(step: str, frames: str) -> list[Proof]:
+    log = BY_ZOOKEEPER + step + "\n99 noop at 60000"
+    given = tables(metadata_log(zookeeper_1=log), frames)
+    return proofs(asked(unasked_changes, given, WITH_THREE)).get("t-0", [])
+
+
+JOINS = "10 change t-0 isr 1,2,3 at 21000"
+ASKS = "at 20900 broker-1 to broker-2 alter t-0 expecting {} isr {} under 1 -> {}"
+CHANGES = "at {} broker-1 to broker-2 changes t-0 isr {} leader-epoch 0 under 1 -> {}"
+
+
+def test_on_zookeeper_a_replica_is_in_that_no_alter_partition_names() -> None:
+    (proof,) = by_zookeeper(JOINS, ASKED_BEFORE)
+    assert_proof(proof, "is in the ISR of {key}", broker_id=3, key="t-0", metadata_offset=10)
+    of_another = ASKS.format(5, "1,2,3", "ok 6 at 21005")
+    assert by_zookeeper(JOINS, of_another), "it expects another partition epoch"
+    never = ASKS.format(0, "1,2,3", "nothing").replace("broker-1 to", "held broker-1 to")
+    assert by_zookeeper(JOINS, never)
+    # A write that is repeated after the connection to ZooKeeper was lost is refused, and done.
+    for answer in ("ok 1 at 21005", "nothing", "INVALID_UPDATE_VERSION at 21005"):
+        assert not by_zookeeper(JOINS, ASKS.format(0, "1,2,3", answer)), answer
+    assert by_zookeeper("10 change t-0 isr 1 at 21000", ASKED_BEFORE) == []
+
+
+def test_on_zookeeper_a_replica_is_in_that_no_isr_change_under_way_names() -> None:
+    (proof,) = by_zookeeper(JOINS, CHANGED_BEFORE)
+    assert_proof(proof, "is in the ISR of {key}", broker_id=3)
+    assert by_zookeeper(JOINS, CHANGES.format(15_000, "1,2,3", "ok at 15005"))
+    assert by_zookeeper(JOINS, CHANGES.format(25_000, "1,2,3", "ok at 25005"))
+    assert by_zookeeper(JOINS, CHANGES.format(20_900, "1,2", "ok at 21005"))
+    assert not by_zookeeper(JOINS, CHANGES.format(20_900, "1,2,3", "ok at 21005"))
+    assert not by_zookeeper(JOINS, CHANGES.format(15_000, "1,2,3", "nothing"))
+
+
+def test_on_zookeeper_another_isr_was_granted_than_was_asked_for() -> None:
+    asked_for_two = ASKS.format(0, "1,2", "ok 1 at 21005")
+    (proof,) = by_zookeeper("10 change t-0 isr 1 at 21000", asked_for_two)
+    rule = "was granted partition epoch {partition_epoch}, under which it is {isr}"
+    assert_proof(proof, rule, wanted="[1, 2]", isr="[1]", source="broker-1")
+    assert not by_zookeeper("10 change t-0 isr 1 at 21000", asked_for_two.replace("1,2 u", "1 u"))
+
+
+@pytest.mark.parametrize(
+    ("step", "frames"),
+    [
+        pytest.param(JOINS, OTHER, id="the leader may write ISRs itself"),
+        pytest.param("8 register 1 unfenced at 700\n" + JOINS, ASKED_BEFORE, id="it did before"),
+        pytest.param("8 leader 1 at 700\n" + JOINS, ASKED_BEFORE, id="it is the controller"),
+        pytest.param("10 change t-0 isr 1,3 leader 3 at 21000", ASKED_BEFORE, id="it is elected"),
+        pytest.param(
+            "10 change t-0 isr 1,2,3 partition-epoch 2 at 21000", ASKED_BEFORE, id="one is missing"
+        ),
+        pytest.param("10 change t-0 isr 1,2,3 adding 3 at 21000", ASKED_BEFORE, id="it is moved"),
+    ],
+)
+def test_on_zookeeper_what_may_need_no_request_is_not_judged(step: str, frames: str) -> None:
+    assert not by_zookeeper(step, frames)
+
+
+def test_in_a_migration_nothing_is_judged() -> None:
     migrating = replace(FACTS, node_ids={**FACTS.node_ids, "zookeeper-1": 2001})
     assert not found("10 change t-0 isr 1 at 21000", run=migrating)
