@@ -1,20 +1,28 @@
 """D26 stray-replica: a broker keeps a replica that was moved away, though it says that it knows.
 
 A broker that applies metadata by which it is no replica any more deletes that replica, or marks it
-as deleted at once, before it says in a heartbeat that it has applied them. So once a broker has
-said that it has applied more than the version that took it away, it has no such replica, and none
-when its disk is read in the end. A replica that stays may go on leading in its broker's own eyes,
-with a leader epoch and an ISR that no controller decided.
+as deleted at once. What was moved away while it was down it deletes as it starts, by the first
+image that it publishes: every release from 3.3 on does (KAFKA-13127; from 3.7 on while the logs are
+loaded, KAFKA-14616). So once a broker has said in a heartbeat that it has applied more than the
+version that took it away, it has no such replica, and none when its disk is read in the end. A
+replica that stays may go on leading in its broker's own eyes, with a leader epoch and an ISR that
+no controller decided.
 
-A heartbeat of exactly that offset is not enough: brokers before 3.5 take note of an offset first
-and then apply what is there. Not judged: a topic that was deleted; a broker whose disk was changed,
-or refused to be written; a cluster that migrates, where brokers add a count of batches to an offset
+Not every heartbeat says so. A broker that starts reads metadata, and tells how far it got, while
+nothing applies them yet: what counts it says after its registration was unfenced, which it asks for
+once it has published an image. And brokers before 3.5 take note of the offsets of several batches
+first, and then apply them: so it has to have said two offsets beyond that version.
+
+Not judged: a topic that was deleted; a broker whose disk was changed, or refused to be written; a
+cluster that migrates, where brokers add a count of batches to an offset
 (`kafka.server.metadata.OffsetTrackingListener` of 3.9.2).
 
-Source: KIP-631, PartitionChangeRecord; KAFKA-16892.
+Source: KIP-631, PartitionChangeRecord; KAFKA-16892; `BrokerMetadataPublisher.findStrayPartitions`
+of 3.3 to 3.6, `LogManager.deleteStrayKRaftReplicas` and `isStrayKraftReplica` since then.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -24,10 +32,12 @@ from numpy.typing import NDArray
 
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_partition
 from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stray_replicas"]
@@ -35,7 +45,10 @@ __all__ = ["CHECKS", "NAME", "stray_replicas"]
 NAME: Final = "stray-replica"
 
 _Said = Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
-"""By broker the offsets that it said it has applied, ascending, and when it said so."""
+"""By node the offsets that it said it has applied, ascending, and when it said each first.
+
+Only of times when it surely applied what it read.
+"""
 
 
 def stray_replicas(tables: Tables, seen: MetadataView) -> Judged:
@@ -43,7 +56,7 @@ def stray_replicas(tables: Tables, seen: MetadataView) -> Judged:
 
     Reads `metadata_log`, `metadata_offsets`, `replicas` and `faults`.
     """
-    said = {} if seen.facts.migrating else _said(tables)
+    said = {} if seen.facts.migrating else _said(tables, seen)
     broken = _broken(tables["faults"])
     nodes = {
         broker_id: node for node, broker_id in seen.facts.node_ids.items() if node not in broken
@@ -68,14 +81,36 @@ def stray_replicas(tables: Tables, seen: MetadataView) -> Judged:
     return by_partition(NAME, seen, judged)
 
 
-def _said(tables: Tables) -> _Said:
-    offsets = tables["metadata_offsets"]
-    beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
+def _said(tables: Tables, seen: MetadataView) -> _Said:
+    offsets, names = tables["metadata_offsets"], seen.facts.nodes()
+    beats = offsets.filter(pc.equal(offsets["source"], "heartbeat"))
     found = {}
-    for node in pc.unique(beats["node"]).to_pylist():
+    for broker in seen.brokers.values():
+        node = names.get(broker.broker_id, "")
         mine = beats.filter(pc.equal(beats["node"], node))
-        found[node] = mine["metadata_offset"].to_numpy(), mine["time_ns"].to_numpy()
+        time_ns = mine["time_ns"].to_numpy()
+        applying = np.zeros(len(mine), dtype=bool)
+        for from_ns, until_ns in _applying(broker, seen.facts):
+            applying |= (time_ns > from_ns) & (time_ns < until_ns)
+        first = mine.filter(pa.array(applying)).group_by("metadata_offset")
+        first = first.aggregate([("time_ns", "min")]).sort_by("metadata_offset")
+        found[node] = first["metadata_offset"].to_numpy(), first["time_ns_min"].to_numpy()
     return found
+
+
+def _applying(broker: BrokerHistory, facts: Facts) -> Iterator[tuple[int, int]]:
+    """Yield from when to when each registration of a broker surely had been unfenced."""
+    made = broker.registrations()
+    for place, registration in enumerate(made):
+        unfenced = (
+            one
+            for one in broker.versions
+            if one.registration_offset == registration.registration_offset and not one.fenced
+        )
+        following = made[place + 1 : place + 2]
+        until_ns = facts.earliest_ns(following[0].timestamp_ms) if following else OPEN_NS
+        for one in islice(unfenced, 1):
+            yield facts.latest_ns(one.timestamp_ms), until_ns
 
 
 def _broken(faults: pa.Table) -> frozenset[str]:
@@ -99,12 +134,12 @@ def _moved_away(history: PartitionHistory) -> Iterator[tuple[int, PartitionVersi
 
 
 def _known_ns(said: _Said, node: str, gone: PartitionVersion) -> int | None:
-    """Return when the broker first said that it had applied more; None if it never did."""
+    """Return when the broker had said two offsets beyond that version; None if it never had."""
     if node not in said:
         return None
     offset, time_ns = said[node]
-    later = time_ns[np.searchsorted(offset, gone.metadata_offset, side="right") :]
-    return int(later.min()) if len(later) else None
+    later = np.sort(time_ns[np.searchsorted(offset, gone.metadata_offset, side="right") :])
+    return int(later[1]) if len(later) > 1 else None
 
 
 def _proof(
@@ -112,8 +147,8 @@ def _proof(
 ) -> Proof:
     return Proof.of(
         "{node} has a replica of {key} ({topic_id}) on its disk in the end, up to offset {end}; "
-        "since metadata offset {metadata_offset} the replicas are {replicas}, and it said at "
-        "{known} that it had applied more than that",
+        "since metadata offset {metadata_offset} the replicas are {replicas}, and by "
+        "{known} it had said twice that it had applied more than that",
         offsets={"end": end_offset},
         metadata_offsets={"metadata_offset": gone.metadata_offset},
         times={"known": known_ns},
@@ -131,15 +166,16 @@ CHECKS: Final = (
             id="D26",
             name=NAME,
             title="A broker keeps a replica that was moved away",
-            rule="A broker said in a heartbeat that it had applied more than the version of a "
-            "partition that removed it from the replicas, is not a replica in the end either, and "
-            "has the replica on its disk when the run is over. Deleted topics are not judged, nor "
-            "brokers whose disks were changed or refused to be written.",
+            rule="In heartbeats after its registration was unfenced a broker named two metadata "
+            "offsets beyond the version of a partition that removed it from the replicas, is not a "
+            "replica in the end either, and has the replica on its disk when the run is over. "
+            "Deleted topics are not judged, nor brokers whose disks were changed or refused to be "
+            "written.",
             meaning="The replica takes room for good, and may go on leading in its broker's eyes: "
             "clients and followers that have not heard of the move are served by it.",
             nearness=Nearness.LOG,
             case="a broker that a partition was moved away from, and that said so",
-            source="KIP-631; KAFKA-16892",
+            source="KIP-631; KAFKA-16892, KAFKA-13127, KAFKA-14616",
             needs=("metadata_log", "metadata_offsets", "replicas"),
         ),
         kernel=stray_replicas,

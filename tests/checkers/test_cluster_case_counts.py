@@ -184,6 +184,14 @@ def kept(node: str) -> pa.Table:
     return rows_of(REPLICAS, row | {"log_end_offset": 9, "leader_epochs": [], "record_count": 9})
 
 
+MOVED_FROM = """
+    1 register 1 unfenced at 100
+    3 topic t at 300
+    4 partition t-0 replicas 1,2 isr 1,2 leader 1 at 400
+    10 change t-0 replicas 2,3 isr 2,3 leader 2 at 1000
+    99 noop at 9900
+"""
+SAID = applied((5_000_000_000, "broker-1", 11), (6_000_000_000, "broker-1", 12))
 MOVED = """
     3 topic t
     4 partition t-0 replicas 1,2 isr 1,2 leader 1
@@ -381,17 +389,11 @@ CHECKS = (
     ),
     Check(
         kernel=stray_replicas,
-        bad=given(
-            MOVED, replicas=kept("broker-1"), metadata_offsets=applied((2000, "broker-1", 11))
-        ),
+        bad=given(MOVED_FROM, replicas=kept("broker-1"), metadata_offsets=SAID),
         bad_count=1,
-        good=given(
-            MOVED, replicas=kept("broker-2"), metadata_offsets=applied((2000, "broker-1", 11))
-        ),
+        good=given(MOVED_FROM, replicas=kept("broker-2"), metadata_offsets=SAID),
         good_count=1,
-        nothing=given(
-            MOVED, replicas=kept("broker-1"), metadata_offsets=applied((2000, "broker-1", 10))
-        ),
+        nothing=given(MOVED, replicas=kept("broker-1"), metadata_offsets=SAID),
     ),
     Check(
         kernel=leaderless,
