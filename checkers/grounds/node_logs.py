@@ -151,6 +151,7 @@ def _proof(row: Row) -> Proof:
     fault = _FAULT.search(row["text"])
     what = ' "{fault}"' if fault else ""
     when = "" if row["time_ns"] is None else " at {logged}"
+    named: dict[str, Any] = {"fault": fault[0].lower()} if fault else {}
     return Proof.of(
         f"{{node}} logged{what}{when} ({{file}}, line {{line}}): {{text}}",
         values={"line": row["line"]},
@@ -158,7 +159,7 @@ def _proof(row: Row) -> Proof:
         node=row["node"],
         file=row["file"],
         text=row["text"],
-        **({"fault": fault[0].lower()} if fault else {}),
+        **named,
     )
 
 
