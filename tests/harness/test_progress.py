@@ -34,8 +34,11 @@ def test_a_live_line_is_no_wider_than_the_terminal_and_says_what_it_was_given(
     spinner = progress._spinner
     assert spinner is not None
     shown = progress.of_run("run 3 of 20") if of_a_run else progress
-    for tell in (lambda: shown.live(LONG), lambda: shown.show(STATUS)):
-        tell()
+    for told in (LONG, STATUS):
+        if isinstance(told, str):
+            shown.live(told)
+        else:
+            shown.show(told)
         lines = console.render_lines(spinner.renderable, pad=False)
         assert len(lines) == 1
         assert sum(part.cell_length for part in lines[0]) <= WIDTH
