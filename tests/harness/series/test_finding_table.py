@@ -75,5 +75,5 @@ def test_trials_are_told_by_the_rule_that_was_off_and_none_twice(tmp_path: Path)
     (root.parent / "latest").symlink_to(root.name)
     ((row,), troubles) = of_runs(tmp_path)
     assert not troubles
-    assert row.release == "simulated without commit_in_own_epoch"
+    assert row.release == f"simulated {manifest.release} without commit_in_own_epoch"
     assert row.runs == {(FOUND.identity,): 1}
