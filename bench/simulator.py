@@ -235,6 +235,9 @@ class _Silent:
     def say(self, line: str) -> None:
         """Forget it."""
 
+    def live(self, line: str) -> None:
+        """Forget it."""
+
     def show(self, status: Status) -> None:
         """Forget it."""
 

@@ -96,11 +96,11 @@ class CatalogueEntry:
     """Its place in an event; each anomaly has one."""
     culprit: tuple[str, ...] = ()
     """The skeleton of the culprit, part by part: words with the names of facts of the proof in
-    braces, which say which rule was broken, by whom, and never when, where or how often. A part of
-    which a fact is not there is left out."""
+    braces, which say which rule was broken, by whom, and never when, where or how often. Of a fact
+    that is a node, `{node_role}` is its role. A part of which a fact is not there is left out."""
     variants: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Where rules of proofs differ by what was broken: the last part of the skeleton, by a phrase
-    of the rule; the first phrase that is there decides."""
+    of the rule, nearest to the cause first; the first phrase that is there decides."""
     case: str
     """The name of one case, in the singular; the verdict counts cases."""
     source: str

@@ -9,7 +9,8 @@ time, a node or a topic, so that it is the same in the next run.
 An anomaly follows from another one, which stands nearer to the cause, if
 
 - both cite a frame of the tape, or an incarnation of a broker; or
-- the nearer one is about the metadata log or an ensemble, on which all else rests; or
+- the nearer one is about the metadata log or an ensemble, on which all else rests, or is an earlier
+  step that the log says of the same broker or partition; or
 - both are about a partition, or one about its topic; or both about a broker, unless both are
   about partitions. Of those that last (a standstill) the times have to meet. Of lost records, the
   story of the loss has to hold the nearer one: it is not older than the first acknowledgement, and
@@ -53,6 +54,8 @@ _PLACES: Final = {entry.name: place for place, entry in enumerate(CATALOGUE)}
 _DECIDED: Final = frozenset(
     {Nearness.QUORUM, Nearness.REGISTRATION, Nearness.REQUEST, Nearness.METADATA}
 )
+_OF_THE_LOG: Final = frozenset({Nearness.QUORUM, Nearness.METADATA})
+"""What the log says: what is wrong with it later rests on what was wrong first."""
 _HARM: Final = frozenset({Nearness.LOG, Nearness.RECORD, Nearness.CLIENT, Nearness.REMAINS})
 
 
@@ -66,6 +69,8 @@ class _Met:
     """The row in `anomalies/<check>.parquet`."""
     nearness: Nearness
     skeleton: tuple[str, ...]
+    variant: int
+    """The place of its variant among those of its check, which are in order of nearness."""
     known: str | None
     everywhere: bool
     topic: str | None
@@ -89,9 +94,14 @@ class _Met:
         return self.anomaly.key
 
     @property
-    def order(self) -> tuple[int, int, tuple[str, ...], int]:
-        """The nearest first; nothing that varies from run to run decides before the skeleton."""
-        return self.nearness, _PLACES[self.check], self.skeleton, self.first_index
+    def order(self) -> tuple[int, int, int, int, tuple[str, ...], int]:
+        """The nearest first; of decided steps the first: those after it go on from it.
+
+        Nothing else that varies from run to run decides before the skeleton.
+        """
+        step = self.offset or 0 if self.nearness is Nearness.METADATA else 0
+        place = _PLACES[self.check]
+        return self.nearness, place, self.variant, step, self.skeleton, self.first_index
 
     def follows(self, cause: "_Met") -> bool:
         """Return whether this one follows from `cause`, which stands nearer."""
@@ -100,7 +110,7 @@ class _Met:
         if self.ties & cause.ties:
             return True
         if self.check == cause.check:
-            return False
+            return self.nearness in _OF_THE_LOG and self.key == cause.key
         if cause.everywhere:
             return True
         if not self._is_near(cause):
@@ -161,6 +171,9 @@ def findings_of(
 def skeleton_of(anomaly: Anomaly, loss: Loss | None = None) -> tuple[str, ...]:
     """Return the skeleton of the culprit, as the check's entry describes it; of a loss, how."""
     facts = {fact.name: str(fact.value) for fact in reversed(anomaly.proof.facts)}
+    for name, value in list(facts.items()):
+        if found := _NODE.fullmatch(value):
+            facts[f"{name}_role"] = found[1]
     entry = entry_of(anomaly.check)
     parts = [
         part.format_map(facts) for part in entry.culprit if facts.keys() >= set(NAMED.findall(part))
@@ -224,7 +237,7 @@ def _met_one(
     losses: tuple[Loss, ...],
     loss: Loss | None,
 ) -> _Met:
-    facts = anomaly.proof.facts
+    facts, variants = anomaly.proof.facts, entry_of(anomaly.check).variants
     times = [int(fact.value) for fact in facts if fact.kind is FactKind.TIME]
     names = {fact.name for fact in facts}
     if "out_since" in names and "out_until" not in names:
@@ -239,6 +252,7 @@ def _met_one(
         first_index=first_index,
         nearness=nearness,
         skeleton=skeleton_of(anomaly, loss),
+        variant=next((place for place, one in enumerate(variants) if one in anomaly.proof.rule), 0),
         known=known,
         everywhere=anomaly.key == _METADATA or entry_of(anomaly.check).subject == "znodes",
         topic=topic if is_partition else None,

@@ -14,7 +14,7 @@ from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["NAMED", "Fact", "FactKind", "Proof"]
+__all__ = ["NAMED", "Fact", "FactKind", "Proof", "exact_seconds"]
 
 _NS_A_SECOND: Final = 1_000_000_000
 
@@ -42,7 +42,7 @@ class FactKind(StrEnum):
     DURATION = "duration"
     """Nanoseconds."""
     MOMENT = "moment"
-    """Nanoseconds of a history's clock, to the last one: an order of operations rests on it."""
+    """Nanoseconds of a history's clock: an order of operations rests on the last one."""
     ZOOKEEPER_ID = "zookeeper-id"
     """A zxid, the life of a znode or a session: ZooKeeper writes them in hexadecimal."""
     NUMBER = "number"
@@ -80,7 +80,7 @@ class Fact:
             return f"{int(self.value) / _NS_A_SECOND:.3f} s"
         if self.kind is FactKind.ZOOKEEPER_ID:
             return f"{int(self.value):#x}"
-        return f"{self.value} ns" if self.kind is FactKind.MOMENT else str(self.value)
+        return f"{_said(self)} s" if self.kind is FactKind.MOMENT else str(self.value)
 
     @property
     def origin(self) -> tuple[FactKind, int] | None:
@@ -231,7 +231,11 @@ class Proof:
                 name: row.get(name, ()) for name in ("operations", "offsets", "values", "frames")
             }
             return Proof.as_told(row["detail"], **cited)
-        return Proof(rule=row["rule"], facts=tuple(_stored(fact) for fact in row["facts"]))
+        facts = tuple(_stored(fact) for fact in row["facts"])
+        rule = row["rule"]
+        if any(fact.kind is FactKind.MOMENT for fact in facts):
+            rule = rule.replace("} ns", "} s")  # of earlier versions, which said nanoseconds
+        return Proof(rule=rule, facts=facts)
 
     def _numbers(self, kind: FactKind) -> tuple[int, ...]:
         return tuple(int(fact.value) for fact in self.facts if fact.kind is kind)
@@ -294,7 +298,15 @@ def _with_sources(proof: Proof, sources: Mapping[str, str]) -> Proof:
 
 def _said(fact: Fact) -> str:
     """Return the value as a rule says it, which gives an interval of moments one unit."""
+    if fact.kind is FactKind.MOMENT:
+        return exact_seconds(int(fact.value))
     return fact.words if fact.kind in _IN_WORDS else str(fact.value)
+
+
+def exact_seconds(ns: int) -> str:
+    """Return `12.345`, or as many digits more as the time has: no two that differ read alike."""
+    whole, rest = divmod(abs(ns), _NS_A_SECOND)
+    return f"{'-' * (ns < 0)}{whole}.{f'{rest:09}'.rstrip('0'):0<3}"
 
 
 def _items(kind: FactKind, cited: Cited) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from rich.console import Console
 from rich.status import Status as Spinner
+from rich.styled import Styled
+from rich.text import Text
 
 __all__ = [
     "Progress",
@@ -45,6 +47,9 @@ class Progress(Protocol):
     def say(self, line: str) -> None:
         """Say what happened; the line stays worth reading."""
 
+    def live(self, line: str) -> None:
+        """Show what is true for a moment, where it can be replaced; a log does not keep it."""
+
     def show(self, status: Status) -> None:
         """Show the present state, replacing the one before."""
 
@@ -75,9 +80,12 @@ class TerminalProgress:
     def say(self, line: str) -> None:
         """Print a line that stays, with the seconds since the start."""
         self._console.print(f"{self.elapsed_s():6.1f}s  {line}", markup=False, highlight=False)
+        self.live(line)  # what was shown is over: a run that is being checked no longer sends
+
+    def live(self, line: str) -> None:
+        """Show the line next to the spinner, if there is one."""
         if self._spinner is not None:
-            # What was shown is over: a run that is being checked no longer sends.
-            self._spinner.update(line)
+            self._spinner.update(_within(line))
 
     def elapsed_s(self) -> float:
         """Return the seconds since the start."""
@@ -90,7 +98,7 @@ class TerminalProgress:
     def show(self, status: Status) -> None:
         """Update the spinner, or print a line every few seconds."""
         if self._spinner is not None:
-            self._spinner.update(status_line(status))
+            self.live(status_line(status))
         elif time.monotonic() - self._shown_s >= _PLAIN_EVERY_S:
             self._shown_s = time.monotonic()
             self.say(status_line(status))
@@ -110,7 +118,11 @@ class RunProgress:
     def say(self, line: str) -> None:
         """Show the line behind the run's place in the series."""
         if self._spinner is not None:
-            self._spinner.update(f"{self._place} · {line}")
+            self._spinner.update(_within(f"{self._place} · {line}"))
+
+    def live(self, line: str) -> None:
+        """Show the line as any other."""
+        self.say(line)
 
     def show(self, status: Status) -> None:
         """Show the present state."""
@@ -119,6 +131,11 @@ class RunProgress:
     def elapsed_s(self) -> float:
         """Return the seconds since the start of the series."""
         return self._whole.elapsed_s()
+
+
+def _within(line: str) -> Styled:
+    """Return the line as it stands, cut at the width of the terminal: a live line is one line."""
+    return Styled(Text(line, no_wrap=True, overflow="ellipsis"), "none")  # a spinner wraps a Text
 
 
 @contextmanager

@@ -4,7 +4,7 @@ A valid run says what its word rests on: how many checks hold, which had nothing
 could not have failed. One that is unknown says first why.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -46,7 +46,10 @@ def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headli
     """Return the headline of a run, whether it has a verdict or not."""
     if verdict is None:
         return _without_verdict(manifest)
-    invalid = [check for check in verdict.checks if check.validity is Validity.INVALID]
+    invalid = sorted(
+        (check for check in verdict.checks if check.validity is Validity.INVALID),
+        key=_causes_first(verdict),
+    )
     unknown = [check for check in verdict.checks if check.validity is Validity.UNKNOWN]
     standing = Standing(verdict.validity.value)
     match standing:
@@ -61,6 +64,17 @@ def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headli
         sentence=f"{waived_words(manifest)}{sentence}",
         reasons=tuple(_reasons([*invalid, *unknown])),
     )
+
+
+def _causes_first(verdict: Verdict) -> Callable[[CheckResult], int]:
+    """Return the place of a check: causes before what followed from them, then all others."""
+    names = dict.fromkeys(
+        name
+        for one in verdict.findings
+        for name in (one.check, *(consequence.check for consequence in one.consequences))
+    )
+    places = {name: place for place, name in enumerate(names)}
+    return lambda check: places.get(check.check, len(places))
 
 
 def tested_line(manifest: Manifest) -> str:

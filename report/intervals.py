@@ -20,6 +20,7 @@ from markupsafe import Markup
 from checkers.anomaly import Anomaly
 from checkers.linearizability.operations import Effect, Operation, columns_of, operations_of
 from checkers.linearizability.words import in_words
+from checkers.proof import exact_seconds
 from checkers.rows import OPEN_NS
 from checkers.znodes.operations import did, znodes_of
 from history.models import Model
@@ -234,9 +235,9 @@ def _open_end(x: float, y: float) -> Markup:
 def _details(bar: _Bar) -> Iterator[str]:
     operation = bar.operation
     yield f"operation of {_name(bar.process)}, {bar.words}"
-    yield f"called at {operation.call} ns"
+    yield f"called at {exact_seconds(operation.call)} s"
     if bar.is_open:
         yield "it may have taken effect at any time after that"
     else:
         took = length(operation.end - operation.call)
-        yield f"returned at {operation.end} ns, after {took}"
+        yield f"returned at {exact_seconds(operation.end)} s, after {took}"

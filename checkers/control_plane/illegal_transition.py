@@ -99,13 +99,19 @@ def _judged(log: LogOfRecord, *, on_zookeeper: bool) -> Iterator[list[tuple[str,
     state, earlier = MetadataState(), _last_of_earlier_batches(log)
     for record in log.records:
         if not record.snapshot and not record.control:
-            wrong = [
-                *_breaches(
-                    record, state, whole=not log.begins_with_snapshot, on_zookeeper=on_zookeeper
+            whole = not log.begins_with_snapshot
+            broken = [
+                *(
+                    (rule.__name__, rule(record, state))
+                    for rule in _rules_of(record, whole=whole, on_zookeeper=on_zookeeper)
                 ),
-                *_old_epochs(record, state, earlier),
+                (_old_epochs.__name__, _old_epochs(record, state, earlier)),
             ]
-            yield [(breach.key or METADATA, _proof(record, breach)) for breach in wrong]
+            yield [
+                (breach.key or METADATA, _proof(record, breach, name))
+                for name, breaches in broken
+                for breach in breaches
+            ]
         state.apply(record)
 
 
@@ -145,30 +151,29 @@ def _old_epochs(
         )
 
 
-def _proof(record: MetadataRecord, breach: Breach) -> Proof:
+def _proof(record: MetadataRecord, breach: Breach, rule: str) -> Proof:
     named = (fact.name for fact in breach.clause.facts if not fact.name.startswith("had_"))
     return Proof.of(
-        "at metadata offset {metadata_offset} {breach}",
+        "at metadata offset {metadata_offset} {breach}; the {record} breaks the rule {step}",
         metadata_offsets={"metadata_offset": record.metadata_offset},
         sources=dict.fromkeys(named, "metadata_offset"),
         breach=breach.clause,
+        record=record.type,
+        step=rule.strip("_").replace("_", "-"),
     )
 
 
-def _breaches(
-    record: MetadataRecord, state: MetadataState, *, whole: bool, on_zookeeper: bool
-) -> Iterator[Breach]:
-    """Yield what is wrong with a record, as the step after `state`.
+def _rules_of(record: MetadataRecord, *, whole: bool, on_zookeeper: bool) -> Iterator[Rule]:
+    """Yield the rules for a record of its type.
 
-    `whole`: the log begins with its first record; otherwise what `state` does not have may have
+    `whole`: the log begins with its first record; otherwise what the state does not have may have
     been there all the same.
     """
-    for rule in _RULES.get(record.type, ()):
-        if not (on_zookeeper and rule in _AT_ONCE):
-            yield from rule(record, state)
-    for rule in _ABSENCE.get(record.type, ()) if whole else ():
-        yield from rule(record, state)
-    yield from _level(record, state)
+    rules = _RULES.get(record.type, ())
+    yield from (one for one in rules if not (on_zookeeper and one in _AT_ONCE))
+    if whole:
+        yield from _ABSENCE.get(record.type, ())
+    yield _level
 
 
 def _broker_key(record: MetadataRecord) -> str:
@@ -380,6 +385,7 @@ CHECKS: Final = (
             meaning="The controller has decided what its own rules forbid, and every broker "
             "follows it.",
             nearness=Nearness.METADATA,
+            culprit=("controller:{record}", "{step}"),
             case="a record of the metadata log that says anything",
             source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
             needs=("metadata_log",),

@@ -276,6 +276,12 @@ CHECKS: Final = (
             meaning="Topics, configurations or ISRs that were decided are undone, or decided "
             "twice.",
             nearness=Nearness.QUORUM,
+            variants={
+                "at metadata offset {offset} of": "two-records-in-one-epoch",
+                "{metadata_offset} it has a": "other-than-applied",
+                "and the record that the quorum has": "applied-record-gone",
+                "the creation of topic": "acknowledged-creation-gone",
+            },
             case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
             "applied, or an acknowledged creation of a topic",
             source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",

@@ -8,6 +8,7 @@ Source: KIP-455 (reassignments), KIP-704 (recovery), KIP-841, KIP-966 (ELR).
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Final
 
 from checkers.metadata.records import MetadataRecord
@@ -111,6 +112,7 @@ def _of_change(
 ) -> Rule:
     """Return a rule about a partition before and after a change as a rule about records."""
 
+    @wraps(rule)
     def judged(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
         before = state.partition_of(record)
         if before is not None:

@@ -267,6 +267,13 @@ CHECKS: Final = (
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,
+            culprit=("controller:PartitionChangeRecord",),
+            variants={
+                "was granted ": "other-isr-than-granted",
+                "broker {broker_id} is in": "joined-unelected",
+                "is out of": "living-member-left",
+                "no longer leads with": "living-leader-replaced",
+            },
             case="a change of an ISR or a leader outside of reassignments",
             source="KIP-497, KIP-631, KIP-841, KIP-966",
             rests_on=("whole-tape",),

@@ -25,6 +25,7 @@ Source: `org.apache.kafka.server.fault.FaultHandler`;
 `org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -61,6 +62,8 @@ _SOUND: Final = _SYNCED | {"wipe"}
 _OF_THE_DISK: Final = ("No space left on device", "Read-only file system", "Input/output error")
 _BY: Final = " | "
 """Stands before each exception of a start that failed; runs of earlier versions tell none."""
+_FAULT: Final = re.compile(r"(?<=Encountered )[a-z ]+ fault(?=:)|Digests are not matching")
+"""The fault that a line names."""
 _WALL_CLOCK_NS: Final = 1_000_000_000
 """A log has the time of the wall clock, which somebody may set during a run: a second of doubt."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
@@ -145,14 +148,18 @@ def _rows(
 
 
 def _proof(row: Row) -> Proof:
+    fault = _FAULT.search(row["text"])
+    what = ' "{fault}"' if fault else ""
     when = "" if row["time_ns"] is None else " at {logged}"
+    named: dict[str, Any] = {"fault": fault[0].lower()} if fault else {}
     return Proof.of(
-        f"{{node}} logged{when} ({{file}}, line {{line}}): {{text}}",
+        f"{{node}} logged{what}{when} ({{file}}, line {{line}}): {{text}}",
         values={"line": row["line"]},
         times={"logged": row["time_ns"]},
         node=row["node"],
         file=row["file"],
         text=row["text"],
+        **named,
     )
 
 
@@ -184,6 +191,7 @@ CHECKS: Final = (
             "each restart; the metric that counts these faults is to be 0 at all times. A server "
             "of ZooKeeper has another tree than the transactions that it applied were made for.",
             nearness=Nearness.REMAINS,
+            culprit=("{node_role}", "{fault}"),
             case="a node whose log was looked through",
             source="Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper, "
             "`org.apache.zookeeper.server.DataTree.compareDigest`",
@@ -206,6 +214,7 @@ CHECKS: Final = (
             meaning="What formatted the disk, or the node itself, left behind what a loss of "
             "power makes unreadable: the node is down until somebody formats it anew.",
             nearness=Nearness.REMAINS,
+            culprit=("{node_role}",),
             case="a node whose log was looked through",
             source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`; ZooKeeper, "
             "`org.apache.zookeeper.server.quorum.QuorumPeer.loadDataBase`",

@@ -158,7 +158,7 @@ def _went_back(whole: _CounterRows) -> _Proofs | None:
         earlier = int(order[by[before[later]]])
         first, second = (_single(whole, whole.read[one]) for one in (earlier, later))
         return Proof.of(
-            "{first} returned at {end} ns, and {second} was called at {call} ns; no add is "
+            "{first} returned at {end} s, and {second} was called at {call} s; no add is "
             "{bound_word}",
             operations=tuple(sorted((first.index, second.index))),
             values={"found": int(whole.found[earlier]), "later_found": int(whole.found[later])},
@@ -263,12 +263,12 @@ def _of_missed(whole: _CounterRows, counts: _Numbers, slot: int) -> Proof:
         first = _single(whole, whole.read[earlier - 1])
         indices.append(first.index)
         since = Proof.of(
-            "after {first} had returned at {end} ns", first=cited(first, _MODEL, end=first.end)
+            "after {first} had returned at {end} s", first=cited(first, _MODEL, end=first.end)
         )
     bound = at_first + len(adds) * step
     return Proof.of(
         "{adds_count} adds of {step} were called {since} and returned before {read} "
-        "was called at {call} ns: it cannot have found {bound_word} than {bound}",
+        "was called at {call} s: it cannot have found {bound_word} than {bound}",
         operations=tuple(sorted([second.index, *indices])),
         values={"found": int(whole.found[later]), "bound": bound},
         adds_count=len(adds),

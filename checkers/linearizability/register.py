@@ -197,7 +197,7 @@ def _of_early(columns: Columns, zones: _Zones, number: int) -> Proof:
         columns, int(zones.early_reads[number]), int(zones.early_writes[number])
     )
     return Proof.of(
-        "{read} returned at {end} ns, before {write} was called at {call} ns: "
+        "{read} returned at {end} s, before {write} was called at {call} s: "
         "{value} was read before it was written",
         operations=tuple(sorted((read.index, write.index))),
         values={"value": read.value},
@@ -231,11 +231,11 @@ def _span(columns: Columns, zones: _Zones, cluster: int) -> Proof:
     """Return the clause that says when the value of a cluster was present."""
     first, last = int(zones.first[cluster]), int(zones.last[cluster])
     (until,) = _operations(columns, int(zones.last_by[cluster]))
-    called = "{last} ns ({until} was called)"
+    called = "{last} s ({until} was called)"
     if first == _BEFORE:
         return Proof.of(f"from the beginning to {called}", until=cited(until, _MODEL, last=last))
     (since,) = _operations(columns, int(zones.first_by[cluster]))
-    returned = "{first} ns ({since} had returned)"
+    returned = "{first} s ({since} had returned)"
     return Proof.of(
         f"from {returned} to {called}"
         if first < last

@@ -191,7 +191,7 @@ def _proof(part: _Part, why: Stuck, *, model: Model) -> Proof:
     """
     wrong = why.operation
     return Proof.of(
-        "{wrong} fits no order of all that took effect: at its return, {end} ns, "
+        "{wrong} fits no order of all that took effect: at its return, {end} s, "
         "there was {states}, and at no moment since its call {required}",
         operations=tuple(sorted({one.index for one in part.kept} | {wrong.index})),
         values={"wanted": wrong.expected if wrong.f == "cas" else wrong.value},

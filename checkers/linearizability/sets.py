@@ -206,7 +206,7 @@ class _Story:
         value = int(self.elements.value[more[0]])
         first, second = self._reads(large, small)
         return Proof.of(
-            "{first} returned at {end} ns with {value}, and {second} was called at {call} ns and "
+            "{first} returned at {end} s with {value}, and {second} was called at {call} s and "
             "is without it",
             operations=_indices(first, second),
             values={"value": value},
@@ -219,8 +219,8 @@ class _Story:
         (read,) = self._reads(number)
         (add,) = _operations(self.columns, int(self.elements.called_by[element]))
         return Proof.of(
-            "{read} returned at {end} ns with {value}, whose first add, {add}, was "
-            "called at {call} ns",
+            "{read} returned at {end} s with {value}, whose first add, {add}, was "
+            "called at {call} s",
             operations=_indices(read, add),
             values={"value": value},
             read=cited(read, _MODEL, end=read.end),
@@ -232,7 +232,7 @@ class _Story:
         (read,) = self._reads(number)
         (add,) = _operations(self.columns, int(self.elements.ended_by[element]))
         return Proof.of(
-            "{add} returned at {end} ns, and {read} was called at {call} ns and is without {value}",
+            "{add} returned at {end} s, and {read} was called at {call} s and is without {value}",
             operations=_indices(add, read),
             values={"value": value},
             add=cited(add, _MODEL, end=add.end),
@@ -248,8 +248,8 @@ class _Story:
             int(self.elements.called_by[later]),
         )
         return Proof.of(
-            "{add} returned at {end} ns, before the first add of {later_value}, "
-            "{later_add}, was called at {call} ns; {read} found {later_value} without {value}",
+            "{add} returned at {end} s, before the first add of {later_value}, "
+            "{later_add}, was called at {call} s; {read} found {later_value} without {value}",
             operations=_indices(add, later_add, read),
             values={"value": value, "later_value": later_value},
             add=cited(add, _MODEL, end=add.end),

@@ -185,7 +185,7 @@ def _rows(fault: Fault, found: FoundWitnesses) -> Iterator[_Row]:
 def _of_times(fault: Fault, found: FoundWitnesses, model: Model) -> Proof:
     early, *late = fault.witnesses
     return Proof.of(
-        "{thing} appeared no earlier than {earliest} ns ({told}) and no later than {latest} ns "
+        "{thing} appeared no earlier than {earliest} s ({told}) and no later than {latest} s "
         "({chain})",
         moments={"earliest": early.number, "latest": late[0].number},
         thing=_thing(early.version, model),
@@ -212,7 +212,7 @@ def _of_nobody(fault: Fault, told: Sequence[Proof], model: Model) -> Proof:
         last = first + fault.version_count - 1 - (model is Model.LOG)
         thing = thing.further(" to {last}", values={"last": last})
     times = [one.number for one in fault.witnesses if one.kind is ClaimKind.BY]
-    by = "" if not times else " by no known end" if times[0] >= ENDLESS else " by {by} ns"
+    by = "" if not times else " by no known end" if times[0] >= ENDLESS else " by {by} s"
     distinct = {one.sentence: one for one in told}
     return Proof.of(
         f"{{thing}} had appeared{by} ({{told}}), no operation that is ok made it, and none that "
@@ -234,7 +234,7 @@ def _told(row: _Row, model: Model) -> Proof:
     did = _did(row, model)
     return Proof.of(
         f"{row['f']} {{operation}} {{did}} in "
-        f"[{{call}}, {'{return_} ns' if ended else 'no known end'}]",
+        f"[{{call}}, {'{return_} s' if ended else 'no known end'}]",
         operations={"operation": row["index"]},
         moments={"call": row["call_ns"], "return_": row["return_ns"] if ended else None},
         sources=dict.fromkeys(["call", "return_", *(one.name for one in did.facts)], "operation"),

@@ -6,7 +6,7 @@ moves a parcel of a million rows as quickly as one of ten.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ _PARCELS: Final = pa.schema(
     ]
 )
 _TAG: Final = "fencepost-check"
+_SHOWN_EVERY_S: Final = 1.0
 _REASON_LENGTH_MAX: Final = 400
 _DEAD_WORKER: Final = "Python worker exited unexpectedly"
 
@@ -36,6 +37,8 @@ class SparkTasks:
     """A Spark session as `checkers.runner.tasks.TaskSession`."""
 
     spark: SparkSession
+    shown: Callable[[int, int], None] | None = None
+    """Is told, now and then, how many tasks of the job under way are done, and of how many."""
 
     @property
     def cores(self) -> int:
@@ -70,6 +73,7 @@ class SparkTasks:
         timer = Timer(budget_s, give_up)
         context.addJobTag(_TAG)
         timer.start()
+        ended = self._watched()
         try:
             return frame.toArrow()
         except (PySparkException, Py4JError) as error:
@@ -79,8 +83,30 @@ class SparkTasks:
                 raise JobError(f"it did not end within its budget of {budget_s:g} s") from error
             raise JobError(_reason(str(error))) from error
         finally:
+            ended.set()
             timer.cancel()
             context.removeJobTag(_TAG)
+
+    def _watched(self) -> Event:
+        """Tell of tasks that are done until the event is set."""
+        ended, shown = Event(), self.shown
+        if shown is None:
+            return ended
+        tracker = self.spark.sparkContext.statusTracker()
+
+        def watch() -> None:
+            while not ended.wait(_SHOWN_EVERY_S):
+                try:
+                    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                    told = [(one.numCompletedTasks, one.numTasks) for one in stages if one]
+                except (Py4JError, OSError):
+                    return  # the session is ending: what it is asked for fails with a reason
+                if told and not ended.is_set():
+                    done, count = map(sum, zip(*told, strict=True))
+                    shown(done, count)
+
+        Thread(target=watch, name="tasks-done", daemon=True).start()
+        return ended
 
 
 def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:

@@ -100,7 +100,7 @@ def _late(chain: Chain, schedule: StateMoments) -> Iterator[Discrepancy]:
         told.add(claim.index)
         yield Discrepancy(
             why=Proof.of(
-                "{state} appeared at {earliest} ns or later by one operation, and at {latest} ns "
+                "{state} appeared at {earliest} s or later by one operation, and at {latest} s "
                 "or earlier by others",
                 moments={"earliest": schedule.earliest[state], "latest": schedule.latest[state]},
                 state=chain.clause(state),
@@ -147,7 +147,7 @@ def _unmade(
         if not fits:
             yield Discrepancy(
                 why=Proof.of(
-                    f"{{state}} was there by {'the end' if latest == NEVER else '{latest} ns'}, no "
+                    f"{{state}} was there by {'the end' if latest == NEVER else '{latest} s'}, no "
                     "ok operation made it, and none that crashed is left that can have",
                     moments={"latest": None if latest == NEVER else latest},
                     state=chain.clause(state),

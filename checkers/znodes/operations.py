@@ -113,7 +113,7 @@ def told(one: ZnodeOperation, *, zxid: str = "") -> Proof:
     """
     did = _did(one)
     ended = one.end != OPEN_NS
-    until = "{return_} ns" if ended else "no known end"
+    until = "{return_} s" if ended else "no known end"
     return Proof.of(
         f"{one.f} {{operation}} {{did}} in [{{call}}, {until}]",
         operations={"operation": one.index},

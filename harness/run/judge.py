@@ -31,8 +31,14 @@ def judge(
     seal(run)
     _advance(run, RunState.RECORDED)
     progress.say("checking on Spark")
-    verdict = check_run(run, session=SparkTasks(spark.session()), budget_s=budget_s)
+
+    def shown(done: int, count: int) -> None:
+        progress.live(f"checking on Spark: {done} of {count} tasks of this pass")
+
+    session = SparkTasks(spark.session(), shown=shown)
+    verdict = check_run(run, session=session, budget_s=budget_s)
     _advance(run, RunState.CHECKED)
+    progress.live("drawing the page")
     write_reports(run)
     return verdict
 

@@ -5,6 +5,7 @@ the cause is what a finding would be named by (`checkers.findings`). Stored runs
 whole, with culprit and consequences.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ HEADS: Final = ("scenario", "release", "one finding", "findings")
 STEADY_MIN: Final = 0.95
 """The share of the runs with anomalies that one identity has to have."""
 
+_WITHOUT: Final = re.compile(r"--without-rule[ =](\w+)")
 _PLACES: Final = {
     entry.name: (entry.nearness, place)
     for place, entry in enumerate(CATALOGUE)
@@ -79,7 +81,9 @@ def of_runs(results: Path) -> tuple[list[FindingRow], list[str]]:
     """Return a row for each scenario and release of the stored runs, and what was not readable."""
     rows: dict[tuple[str, str], Counter[tuple[str, ...]]] = defaultdict(Counter)
     troubles = []
-    for path in sorted(results.glob("*/*Z/verdict.json")):
+    for path in sorted(results.glob("*/*/verdict.json")):
+        if path.parent.is_symlink():
+            continue  # `latest` is one of the others
         try:
             verdict = read_verdict(path)
             manifest = read_manifest(RunDirectory(path.parent).manifest_path)
@@ -88,7 +92,9 @@ def of_runs(results: Path) -> tuple[list[FindingRow], list[str]]:
             continue
         names = tuple(sorted({one.identity for one in verdict.findings}))
         if names:
-            rows[manifest.scenario, f"{manifest.cluster} {manifest.release}"][names] += 1
+            off = (f"without {rule}" for rule in _WITHOUT.findall(manifest.command))
+            on = filter(None, (manifest.cluster, manifest.release, *off))
+            rows[manifest.scenario, " ".join(on)][names] += 1
     return _rows(rows), troubles
 
 

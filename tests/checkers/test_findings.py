@@ -15,7 +15,7 @@ from checkers.catalogue import CATALOGUE, TABLE_CHECKS
 from checkers.entry import Kind, Nearness
 from checkers.findings import findings_of
 from checkers.losses.forensics import Acknowledgement, Forensics, Loss, LossyElection, ValueFate
-from checkers.proof import Proof
+from checkers.proof import NAMED, Proof
 from checkers.verdict import CheckResult, RunFinding, Validity, Verdict
 
 S = 1_000_000_000
@@ -281,3 +281,76 @@ def test_a_variant_goes_by_words_that_its_check_says() -> None:
         bare = source.replace('"', "").replace("{{", "{").replace("}}", "}")
         for phrase in entry.variants:
             assert bare.count(phrase) >= 2, (entry.name, phrase)  # here, and in a rule
+
+
+def test_a_part_of_a_culprit_names_facts_that_its_check_tells() -> None:
+    """A fact that no proof has any more would take its part from the identity in silence."""
+    several = [check for check in TABLE_CHECKS if check.entry.culprit]
+    assert len(several) > 8
+    for check in several:
+        source = inspect.getsource(import_module(check.kernel.__module__))
+        for part in check.entry.culprit:
+            for name in NAMED.findall(part):
+                fact = name.removesuffix("_role")
+                assert f"{fact}=" in source or f'"{fact}":' in source, (check.entry.name, name)
+
+
+def breach(key: str, offset: int, step: str, index: int = 0) -> Anomaly:
+    return met(
+        "illegal-transition",
+        key,
+        metadata_offsets={"metadata_offset": offset},
+        values={"value": index},
+        record="PartitionChangeRecord",
+        step=step,
+    )
+
+
+def test_a_step_of_the_log_goes_on_from_the_first_that_was_wrong() -> None:
+    """Whichever follow, and whatever they break, the first one names the finding."""
+    first = breach("t-0", 7, "new-leader-serves")
+    told_of = [
+        found(first, *later)
+        for later in (
+            [],
+            [breach("t-0", 9, "elected")],
+            [breach("t-0", 9, "elected"), breach("t-0", 12, "recovery")],
+        )
+    ]
+    assert {one.identity for several in told_of for one in several} == {
+        "play/illegal-transition/controller:PartitionChangeRecord/new-leader-serves"
+    }
+    assert [[one.count for one in several] for several in told_of] == [[1], [2], [3]]
+
+
+def test_a_wrong_step_of_another_partition_is_a_finding_of_its_own() -> None:
+    two = found(breach("t-0", 7, "elected"), breach("t-1", 9, "recovery"))
+    assert [one.culprit[-1] for one in two] == ["elected", "recovery"]
+
+
+def test_of_nodes_that_differ_what_elections_cannot_explain_names_the_finding() -> None:
+    gone = met(
+        "metadata-divergence",
+        "metadata",
+        rule="and the record that the quorum has",
+        node="broker-1",
+    )
+    twice = met(
+        "metadata-divergence",
+        "metadata",
+        rule="at metadata offset {offset} of",
+        metadata_offsets={"offset": 3},
+    )
+    assert found(gone)[0].culprit == ("applied-record-gone",)
+    (one,) = found(gone, twice)
+    assert (one.culprit, one.count) == (("two-records-in-one-epoch",), 2)
+
+
+@pytest.mark.parametrize(
+    ("node", "role"),
+    [("controller-101", "controller"), ("broker-2", "broker"), ("server-3", "server")],
+)
+def test_of_a_node_the_role_is_in_the_identity(node: str, role: str) -> None:
+    text = "Encountered metadata loading fault: Error loading metadata log record"
+    (one,) = found(met("fatal-fault", node, node=node, text=text, fault="metadata loading fault"))
+    assert one.culprit == (role, "metadata-loading-fault")

@@ -57,11 +57,11 @@ def test_several_facts_of_one_name_are_a_list() -> None:
 
 
 def test_a_moment_is_exact_and_its_rule_says_the_unit_once() -> None:
-    proof = Proof.of("in [{call}, {end} ns]", moments={"call": 4, "end": 6, "by": None})
-    assert proof.sentence == "in [4, 6 ns]"
+    proof = Proof.of("in [{call}, {end} s]", moments={"call": 4, "end": 6, "by": None})
+    assert proof.sentence == "in [0.000000004, 0.000000006 s]"
     assert [(fact.name, fact.value, fact.words) for fact in proof.facts] == [
-        ("call", 4, "4 ns"),
-        ("end", 6, "6 ns"),
+        ("call", 4, "0.000000004 s"),
+        ("end", 6, "0.000000006 s"),
     ]
 
 
@@ -126,3 +126,18 @@ def test_what_earlier_versions_stored_reads_as_it_did() -> None:
     assert (old.operations, old.offsets, old.values) == (GONE.operations, GONE.offsets, GONE.values)
     as_json = json.loads(json.dumps({name: anomaly(GONE).row()[name] for name in SENTENCES.names}))
     assert Anomaly.of_row(as_json) == old
+
+
+@pytest.mark.parametrize(
+    ("ns", "said"),
+    [(0, "0.000"), (4, "0.000000004"), (1_500_000_000, "1.500"), (12_345_678_901, "12.345678901")],
+)
+def test_a_moment_is_in_seconds_to_its_last_nanosecond(ns: int, said: str) -> None:
+    proof = Proof.of("{read} at {by} s", moments={"by": ns}, operations={"read": 1})
+    assert proof.sentence == f"1 at {said} s"
+    assert [fact.words for fact in proof.facts if fact.name == "by"] == [f"{said} s"]
+
+
+def test_a_stored_rule_that_said_nanoseconds_says_seconds() -> None:
+    row = Proof.of("by {by} ns, after {call} ns", moments={"by": 7, "call": 5}).columns()
+    assert Proof.of_columns(row).sentence == "by 0.000000007 s, after 0.000000005 s"

@@ -53,9 +53,9 @@ def test_operations_as_clauses() -> None:
     found = nonlinearizable("k", table, Model.VERSIONED_REGISTER)
     assert [one.detail for one in anomalies_of(found.table)] == [
         sentence("""
-            version 1 appeared no earlier than 4 ns (read 1 found version 0 with nothing in
-            [4, 6 ns]) and no later than 3 ns (cas 0 made version 1 with nothing, expecting 0 in
-            [0, 3 ns])
+            version 1 appeared no earlier than 0.000000004 s (read 1 found version 0 with nothing
+            in [0.000000004, 0.000000006 s]) and no later than 0.000000003 s (cas 0 made version 1
+            with nothing, expecting 0 in [0.000, 0.000000003 s])
         """)
     ]
 

@@ -52,6 +52,9 @@ class SilentProgress:
     def say(self, line: str) -> None:
         self.lines.append(line)
 
+    def live(self, line: str) -> None:
+        """Forget it."""
+
     def show(self, status: Status) -> None:
         raise AssertionError(status)
 

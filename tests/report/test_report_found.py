@@ -12,7 +12,9 @@ from synthetic_run import RunSpec, result, verdict_with, write_run
 from checkers.anomaly import Anomaly
 from checkers.proof import Proof
 from checkers.verdict import Consequence, RunFinding, Validity, Verdict, read_verdict
+from history.manifest import read_manifest
 from history.run_directory import RunDirectory
+from report.headline import headline_of
 from report.junit import write_junit
 from report.page import write_page
 from report.terminal import verdict_text
@@ -108,3 +110,61 @@ def test_a_verdict_without_findings_has_no_place_for_them(tmp_path: Path) -> Non
     bare: Verdict = replace(VERDICT, findings=())
     run = write_run(tmp_path, RunSpec(rate=20, verdict=bare, anomalies=ANOMALIES))
     assert not parse_page(write_page(run).read_text("utf-8")).all("div", class_="finding")
+
+
+def test_the_head_tells_the_cause_first_and_leads_to_its_proofs(stored: RunDirectory) -> None:
+    page = parse_page(write_page(stored).read_text("utf-8"))
+    head = page.one("header", class_="verdict card tone-invalid")
+    links = [one for one in head.all("a") if one.attributes.get("href") == "#finding-1"]
+    assert [one.text for one in links] == [FOUND.title]
+    reasons = [one.text.split()[0] for one in head.one("ul", class_="reasons break").all("li")]
+    assert reasons == ["stale-epoch-join", "vanished", "lost-write"]
+
+
+ANSWERS = {
+    "valid": verdict_with(result("aborted-read", Validity.NOT_JUDGED)),
+    "invalid": VERDICT,
+    "known": replace(
+        verdict_with(result("stale-epoch-join", Validity.KNOWN, reason="known", count=1)),
+        findings=(replace(FOUND, consequences=(), known="epochless-join"),),
+    ),
+    "unknown": verdict_with(result("lost-write", Validity.UNKNOWN, reason="reads are missing")),
+    "both": verdict_with(
+        result("unseen", Validity.INVALID, reason="gone", count=1200, allowed=200),
+        result("lost-write", Validity.UNKNOWN, reason="reads are missing"),
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_terminal_page_junit_and_verdict_tell_the_same_head(answer: str, tmp_path: Path) -> None:
+    """The word, the sentence, the findings, and each check that does not hold."""
+    verdict = ANSWERS[answer]
+    run = write_run(tmp_path, RunSpec(rate=20, verdict=verdict))
+    headline = headline_of(verdict, manifest=read_manifest(run.manifest_path))
+    tone = f"verdict card tone-{verdict.validity}"
+    head = parse_page(write_page(run).read_text("utf-8")).one("header", class_=tone).text
+    suite = ET.parse(write_junit(run)).getroot()[0]
+    said = verdict_text(verdict, run).plain
+    stored = json.loads(run.verdict_path.read_text("utf-8"))
+
+    assert stored["validity"] == headline.standing == str(verdict.validity)
+    assert headline.standing.upper() in head.upper()
+    assert headline.sentence in head
+    assert f"{headline.standing.upper()}: {headline.sentence}" in said
+    properties = {one.get("name"): one.get("value", "") for one in suite.iter("property")}
+    assert properties["verdict"] == headline.standing
+
+    for place, finding in enumerate(verdict.findings, 1):
+        assert stored["findings"][place - 1]["identity"] == finding.identity
+        assert properties[f"finding.{place}"].startswith(finding.identity)
+        assert finding.identity in said
+    amiss = {
+        one.check for one in verdict.checks if one.validity in {Validity.INVALID, Validity.UNKNOWN}
+    }
+    cases = suite.findall("testcase")
+    assert amiss == {
+        case.get("name") for case in cases if {"failure", "error"} & {one.tag for one in case}
+    }
+    assert amiss == {reason.split()[0] for reason in headline.reasons}
+    assert all(reason in head for reason in headline.reasons)

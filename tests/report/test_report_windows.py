@@ -158,3 +158,13 @@ def test_a_damaged_table_is_a_trouble_and_the_rest_is_shown(tmp_path: Path) -> N
     assert found.all("section", id="windows") == []
     assert "windows.parquet" in found.one("p", class_="trouble unread").text
     assert found.one(id="verdict").text == "valid"
+
+
+def test_kinds_that_were_never_laid_are_a_line_and_no_rows(page: Element) -> None:
+    rows = page.one("table", class_="window-kinds").one("tbody").all("tr")
+    assert {row.attributes["data-window-kind"] for row in rows} == {
+        "AlterPartition request",
+        "Vote request",
+    }
+    notes = [note.text for note in page.one("section", id="windows").all("p")]
+    assert "Never laid: Vote response." in notes

@@ -1,5 +1,6 @@
 """A user who ends a run while Spark works ends the run, and not one job of it."""
 
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -47,3 +48,27 @@ def test_a_job_that_dies_of_itself_is_an_error_of_the_job() -> None:
     session = Session(interrupted=False)
     with pytest.raises(JobError, match="getResult"):
         run_tasks(SparkTasks(session), [1], str, budget_s=60, apart=False)  # type: ignore[arg-type]
+
+
+def test_while_a_job_goes_on_it_is_told_how_many_of_its_tasks_are_done() -> None:
+    told: list[tuple[int, int]] = []
+    heard = Event()
+    stages = {1: SimpleNamespace(numCompletedTasks=3, numTasks=4), 2: None}
+    stages[3] = SimpleNamespace(numCompletedTasks=0, numTasks=8)
+
+    class Slow(Session):
+        def toArrow(self) -> NoReturn:  # noqa: N802  # as Spark has it
+            assert heard.wait(10)
+            super().toArrow()
+
+    def shown(done: int, count: int) -> None:
+        told.append((done, count))
+        heard.set()
+
+    session = Slow(interrupted=False)
+    session.sparkContext.statusTracker = lambda: SimpleNamespace(
+        getActiveStageIds=lambda: list(stages), getStageInfo=stages.get
+    )
+    with pytest.raises(JobError):
+        run_tasks(SparkTasks(session, shown), [1], str, budget_s=60, apart=False)  # type: ignore[arg-type]
+    assert set(told) == {(3, 12)}

@@ -1,11 +1,26 @@
 """How steady findings are, over the record and over stored runs."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+from manifests import MANIFEST
+
+from checkers.verdict import RunFinding, Verdict, write_verdict
 from harness.series.finding_table import FindingRow, of_record, of_runs
 from harness.series.track_record import read_track_record
+from history.manifest import write_manifest
 
+FOUND = RunFinding(
+    identity="old-records/metadata-divergence/applied-record-gone",
+    check="metadata-divergence",
+    title="Nodes hold different metadata",
+    scenario="old-records",
+    count=3,
+    culprit=("applied-record-gone",),
+    consequences=(),
+    key="metadata",
+)
 ROOT = Path(__file__).parents[3]
 
 
@@ -43,3 +58,22 @@ def test_a_stored_run_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     rows, troubles = of_runs(tmp_path)
     assert rows == []
     assert str(torn) in troubles[0]
+
+
+def test_trials_are_told_by_the_rule_that_was_off_and_none_twice(tmp_path: Path) -> None:
+    root = tmp_path / "trials" / "old-records-seed-1"
+    root.mkdir(parents=True)
+    manifest = replace(
+        MANIFEST,
+        scenario="old-records",
+        cluster="simulated",
+        versions={},
+        command="fencepost run play.yaml --cluster simulated --without-rule commit_in_own_epoch",
+    )
+    write_manifest(root / "manifest.json", manifest)
+    write_verdict(root / "verdict.json", replace(Verdict.of([]), findings=(FOUND,)))
+    (root.parent / "latest").symlink_to(root.name)
+    ((row,), troubles) = of_runs(tmp_path)
+    assert not troubles
+    assert row.release == f"simulated {manifest.release} without commit_in_own_epoch"
+    assert row.runs == {(FOUND.identity,): 1}
