@@ -31,16 +31,19 @@ from report.serve.timeline.names import Codes, Names
 __all__ = [
     "BARS_MAX",
     "BUCKETS",
+    "TIMES",
     "EventReader",
     "Lane",
     "Overview",
+    "files_of",
 ]
 
 BUCKETS: Final = 8192
 """The pieces of time by which a whole run is counted: more than a screen has columns."""
 BARS_MAX: Final = 20_000
-_BATCH_ROWS: Final = 1 << 17
+_BATCH_ROWS: Final = 1 << 18
 _CLIENT_LANES_MAX: Final = 24
+Counts = NDArray[np.uint32]
 _NEVER: Final = -1
 _HELD: Final = "held"
 _WORDS: Final = ("source", "target", "direction", "action", "api", "error", "topic", "topic_id")
@@ -55,6 +58,12 @@ _CLIENTS: Final = {
     "micro_operations": "transaction",
 }
 """The tables of operations, each with the column that tells one from the other."""
+TIMES: Final = {
+    "wire": ("time_ns", "forwarded_ns"),
+    **dict.fromkeys(_CLIENTS, ("call_ns", "return_ns")),
+    "metadata_log": ("timestamp_ms", "timestamp_ms"),
+}
+"""The columns of each table that tell when an event began and ended."""
 _LOG: Final = (
     *("metadata_offset", "timestamp_ms", "type", "node", "snapshot", "topic", "topic_id"),
     *("partition", "controller_epoch", "broker_epoch", "leader_epoch"),
@@ -74,9 +83,9 @@ class Overview:
     """A whole run by counts."""
 
     event_count: int
-    counts: NDArray[np.uint32]
+    counts: Counts
     """By lane and bucket; a frame counts on the lane of its sender and on that of its link."""
-    odd_counts: NDArray[np.uint32]
+    odd_counts: Counts
     """The same of those that a rule held, dropped or the like, or that did not end well."""
     bars: Block
     """The `BARS_MAX` frames that were held the longest."""
@@ -113,17 +122,20 @@ class EventReader:
 
     def overview(self) -> Overview:
         """Count the whole run in one pass, in bounded memory."""
-        counts: dict[int, NDArray[np.int64]] = {}
-        odd_counts: dict[int, NDArray[np.int64]] = {}
+        counts, odd_counts = (np.zeros(0, dtype=np.uint32) for _ in range(2))
         bars, total = no_events(), 0
         for block in self.blocks(0, self.end_ns):
             total += len(block.time_ns)
             bucket = np.clip(block.time_ns * BUCKETS // (self.end_ns + 1), 0, BUCKETS - 1)
             odd, framed = self.is_odd(block), block.link != block.lane
-            for lane, chosen in ((block.lane, np.ones_like(odd)), (block.link, framed)):
-                _count(counts, lane[chosen], bucket[chosen])
-                _count(odd_counts, lane[chosen & odd], bucket[chosen & odd])
-            bars = longest_of(bars, block.where(odd & framed & (block.until_ns > block.time_ns)), BARS_MAX)
+            _count(counts, block.lane, bucket)
+            _count(odd_counts, block.lane[odd], bucket[odd])
+            if framed.any():
+                _count(counts, block.link[framed], bucket[framed])
+                _count(odd_counts, block.link[framed & odd], bucket[framed & odd])
+            held = odd & framed & (block.until_ns > block.time_ns)
+            if held.any():
+                bars = longest_of(bars, block.where(held), BARS_MAX)
         size = len(self.lanes.words)
         return Overview(
             event_count=total,
@@ -155,32 +167,24 @@ class EventReader:
         """Yield the events of the batches of rows that reach into the span."""
         self._prepare()
         span = (from_ns, to_ns)
-        for batch in self._batches("wire", _WIRE, times=("time_ns", "forwarded_ns"), span=span):
+        for batch in self._batches("wire", _WIRE, span):
             yield self._frames(batch)
         for table, row in _CLIENTS.items():
             columns = (row, "process", "f", "key", "call_ns", "return_ns", "outcome", "error")
-            for batch in self._batches(table, columns, times=("call_ns", "return_ns"), span=span):
+            for batch in self._batches(table, columns, span):
                 yield self._operations(batch, row)
         if self._log_node:
             origin = self.manifest.origin_utc_ns
             stamps = (from_ns + origin, to_ns + origin)
             stamps = (stamps[0] // 1_000_000, stamps[1] // 1_000_000)
-            for batch in self._batches(
-                "metadata_log", _LOG, times=("timestamp_ms", "timestamp_ms"), span=stamps
-            ):
+            for batch in self._batches("metadata_log", _LOG, stamps):
                 yield self._records(batch)
 
-    def _files(self, table: str) -> tuple[Path, ...]:
-        try:
-            return table_files(self.run, table)
-        except HarnessError:
-            return ()
-
     def _batches(
-        self, table: str, columns: Sequence[str], *, times: tuple[str, str], span: tuple[int, int]
+        self, table: str, columns: Sequence[str], span: tuple[int, int]
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of the row groups whose times, by their statistics, reach into the span."""
-        for path in self._files(table):
+        for path in files_of(self.run, table):
             with pq.ParquetFile(path) as file:
                 there = set(file.schema_arrow.names)
                 words = [
@@ -192,7 +196,7 @@ class EventReader:
                 groups = [
                     group
                     for group in range(file.num_row_groups)
-                    if _reaches(file.metadata.row_group(group), times, span)
+                    if _reaches(file.metadata.row_group(group), TIMES[table], span)
                 ]
                 yield from file.iter_batches(
                     batch_size=_BATCH_ROWS,
@@ -208,14 +212,13 @@ class EventReader:
             self.lanes.code(f"node:{node}")
         processes: set[int] = set()
         for table in _CLIENTS:
-            for path in self._files(table):
+            for path in files_of(self.run, table):
                 column = pq.read_table(path, columns=["process"])["process"]
                 processes |= set(pc.unique(column).to_pylist())
         self._clients = tuple(sorted(processes))
         per_node: dict[str, int] = {}
         columns = ("node", "type", "snapshot", "topic", "topic_id")
-        everything = (-(1 << 62), 1 << 62)
-        for batch in self._batches("metadata_log", columns, times=("node", "node"), span=everything):
+        for batch in self._batches("metadata_log", columns, (-(1 << 62), 1 << 62)):
             logged = batch.filter(pc.invert(batch["snapshot"]))
             for one in pc.value_counts(logged["node"]).to_pylist():
                 per_node[one["values"]] = per_node.get(one["values"], 0) + one["counts"]
@@ -330,11 +333,19 @@ class EventReader:
         return self.keys.joined(topic, topic_id, path, partition, spell=spell)
 
     def _epochs(self, batch: pa.RecordBatch) -> Codes:
-        stated = _whole(batch["broker_epoch"], -1)
-        unique, inverse = np.unique(stated, return_inverse=True)
-        words = [self.broker_epochs.code(str(one) if one >= 0 else "") for one in unique.tolist()]
-        codes: Codes = np.array(words, dtype=np.int64)[inverse.reshape(-1)]
+        stated = batch["broker_epoch"].fill_null(-1).dictionary_encode()
+        words = ["" if one < 0 else str(one) for one in stated.dictionary.to_pylist()]
+        table = np.array([self.broker_epochs.code(word) for word in words], dtype=np.int64)
+        codes: Codes = table[stated.indices.to_numpy(zero_copy_only=False)]
         return codes
+
+
+def files_of(run: RunDirectory, table: str) -> tuple[Path, ...]:
+    """Return the files of a table; none if the run has no such table."""
+    try:
+        return table_files(run, table)
+    except HarnessError:
+        return ()
 
 
 def _reaches(group: Any, times: tuple[str, str], span: tuple[int, int]) -> bool:
@@ -344,7 +355,7 @@ def _reaches(group: Any, times: tuple[str, str], span: tuple[int, int]) -> bool:
         for place in range(group.num_columns)
     }
     begin, end = (found.get(name) for name in times)
-    if begin is None or not begin.has_min_max or isinstance(begin.min, str):
+    if begin is None or not begin.has_min_max:
         return True
     if begin.min > span[1]:
         return False
@@ -360,14 +371,13 @@ def _whole(column: pa.Array, otherwise: int = 0) -> NDArray[np.int64]:
     return found
 
 
-def _count(counts: dict[int, NDArray[np.int64]], lane: Codes, bucket: Codes) -> None:
-    for one in np.unique(lane).tolist():
-        here = np.bincount(bucket[lane == one], minlength=BUCKETS)
-        counts[one] = counts[one] + here if one in counts else here
+def _count(counts: Counts, lane: Codes, bucket: Codes) -> None:
+    here = np.bincount(lane * BUCKETS + bucket)
+    if len(here) > len(counts):
+        counts.resize(-(-len(here) // BUCKETS) * BUCKETS, refcheck=False)
+    counts[: len(here)] += here.astype(np.uint32)
 
 
-def _stacked(counts: Mapping[int, NDArray[np.int64]], size: int) -> NDArray[np.uint32]:
-    found = np.zeros((size, BUCKETS), dtype=np.uint32)
-    for lane, here in counts.items():
-        found[lane] = here
-    return found
+def _stacked(counts: Counts, size: int) -> Counts:
+    counts.resize(size * BUCKETS, refcheck=False)
+    return counts.reshape(size, BUCKETS)

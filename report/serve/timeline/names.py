@@ -1,6 +1,8 @@
 """Words as small numbers, given out in the order in which they are met."""
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["Names"]
 
 Codes = NDArray[np.int64]
+_DENSE_MAX: Final = 1 << 20
 
 
 class Names:
@@ -40,16 +43,32 @@ class Names:
 
         A word is spelled once for each combination that occurs.
         """
-        stacked = np.stack(parts, axis=1)
-        if not len(stacked):
-            return np.zeros(0, dtype=np.int64)
-        # One number a row: combinations are few, and rows many.
-        base = stacked.max(axis=0) + 2
-        mixed = np.zeros(len(stacked), dtype=np.int64)
-        for place in range(stacked.shape[1]):
-            mixed = mixed * base[place] + stacked[:, place] + 1
-        _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
-        table = np.array([self.code(spell(*map(int, stacked[at]))) for at in first], dtype=np.int64)
+        # One number a row. Combinations are few and rows many: nothing is sorted if that can be.
+        bases = [int(part.max(initial=0)) + 2 for part in parts]
+        mixed = np.zeros(len(parts[0]), dtype=np.int64)
+        for part, base in zip(parts, bases, strict=True):
+            mixed = mixed * base + part + 1
+        if math.prod(bases) <= _DENSE_MAX:
+            there = np.zeros(math.prod(bases), dtype=bool)
+            there[mixed] = True
+            combinations = np.flatnonzero(there)
+            table = np.zeros(len(there), dtype=np.int64)
+            table[combinations] = self._spelled(combinations, bases, spell)
+            dense: Codes = table[mixed]
+            return dense
+        combinations, inverse = np.unique(mixed, return_inverse=True)
+        table = np.array(self._spelled(combinations, bases, spell), dtype=np.int64)
         found: Codes = table[inverse.reshape(-1)]
         return found
 
+    def _spelled(
+        self, combinations: Codes, bases: Sequence[int], spell: Callable[..., str]
+    ) -> list[int]:
+        found = []
+        for mixed in combinations.tolist():
+            numbers = []
+            for base in reversed(bases):
+                mixed, number = divmod(mixed, base)
+                numbers.append(number - 1)
+            found.append(self.code(spell(*reversed(numbers))))
+        return found

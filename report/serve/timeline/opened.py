@@ -2,10 +2,12 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
@@ -16,9 +18,10 @@ from report.faults import FaultSpan, spans_of
 from report.frames import DISTURBING
 from report.palette import fault_colours
 from report.reading import Attempts
-from report.serve.timeline.events import BUCKETS, EventReader, Overview
+from report.serve.timeline.events import BUCKETS, TIMES, EventReader, Overview, files_of
 from report.serve.timeline.payload import body, columns_of
 from report.serve.timeline.pins import pins_of
+from report.sequence import RULE_KINDS
 
 __all__ = ["EVENTS_MAX", "OpenRun", "opened"]
 
@@ -51,7 +54,7 @@ class OpenRun:
         self.spans: tuple[FaultSpan, ...] = spans_of(faults)
         self._troubles = tuple(attempts.troubles)
         self._lock = threading.Lock()
-        self._reader = EventReader(run=run, manifest=self.manifest, end_ns=self._end_ns())
+        self._reader = EventReader(run=run, manifest=self.manifest, end_ns=_end_ns(run, self.manifest, self.spans))
         self._overview: Overview | None = None
         self._body: bytes = b""
         self._answers: OrderedDict[tuple[int, int], bytes] = OrderedDict()
@@ -142,6 +145,7 @@ class OpenRun:
                 "targets": span.targets,
                 "begin": span.begin_ns,
                 "effect": span.effect_ns,
+                "rule": span.kind in RULE_KINDS,
                 "end": span.until_ns(self._reader.end_ns),
                 "light": colours[span.kind].light,
                 "dark": colours[span.kind].dark,
@@ -149,18 +153,6 @@ class OpenRun:
             }
             for span in self.spans
         ]
-
-    def _end_ns(self) -> int:
-        ends = [1, self.manifest.end_ns or 0]
-        ends += [max(one.begin_ns, one.end_ns or 0) for one in self.spans]
-        if self.manifest.end_ns is None:
-            for table, time in (("wire", "time_ns"), ("operations", "call_ns")):
-                path = self.run.table_path(table)
-                if path.exists():
-                    top = ds.dataset(path).to_table(columns=[time])[time]
-                    ends.append(max(top.to_pylist(), default=0))
-        return max(ends)
-
 
 _kept: OrderedDict[Path, tuple[tuple[int, ...], OpenRun]] = OrderedDict()
 _kept_lock = threading.Lock()
@@ -187,6 +179,24 @@ def opened(root: Path) -> OpenRun:
         while len(_kept) > _RUNS_KEPT:
             _kept.popitem(last=False)
         return found[1]
+
+
+def _end_ns(run: RunDirectory, manifest: Manifest, spans: Iterable[FaultSpan]) -> int:
+    """Return the last time that the run's tables tell, by their statistics."""
+    ends = [1, manifest.end_ns or 0]
+    ends += [max(one.begin_ns, one.end_ns or 0) for one in spans]
+    for table, times in TIMES.items():
+        for path in files_of(run, table):
+            metadata = pq.read_metadata(path)
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for column in map(group.column, range(group.num_columns)):
+                    told = column.statistics
+                    if column.path_in_schema in times and told is not None and told.has_min_max:
+                        is_stamp = column.path_in_schema == "timestamp_ms"
+                        ends.append(
+                            told.max * 1_000_000 - manifest.origin_utc_ns if is_stamp else told.max
+                        )
+    return int(max(ends))
 
 
 def _plain(value: Any) -> Any:

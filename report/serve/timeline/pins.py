@@ -14,6 +14,7 @@ from history.run_directory import RunDirectory
 from report.anomalies import groups_in
 from report.faults import FaultSpan
 from report.forensics import stories_at
+from report.notation import integer
 from report.performed import performed_steps
 from report.reading import Attempts
 
@@ -37,7 +38,6 @@ class Pin:
     text: str
     row: int | None = None
     """The frame that it is about, if it is one."""
-    nodes: tuple[str, ...] = ()
 
 
 def pins_of(
@@ -63,15 +63,17 @@ def pins_of(
 
 
 def _findings(run: RunDirectory, verdict: Verdict) -> Iterator[Pin]:
-    """Yield a pin for each finding, and for the smallest anomalies of its check."""
+    """Yield a pin for each check that found something: where its smallest anomaly begins."""
     titles = {finding.check: finding.title for finding in verdict.findings or ()}
     for group in groups_in(run.anomalies):
-        for anomaly in group.smallest:
-            at = _moment(run, anomaly)
-            if at is not None and not anomaly.allowed:
-                about = f" of {anomaly.key}" if anomaly.key else ""
-                text = f"{group.check}{about}: {titles.get(group.check) or anomaly.detail}"
-                yield Pin(kind="finding", time_ns=at[0], text=text, row=at[1])
+        proven = ((one, _moment(run, one)) for one in group.smallest if not one.allowed)
+        found = next(((one, at) for one, at in proven if at is not None), None)
+        if found is not None:
+            anomaly, (time_ns, frame) = found
+            about = f" of {anomaly.key}" if anomaly.key else ""
+            count = f" ({integer(group.illegal_count)})" if group.illegal_count > 1 else ""
+            text = f"{group.check}{about}{count}: {titles.get(group.check) or anomaly.detail}"
+            yield Pin(kind="finding", time_ns=time_ns, text=text, row=frame)
 
 
 def _moment(run: RunDirectory, anomaly: Anomaly) -> tuple[int, int | None] | None:

@@ -152,15 +152,19 @@ export class Picture {
         const row = this.byName.get(target);
         if (!row) continue;
         // From afar thousands of faults share a pixel column: those that add nothing are left out.
-        const drawn = last.get(target) ?? -1;
+        const layer = `${target} ${fault.rule}`;
+        const drawn = last.get(layer) ?? -1;
         if (right <= drawn + 1) continue;
-        last.set(target, right);
+        last.set(layer, right);
         pen.fillStyle = colour;
-        pen.globalAlpha = fault.effect === null ? 0.1 : 0.24;
-        pen.fillRect(left, row.y, right - left, row.height);
-        pen.globalAlpha = 1;
-        pen.fillRect(left, row.y, right - left, 2);
-        if (right - left > 44) {
+        // A rule of the wire shows in what it did to frames; the node itself is not broken.
+        if (!fault.rule) {
+          pen.globalAlpha = fault.effect === null ? 0.1 : 0.24;
+          pen.fillRect(left, row.y, right - left, row.height);
+          pen.globalAlpha = 1;
+        }
+        pen.fillRect(left, row.y + (fault.rule ? 3 : 0), right - left, fault.rule ? 1 : 2);
+        if (right - left > 44 && !fault.rule) {
           pen.fillStyle = this.colours.text;
           pen.fillText(fitted(pen, fault.kind, right - left - 8), left + 4, row.y + row.height - 7);
         }
@@ -235,7 +239,7 @@ export class Picture {
   shades(colour) {
     const [red, green, blue] = rgb(colour);
     return Uint32Array.from({ length: LEVELS }, (_, level) => {
-      const alpha = Math.round(255 * (0.25 + (0.65 * level) / (LEVELS - 1)));
+      const alpha = Math.round(255 * (0.42 + (0.55 * level) / (LEVELS - 1)));
       return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
     });
   }
