@@ -20,7 +20,7 @@ from report.palette import fault_colours
 from report.reading import Attempts
 from report.serve.timeline.events import BUCKETS, TIMES, EventReader, Overview, files_of
 from report.serve.timeline.payload import body, columns_of
-from report.serve.timeline.pins import pins_of
+from report.serve.timeline.pins import Pin, pins_of
 from report.sequence import RULE_KINDS
 
 __all__ = ["EVENTS_MAX", "OpenRun", "opened"]
@@ -54,7 +54,7 @@ class OpenRun:
         self.spans: tuple[FaultSpan, ...] = spans_of(faults)
         self._troubles = tuple(attempts.troubles)
         self._lock = threading.Lock()
-        self._reader = EventReader(run=run, manifest=self.manifest, end_ns=_end_ns(run, self.manifest, self.spans))
+        self.reader = EventReader(run=run, manifest=self.manifest, end_ns=_end_ns(run, self.manifest, self.spans))
         self._overview: Overview | None = None
         self._body: bytes = b""
         self._answers: OrderedDict[tuple[int, int], bytes] = OrderedDict()
@@ -64,7 +64,7 @@ class OpenRun:
         with self._lock:
             if not self._body:
                 overview = self._counted()
-                pins, remarks = pins_of(self.run, self.spans)
+                pins, remarks = self.pins()
                 header = {
                     **self._words(),
                     "title": self.manifest.title,
@@ -83,13 +83,19 @@ class OpenRun:
                 self._body = body(header, columns)
             return self._body
 
+    @property
+    def event_count(self) -> int:
+        """The number of events of the run."""
+        with self._lock:
+            return self._counted().event_count
+
     def events(self, from_ns: int, to_ns: int) -> bytes:
         """Return the single events of a span; none, and `many`, if there are too many."""
         with self._lock:
             key = (from_ns, to_ns)
             if key not in self._answers:
                 self._counted()
-                block = self._reader.events(from_ns, to_ns, at_most=EVENTS_MAX)
+                block = self.reader.events(from_ns, to_ns, at_most=EVENTS_MAX)
                 span = {"from": from_ns, "to": to_ns}
                 if block is None:
                     answer = body({**span, "many": True}, {})
@@ -99,6 +105,10 @@ class OpenRun:
                 while len(self._answers) > _SPANS_KEPT:
                     self._answers.popitem(last=False)
             return self._answers[key]
+
+    def pins(self) -> tuple[tuple[Pin, ...], tuple[str, ...]]:
+        """Return the pins, and a sentence for each that could not be read."""
+        return pins_of(self.run, self.spans)
 
     def rows(self, kind: str, row: int) -> list[dict[str, Any]]:
         """Return the fields of an event, by the rows of its table, without nulls."""
@@ -117,15 +127,15 @@ class OpenRun:
     def log_node(self) -> str:
         """Return the node whose metadata log is shown; empty if there is none."""
         with self._lock:
-            return self._reader.log_node()
+            return self.reader.log_node()
 
     def _counted(self) -> Overview:
         if self._overview is None:
-            self._overview = self._reader.overview()
+            self._overview = self.reader.overview()
         return self._overview
 
     def _words(self) -> dict[str, Any]:
-        reader = self._reader
+        reader = self.reader
         return {
             "end": reader.end_ns,
             "lanes": [{"kind": one.kind, "name": one.name} for one in reader.lane_list()],
@@ -146,7 +156,7 @@ class OpenRun:
                 "begin": span.begin_ns,
                 "effect": span.effect_ns,
                 "rule": span.kind in RULE_KINDS,
-                "end": span.until_ns(self._reader.end_ns),
+                "end": span.until_ns(self.reader.end_ns),
                 "light": colours[span.kind].light,
                 "dark": colours[span.kind].dark,
                 "evidence": span.evidence,

@@ -13,6 +13,7 @@ from history.failure import HarnessError
 from history.manifest import Manifest
 from report.notation import counted
 from report.serve.pages import render
+from report.serve.security import file_inside
 from report.serve.timeline.compare import LEFT_OUT, first_difference
 from report.serve.timeline.opened import OpenRun, opened
 
@@ -100,13 +101,10 @@ def _side(name: str, manifest: Manifest) -> dict[str, object]:
 
 def _run(results: Path, scenario: str, run: str) -> OpenRun:
     """Return the run of these two names, each a plain folder of `results`; raise HarnessError."""
-    for name in (scenario, run):
-        if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
-            raise HarnessError(f"no run {scenario}/{run} here")
-    root = (results / scenario / run).resolve()
-    if not root.is_relative_to(results.resolve()) or not (root / "manifest.json").is_file():
+    found = file_inside(results, f"{scenario}/{run}/manifest.json")
+    if found is None:
         raise HarnessError(f"no run {scenario}/{run} here")
-    return opened(root)
+    return opened(found.parent)
 
 
 def _answered(answer: Callable[[], Response]) -> Response:
