@@ -232,7 +232,8 @@ def synthetic_run(results: Path, *, events: int, seed: int = 1) -> RunDirectory:
     pq.write_table(_wire(random, frames, end_ns), run.table_path("wire"))
     run.table_path("operations").mkdir()
     pq.write_table(
-        _operations(random, events - frames, end_ns), run.table_path("operations") / "part-0.parquet"
+        _operations(random, events - frames, end_ns),
+        run.table_path("operations") / "part-0.parquet",
     )
     pq.write_table(_faults(random, end_ns), run.table_path("faults"))
     write_manifest(
@@ -259,7 +260,9 @@ def synthetic_run(results: Path, *, events: int, seed: int = 1) -> RunDirectory:
 def _wire(random: np.random.Generator, count: int, end_ns: int) -> pa.Table:
     sent = np.sort(random.integers(0, end_ns, count))
     held = random.random(count) < 0.001  # noqa: PLR2004
-    took = np.where(held, random.integers(_SECOND, 4 * _SECOND, count), random.integers(0, 9999, count))
+    took = np.where(
+        held, random.integers(_SECOND, 4 * _SECOND, count), random.integers(0, 9999, count)
+    )
     asked = random.random(count) < 0.5  # noqa: PLR2004
     api = random.choice(len(_APIS), count, p=[0.55, 0.3, 0.06, 0.04, 0.02, 0.03])
     columns: dict[str, Any] = {

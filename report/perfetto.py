@@ -150,9 +150,7 @@ class _Trace:
         if is_held:
             self.slice(event, "held", flow=flow)
         else:
-            self.instant(
-                event.lane, "frames", event.time_ns, event.name, event.notes, begins=flow
-            )
+            self.instant(event.lane, "frames", event.time_ns, event.name, event.notes, begins=flow)
         if flow is not None:
             name = f"{event.name} arrives"
             self.instant(event.peer, "arrivals", event.until_ns, name, {}, ends=flow)

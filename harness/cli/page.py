@@ -55,7 +55,9 @@ def report(
 
 def _trace(run: RunDirectory, path: Path, *, as_json: bool) -> int:
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"--perfetto: {path} cannot be a file: name one in a directory that exists")
+        raise UsageError(
+            f"--perfetto: {path} cannot be a file: name one in a directory that exists"
+        )
     if not run.history.is_dir():
         raise UsageError(f"the run {run.root} is not sealed: `fencepost check` seals it")
     from report.perfetto import write_trace

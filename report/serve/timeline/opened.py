@@ -54,7 +54,9 @@ class OpenRun:
         self.spans: tuple[FaultSpan, ...] = spans_of(faults)
         self._troubles = tuple(attempts.troubles)
         self._lock = threading.Lock()
-        self.reader = EventReader(run=run, manifest=self.manifest, end_ns=_end_ns(run, self.manifest, self.spans))
+        self.reader = EventReader(
+            run=run, manifest=self.manifest, end_ns=_end_ns(run, self.manifest, self.spans)
+        )
         self._overview: Overview | None = None
         self._body: bytes = b""
         self._answers: OrderedDict[tuple[int, int], bytes] = OrderedDict()
@@ -163,6 +165,7 @@ class OpenRun:
             }
             for span in self.spans
         ]
+
 
 _kept: OrderedDict[Path, tuple[tuple[int, ...], OpenRun]] = OrderedDict()
 _kept_lock = threading.Lock()

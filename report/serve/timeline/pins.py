@@ -24,7 +24,10 @@ _PINS_MAX: Final = 400
 _PLAY_BYTES_MAX: Final = 200_000
 """A longer play is that of a random mix, whose steps are the faults; it takes seconds to parse."""
 _SOURCES: Final = {
-    FactKind.OPERATION: (("operations", "index", "call_ns"), ("znode_operations", "index", "call_ns")),
+    FactKind.OPERATION: (
+        ("operations", "index", "call_ns"),
+        ("znode_operations", "index", "call_ns"),
+    ),
     FactKind.FRAME: (("wire", "frame", "time_ns"),),
 }
 
@@ -51,7 +54,9 @@ def pins_of(
     pins += attempts.read(lambda: list(_story(run)), [])
     remarks = list(attempts.troubles)
     if run.play_path.is_file() and run.play_path.stat().st_size > _PLAY_BYTES_MAX:
-        remarks.append("The play is long, and its steps are left out; the faults show what they did.")
+        remarks.append(
+            "The play is long, and its steps are left out; the faults show what they did."
+        )
     else:
         steps = attempts.read(lambda: performed_steps(run.play_path, spans), ())
         pins += [Pin(kind="step", time_ns=one.time_ns, text=one.text) for one in steps]

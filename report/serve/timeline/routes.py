@@ -29,7 +29,9 @@ def timeline_routes(results: Path) -> list[BaseRoute]:
     def of_run(answer: _Answer) -> Callable[[Request], Response]:
         def endpoint(request: Request) -> Response:
             names = request.path_params
-            return _answered(lambda: answer(_run(results, names["scenario"], names["run"]), request))
+            return _answered(
+                lambda: answer(_run(results, names["scenario"], names["run"]), request)
+            )
 
         return endpoint
 
@@ -48,7 +50,13 @@ def timeline_routes(results: Path) -> list[BaseRoute]:
 def _page(run: OpenRun, request: Request) -> Response:
     names = request.path_params
     return HTMLResponse(
-        render("timeline.html.j2", manifest=run.manifest, section="Runs", **_place(names), base=_base(names))
+        render(
+            "timeline.html.j2",
+            manifest=run.manifest,
+            section="Runs",
+            **_place(names),
+            base=_base(names),
+        )
     )
 
 
