@@ -130,7 +130,8 @@ def timeline_bench(run: RunDirectory | None, *, events: int, frames: int) -> Tim
             )
             moved = page.evaluate(_MOVES, frames)
             filtered = page.evaluate(
-                """() => { const timeline = window.fencepostTimeline; const begun = performance.now();
+                """() => { const timeline = window.fencepostTimeline;
+                const begun = performance.now();
                 timeline.parts.filter.value = 'Fetch node:broker-1'; timeline.filter();
                 return performance.now() - begun; }"""
             )

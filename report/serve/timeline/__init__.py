@@ -1,4 +1,4 @@
-"""The timeline of a run in the browser: its events in typed arrays, and the page that draws them."""
+"""The timeline of a run in the browser: events in typed arrays, and the page that draws them."""
 
 from report.serve.timeline.routes import timeline_routes
 

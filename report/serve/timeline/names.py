@@ -67,8 +67,9 @@ class Names:
         found = []
         for mixed in combinations.tolist():
             numbers = []
+            rest = mixed
             for base in reversed(bases):
-                mixed, number = divmod(mixed, base)
+                rest, number = divmod(rest, base)
                 numbers.append(number - 1)
             found.append(self.code(spell(*reversed(numbers))))
         return found
