@@ -47,7 +47,8 @@ async (frames) => {
   for (let at = 0; at < frames; at++) {
     // Zoom in and out around a moving centre, then pan back and forth at one zoom.
     const half = frames / 2;
-    if (at < half) timeline.zoom(at < half / 2 ? 0.93 : 1 / 0.93, timeline.end * (0.3 + 0.4 * at / half));
+    const centre = timeline.end * (0.3 + 0.4 * at / half);
+    if (at < half) timeline.zoom(at < half / 2 ? 0.93 : 1 / 0.93, centre);
     else timeline.pan(at < half * 1.5 ? 0.02 : -0.02);
     const now = await frame();
     between.push(now - last);
@@ -89,8 +90,10 @@ class TimelineFigures:
         mb = 1 << 20
         return [
             f"{self.events:,} events, scripts of {self.script_bytes / 1024:.0f} KiB",
-            f"server: counts {self.overview_s:.2f} s, events {self.events_s:.2f} s, "
-            f"{self.body_bytes / mb:.1f} MiB",
+            (
+                f"server: counts {self.overview_s:.2f} s, events {self.events_s:.2f} s, "
+                f"{self.body_bytes / mb:.1f} MiB"
+            ),
             f"first paint {self.first_paint_ms:.0f} ms, all events {self.all_events_ms:.0f} ms",
             f"a draw: p50 {self.draw_p50_ms:.1f} ms, p95 {self.draw_p95_ms:.1f} ms",
             f"between frames: p50 {self.frame_p50_ms:.1f} ms, p95 {self.frame_p95_ms:.1f} ms",

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 from report.notation import moment
 from report.serve.timeline.opened import OpenRun
 
-__all__ = ["Difference", "LEFT_OUT", "Said", "first_difference"]
+__all__ = ["LEFT_OUT", "Difference", "Said", "first_difference"]
 
 LEFT_OUT: Final = (
     *("Fetch", "FetchSnapshot", "Produce", "Metadata", "ApiVersions", "FindCoordinator"),

@@ -93,7 +93,7 @@ class Overview:
 
 @dataclass(slots=True)
 class EventReader:
-    """Reads the events of one run; words and lanes keep their codes from one reading to the next."""
+    """Reads the events of one run; words and lanes keep their codes between readings."""
 
     run: RunDirectory
     manifest: Manifest
@@ -281,7 +281,7 @@ class EventReader:
         )
 
     def _client(self, place: int) -> str:
-        """Return the lane of a client, by its place among all; of many clients several share one."""
+        """Return the lane of a client by its place among all; many clients share lanes."""
         share = -(-len(self._clients) // _CLIENT_LANES_MAX)
         first = place - place % share
         last = min(first + share, len(self._clients)) - 1

@@ -18,10 +18,10 @@ from report.faults import FaultSpan, spans_of
 from report.frames import DISTURBING
 from report.palette import fault_colours
 from report.reading import Attempts
+from report.sequence import RULE_KINDS
 from report.serve.timeline.events import BUCKETS, TIMES, EventReader, Overview, files_of
 from report.serve.timeline.payload import body, columns_of
 from report.serve.timeline.pins import Pin, pins_of
-from report.sequence import RULE_KINDS
 
 __all__ = ["EVENTS_MAX", "OpenRun", "opened"]
 

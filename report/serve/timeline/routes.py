@@ -86,7 +86,7 @@ def _row(run: OpenRun, request: Request) -> Response:
 def _compare(results: Path, request: Request) -> Response:
     named = [request.query_params.get(name, "") for name in ("a", "b")]
     parts = [text.split("/") for text in named]
-    if any(len(part) != 2 for part in parts):
+    if any(len(part) != len(("scenario", "run")) for part in parts):
         return _refused("a and b are runs, as scenario/run: /compare?a=storm/…&b=storm/…")
     runs = [_run(results, scenario, run) for scenario, run in parts]
     difference, count = first_difference(*runs)
