@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from report.serve.timeline.events import Block
+from report.serve.timeline.block import Block
 
 __all__ = ["body", "columns_of"]
 
