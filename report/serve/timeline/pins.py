@@ -15,7 +15,7 @@ from report.anomalies import groups_in
 from report.faults import FaultSpan
 from report.forensics import stories_at
 from report.notation import integer
-from report.performed import performed_steps
+from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts
 
 __all__ = ["Pin", "pins_of"]
@@ -58,7 +58,8 @@ def pins_of(
             "The play is long, and its steps are left out; the faults show what they did."
         )
     else:
-        steps = attempts.read(lambda: performed_steps(run.play_path, spans), ())
+        steps: tuple[PerformedStep, ...] = ()
+        steps = attempts.read(lambda: performed_steps(run.play_path, spans), steps)
         pins += [Pin(kind="step", time_ns=one.time_ns, text=one.text) for one in steps]
     pins.sort(key=lambda pin: (pin.kind == "step", pin.time_ns))
     if len(pins) > _PINS_MAX:
