@@ -318,3 +318,29 @@ def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:
             param_hint="--only",
         )
     return tuple(name for name in known if name in named)
+
+
+@bench.command()
+@click.option("--run", metavar="RUN", help="A stored run. [default: one that is made]")
+@click.option(
+    "--events",
+    type=click.IntRange(1000, 1_200_000),
+    default=1_000_000,
+    show_default=True,
+    help="Number of events of the run that is made.",
+)
+@click.option(
+    "--frames",
+    type=click.IntRange(20, 2000),
+    default=240,
+    show_default=True,
+    help="Number of steps of zooming and panning.",
+)
+@results_option
+@as_json
+def timeline(*, run: str | None, events: int, frames: int, results: Path, as_json: bool) -> int:
+    """First paint, pan and zoom, and memory of the timeline in the system's Chromium."""
+    from bench.timeline import timeline_bench
+
+    found = None if run is None else find_run(run, results)
+    return _shown(timeline_bench(found, events=events, frames=frames), as_json=as_json)

@@ -15,7 +15,7 @@ from report.reading import Reading
 from report.service import service_facts
 from report.tally import RunTally
 
-__all__ = ["Head", "HeadFact", "head_of"]
+__all__ = ["Head", "HeadFact", "head_of", "identity_facts"]
 
 _FINAL: Final = ("final-read",)
 
@@ -53,7 +53,7 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
     return Head(
         headline=headline,
         title=(manifest.title or manifest.scenario) if manifest else run.root.name,
-        identity=tuple(_identity(manifest)) if manifest else (),
+        identity=tuple(identity_facts(manifest)) if manifest else (),
         service=tuple(_service(reading)),
         figures=tuple(_figures(reading)),
         command=manifest.command if manifest else "",
@@ -61,7 +61,8 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
     )
 
 
-def _identity(manifest: Manifest) -> Iterator[HeadFact]:
+def identity_facts(manifest: Manifest) -> Iterator[HeadFact]:
+    """Yield what the run is: its scenario, what it ran on, its seed, when and for how long."""
     yield HeadFact(label="Scenario", value=manifest.scenario)
     yield HeadFact(label="System", value=manifest.tested["system"])
     yield HeadFact(label="Cluster", value=manifest.tested["cluster"])

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 __all__ = [
+    "about",
     "counted",
     "figure",
     "integer",
@@ -73,6 +74,16 @@ def length(duration_ns: float) -> str:
         if seconds >= 0.9995 * scale:  # from where on it rounds to one of this unit
             return f"{_three_digits(seconds / scale)} {unit}"
     return f"{round(duration_ns)} ns" if duration_ns else "0 s"
+
+
+def about(seconds: float) -> str:
+    """Return `about 40 s`, `about 4 min`, `about 1 h 10 min`."""
+    if seconds < 90:  # noqa: PLR2004  # from where on minutes say as much
+        return f"about {max(10, round(seconds / 10) * 10)} s"
+    minutes = round(seconds / 60)
+    if seconds < 3600:  # noqa: PLR2004  # an hour
+        return f"about {minutes} min"
+    return f"about {minutes // 60} h {minutes % 60:02} min"
 
 
 def size(byte_count: float) -> str:

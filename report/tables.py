@@ -19,7 +19,7 @@ from report.faults import FaultSpan
 from report.head import HeadFact
 from report.notation import figure, length
 from report.proofs import known_entry
-from report.reading import Reading
+from report.reading import Reading, RunAnswers
 from report.service import fault_latency
 from report.tally import ErrorCount, Grounds
 from report.windows import WindowSpan
@@ -309,7 +309,7 @@ class Provenance:
     """False if there are more than `_FILES_MAX` files."""
 
 
-def provenance_of(run: RunDirectory, reading: Reading) -> Provenance:
+def provenance_of(run: RunDirectory, reading: Reading | RunAnswers) -> Provenance:
     """Look at the run directory as it is now."""
     manifest = reading.manifest
     digests = manifest.digests if manifest else {}

@@ -11,7 +11,7 @@ import click
 from harness.cli.options import emit_json
 from harness.gate.decision import GateDecision, day_of, decided
 from harness.gate.known_issues import KnownIssue, read_known_issues
-from harness.gate.nights import NightRecord, nights_before, read_night, stored_night
+from harness.gate.nights import NIGHTS_MAX, NightRecord, nights_before, read_night, stored_night
 from harness.gate.reports import as_json_data, ctrf, junit
 from harness.gate.words import alert, annotations, headline, lines, markdown
 from history.atomic import write_atomically
@@ -19,8 +19,6 @@ from history.failure import HarnessError, UsageError
 
 __all__ = ["gate"]
 
-NIGHTS_MAX: Final = 90
-"""The nights before that are read: three months."""
 _PREVIEW_MAX: Final = 30
 
 

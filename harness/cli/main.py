@@ -40,6 +40,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "run": "harness.cli.run",
     "scenarios": "harness.cli.scenarios",
     "selftest": "harness.cli.simulate",
+    "serve": "harness.cli.serve",
     "simulate": "harness.cli.simulate",
     "track-record": "harness.cli.reproduce",
 }

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from clusters.hosts.warden import Warden
-from harness.cli.sum_table import about, run_line, say_sum
+from harness.cli.sum_table import run_line, say_sum
 from harness.cli.tables import console
 from harness.progress import TerminalProgress
 from harness.series.night import (
@@ -23,14 +23,14 @@ from harness.series.night import (
     due,
     ended,
     keep_seed,
-    runs_ahead,
+    place_of_next,
 )
 from harness.series.night_child import ChildRuns, ToldRun, judged_run
 from harness.series.night_file import Cell
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.thinned import thin
-from report.notation import counted, length, one_line
+from report.notation import about, length, one_line
 from report.sums import LeftOutCell, SummedRun, summed_run
 from report.sums_junit import write_sums_junit
 from report.sums_page import write_sums_page
@@ -101,7 +101,7 @@ class NightCourse:
                 return ToldRun(told=told, seconds=0.0)
         if self.plan.only is None:
             keep_seed(self.results, self.plan.night, seed)
-        shown = self.progress.of_run(self._place())
+        shown = self.progress.of_run(place_of_next(self.plan, self.night))
         started_s = self.progress.elapsed_s()
 
         def look() -> None:
@@ -111,7 +111,7 @@ class NightCourse:
         return children.run(cell, seed, number=len(self.night.runs) + 1, look=look)
 
     def _add(self, cell: Cell, seed: int, made: ToldRun) -> None:
-        place, told = self._place(), made.told
+        place, told = place_of_next(self.plan, self.night), made.told
         run = told.get("run")
         reason = one_line(told.get("error") or told.get("reason", ""))
         made_run = NightRun(
@@ -132,19 +132,6 @@ class NightCourse:
 
     def _root(self) -> Path:
         return self.results.absolute()
-
-    def _place(self) -> str:
-        """Return `run 7 of 40, 2 findings, about 1 h 10 min left`."""
-        done = len(self.night.runs)
-        ahead = runs_ahead(self.plan, self.night.runs)
-        of = "" if ahead is None else f" of {done + ahead}"
-        found = f", {counted(self.night.finding_count, 'finding')}"
-        spent_s = sum(run.seconds for run in self.night.runs)
-        if ahead is None:
-            left = f", {about(max(0.0, (self.plan.time_s or 0.0) - spent_s))} left"
-        else:
-            left = f", {about(ahead * spent_s / done)} left" if done else ""
-        return f"run {done + 1}{of}{found}{left}"
 
     def _stopped(self) -> str:
         verdict = self.night.runs[-1].verdict

@@ -6,7 +6,7 @@ import click
 
 from harness.cli.options import as_json, emit_json, results_option
 from history.failure import SpecError, UsageError
-from history.run_directory import find_run
+from history.run_directory import RunDirectory, find_run
 from history.thinned import refuse_thinned
 from nemesis.words import duration_s
 
@@ -20,13 +20,25 @@ __all__ = ["report"]
     metavar="FROM..TO",
     help="Part of the run in the sequence picture (10s..25s). [default: around what was held]",
 )
+@click.option(
+    "--perfetto",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the run as a Perfetto trace instead (ui.perfetto.dev reads it).",
+)
 @results_option
 @as_json
-def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
+def report(
+    *, run: str, window: str | None, perfetto: Path | None, results: Path, as_json: bool
+) -> int:
     """Write a stored RUN's page and JUnit file anew, and say where they lie."""
     span = None if window is None else _span_s(window)
+    if window is not None and perfetto is not None:
+        raise UsageError("--window is of the page, and a trace has the whole run; leave one out")
     found = find_run(run, results)
     refuse_thinned(found)
+    if perfetto is not None:
+        return _trace(found, perfetto, as_json=as_json)
     from harness.run.reports import write_reports
     from report.sequence import Window
 
@@ -38,6 +50,23 @@ def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
         emit_json({"report": found.report_path, "junit": found.junit_path})
     else:
         click.echo(f"{found.report_path}\n{found.junit_path}")
+    return 0
+
+
+def _trace(run: RunDirectory, path: Path, *, as_json: bool) -> int:
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(
+            f"--perfetto: {path} cannot be a file: name one in a directory that exists"
+        )
+    if not run.history.is_dir():
+        raise UsageError(f"the run {run.root} is not sealed: `fencepost check` seals it")
+    from report.perfetto import write_trace
+
+    counts = write_trace(run, path)
+    if as_json:
+        emit_json({"perfetto": path, "slices": counts.slices, "instants": counts.instants})
+    else:
+        click.echo(f"{path}: {counts.slices:,} slices, {counts.instants:,} instants")
     return 0
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.tables import table_of
-from report.notation import integer, length, one_line, shortened
+from report.notation import about, integer, length, one_line, shortened
 from report.sums import (
     VERDICTS,
     LeftOutCell,
@@ -19,11 +19,10 @@ from report.sums import (
     sum_line,
 )
 
-__all__ = ["about", "run_line", "say_sum", "time_left"]
+__all__ = ["run_line", "say_sum", "time_left"]
 
 _LINE_MAX: Final = 160
 _TONES: Final = {"valid": "green", "invalid": "bold red", "unknown": "yellow", "failed": "bold red"}
-_HOUR_S: Final = 3600.0
 
 
 def run_line(run: SummedRun, *, place: str) -> str:
@@ -40,16 +39,6 @@ def time_left(done: Sequence[SummedRun], *, of: int) -> str:
     if not done:
         return ""
     return f", {about((of - len(done)) * mean(run.seconds for run in done))} left"
-
-
-def about(seconds: float) -> str:
-    """Return `about 40 s`, `about 4 min`, `about 1 h 10 min`."""
-    if seconds < 90:  # noqa: PLR2004  # from where on minutes say as much
-        return f"about {max(10, round(seconds / 10) * 10)} s"
-    minutes = round(seconds / 60)
-    if seconds < _HOUR_S:
-        return f"about {minutes} min"
-    return f"about {minutes // 60} h {minutes % 60:02} min"
 
 
 def say_sum(

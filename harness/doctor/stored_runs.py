@@ -20,7 +20,7 @@ from history.manifest import Manifest, RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.thinned import is_thinned
 
-__all__ = ["StoredRun", "beyond_newest", "pin", "stored_runs", "unpin"]
+__all__ = ["StoredRun", "beyond_newest", "is_running", "pin", "stored_runs", "unpin"]
 
 _PIN: Final = "pinned"
 
@@ -100,6 +100,11 @@ def unpin(runs: Iterable[RunDirectory]) -> None:
         (run.root / _PIN).unlink(missing_ok=True)
 
 
+def is_running(manifest: Manifest) -> bool:
+    """Return whether the harness of the run is still there."""
+    return manifest.harness_pid is not None and psutil.pid_exists(manifest.harness_pid)
+
+
 def _stored(run: RunDirectory, manifest: Manifest) -> StoredRun:
     return StoredRun(
         run=run,
@@ -115,7 +120,7 @@ def _stored(run: RunDirectory, manifest: Manifest) -> StoredRun:
 
 
 def _verdict(run: RunDirectory, manifest: Manifest) -> str:
-    if manifest.harness_pid is not None and psutil.pid_exists(manifest.harness_pid):
+    if is_running(manifest):
         return "running"
     if manifest.state is RunState.FAILED:
         return "failed"

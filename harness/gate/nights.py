@@ -15,6 +15,7 @@ from typing import Any, Final
 from history.failure import UsageError
 
 __all__ = [
+    "NIGHTS_MAX",
     "LeftOutRecord",
     "NightRecord",
     "NightVerdict",
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 FILE: Final = "night.json"
+NIGHTS_MAX: Final = 90
+"""The nights before that a night is held against: three months."""
 _TIME: Final = re.compile(r"\d{8}T\d{6}Z")
 
 

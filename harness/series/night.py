@@ -24,6 +24,7 @@ from harness.seeds import SEED_MAX
 from harness.series.night_file import Cell, NightEntry
 from history.atomic import write_atomically
 from history.failure import HarnessError, UsageError
+from report.notation import about, counted
 
 __all__ = [
     "LeftOutRuns",
@@ -38,6 +39,7 @@ __all__ = [
     "left_over",
     "next_seed",
     "nights_of",
+    "place_of_next",
     "runs_ahead",
     "unfinished",
 ]
@@ -163,6 +165,19 @@ def runs_ahead(plan: NightPlan, runs: Sequence[NightRun]) -> int | None:
         return None
     counts = [(e.run_count or 0) * len(plan.cells_of(i)) for i, e in enumerate(plan.entries)]
     return sum(counts) - len(runs)
+
+
+def place_of_next(plan: NightPlan, night: Night) -> str:
+    """Return `run 7 of 40, 2 findings, about 1 h 10 min left`, of the run after those it has."""
+    done, ahead = len(night.runs), runs_ahead(plan, night.runs)
+    of = "" if ahead is None else f" of {done + ahead}"
+    found = f", {counted(night.finding_count, 'finding')}"
+    spent_s = sum(run.seconds for run in night.runs)
+    if ahead is None:
+        left = f", {about(max(0.0, (plan.time_s or 0.0) - spent_s))} left"
+    else:
+        left = f", {about(ahead * spent_s / done)} left" if done else ""
+    return f"run {done + 1}{of}{found}{left}"
 
 
 def left_over(plan: NightPlan, runs: Sequence[NightRun], *, reason: str) -> list[LeftOutRuns]:

@@ -1,0 +1,1 @@
+"""The local web page over a directory of results: `fencepost serve`."""

@@ -1,0 +1,99 @@
+"""What the page of one run shows: little is read of it, however long the run was."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from checkers.proof import FactKind
+from checkers.verdict import CheckResult, RunFinding
+from history.run_directory import RunDirectory
+from report.forensics import Stories, stories_at
+from report.head import HeadFact, identity_facts
+from report.headline import Headline, headline_of
+from report.reading import Attempts, read_answers
+from report.service import ServiceFact, service_facts
+from report.tables import Folder, provenance_of
+
+__all__ = ["RunView", "ToldFinding", "run_view"]
+
+_DOWNLOADS: Final = ("junit.xml", "verdict.json", "manifest.json", "play.yaml", "scenario.yaml")
+_NS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFinding:
+    """A finding, with its first example."""
+
+    finding: RunFinding
+    sentence: str
+    """The proof of the first example; empty: the verdict has none."""
+    at_s: float | None
+    """The first time that the proof names, in seconds of the run's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run in any state."""
+
+    headline: Headline
+    identity: tuple[HeadFact, ...]
+    service: tuple[ServiceFact, ...]
+    command: str
+    failure: str
+    findings: tuple[ToldFinding, ...]
+    stories: Stories
+    checks: Sequence[CheckResult]
+    """Those that are not plainly valid first."""
+    folders: tuple[Folder, ...]
+    files_complete: bool
+    has_report: bool
+    downloads: tuple[str, ...]
+    troubles: tuple[str, ...]
+
+
+def run_view(root: Path) -> RunView:
+    """Return what is to be shown of the run in a directory; what cannot be read is a trouble."""
+    run, attempts = RunDirectory(root), Attempts()
+    answers = read_answers(run)
+    manifest, verdict = answers.manifest, answers.verdict
+    stories = attempts.read(lambda: stories_at(run.forensics_path), Stories())
+    provenance = provenance_of(run, answers)
+    checks = verdict.checks if verdict else ()
+    level = verdict.service_level if verdict else None
+    return RunView(
+        headline=headline_of(verdict, manifest=manifest),
+        identity=tuple(identity_facts(manifest)) if manifest else (),
+        service=tuple(service_facts(level)) if level else (),
+        command=manifest.command if manifest else "",
+        failure=(manifest.failure or "") if manifest and verdict else "",
+        findings=tuple(_told(verdict.findings, checks)) if verdict else (),
+        stories=stories,
+        checks=sorted(checks, key=lambda check: check.validity in ("valid", "not judged")),
+        folders=provenance.folders,
+        files_complete=provenance.complete,
+        has_report=run.report_path.is_file(),
+        downloads=tuple(name for name in _DOWNLOADS if (root / name).is_file()),
+        troubles=(*answers.troubles, *attempts.troubles),
+    )
+
+
+def _told(findings: Sequence[RunFinding], checks: Sequence[CheckResult]) -> Iterator[ToldFinding]:
+    examples = {check.check: check.examples for check in checks}
+    for finding in findings:
+        told = [one for one in examples.get(finding.check, ()) if not one.allowed]
+        first = next((one for one in told if one.key == finding.key), None)
+        times = (
+            []
+            if first is None
+            else [
+                fact.value
+                for fact in first.proof.facts
+                if fact.kind is FactKind.TIME and isinstance(fact.value, int)
+            ]
+        )
+        yield ToldFinding(
+            finding=finding,
+            sentence="" if first is None else first.detail,
+            at_s=min(times) / _NS if times else None,
+        )
