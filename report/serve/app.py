@@ -55,6 +55,7 @@ def application(archive: Archive, results: Path, *, port: int) -> ASGIApp:
         *site.timeline_routes,
         Route("/runs/{scenario}/{time}", site.run),
         Route("/files/{path:path}", site.file),
+        Route("/favicon.ico", _icon),
         Route("/static/palette.css", _palette),
         Route("/static/{name}", _static),
     ]
@@ -80,19 +81,15 @@ class _Site:
             self.timeline_routes = list(timeline_routes(results))
 
     def overview(self, request: Request) -> Response:
-        """The newest nights, what the gate says of the last of each name, and the newest runs."""
+        """The newest nights with what the gate says, the newest runs, and the scenarios."""
         del request
-        nights, seen, shown = self._archive.nights(), set(), []
-        for night in nights:
-            if len(shown) < _NEWEST:
-                shown.append(night if night.name in seen else self._archive.gated(night))
-            seen.add(night.name)
+        nights = self._archive.nights()
         runs = self._archive.runs()
         return _page(
             "overview.html.j2",
             section="Overview",
             results=str(self._results),
-            nights=shown,
+            nights=[self._archive.gated(night) for night in nights[:_NEWEST]],
             night_count=len(nights),
             runs=runs[:_NEWEST],
             run_count=len(runs),
@@ -233,6 +230,12 @@ def _page(
 def _palette(request: Request) -> Response:
     del request
     return Response(palette_css(), media_type="text/css")
+
+
+def _icon(request: Request) -> Response:
+    """What a browser asks for beside a stored page."""
+    del request
+    return FileResponse(_STATIC / "icon.svg")
 
 
 def _static(request: Request) -> Response:
