@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from bench.serve import chromium_path, made_results
 
@@ -43,8 +44,6 @@ def url(results: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(
             executable_path=chromium_path(), args=["--no-sandbox"], timeout=PATIENCE_MS

@@ -46,8 +46,17 @@ def test_it_answers_to_its_own_names(app: ASGIApp, host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    [None, "", "evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}"]
-    + [f"127.0.0.1:{PORT}.evil.example", f"0.0.0.0:{PORT}", f"[::1]:{PORT}"],
+    [
+        None,
+        "",
+        "evil.example",
+        f"evil.example:{PORT}",
+        "127.0.0.1",
+        f"127.0.0.1:{PORT + 1}",
+        f"127.0.0.1:{PORT}.evil.example",
+        f"0.0.0.0:{PORT}",
+        f"[::1]:{PORT}",
+    ],
 )
 def test_it_answers_to_no_other_name(app: ASGIApp, host: str | None) -> None:
     assert ask(app, "/", host=host).status == 400
