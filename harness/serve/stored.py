@@ -81,7 +81,7 @@ def _read(run: RunDirectory) -> _Known:
     try:
         manifest = read_manifest(run.manifest_path)
         started = datetime.fromisoformat(manifest.started_at)
-    except (HarnessError, ValueError) as error:
+    except (HarnessError, ValueError, RecursionError) as error:
         return _Known(replace(row, trouble=one_line(str(error))), None)
     tested = manifest.tested
     row = replace(

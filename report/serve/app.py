@@ -12,6 +12,7 @@ server from ending, and a restarted server is found again.
 
 import mimetypes
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -76,9 +77,8 @@ class _Site:
         self.timeline_routes: list[BaseRoute] = []
         # MARK: the timeline's routes; once `report.serve.timeline` is merged, import it above.
         if find_spec("report.serve.timeline") is not None:
-            from report.serve.timeline import timeline_routes  # noqa: PLC0415
-
-            self.timeline_routes = list(timeline_routes(results))
+            found = import_module("report.serve.timeline").timeline_routes(results)
+            self.timeline_routes = list(found)
 
     def overview(self, request: Request) -> Response:
         """The newest nights with what the gate says, the newest runs, and the scenarios."""

@@ -85,6 +85,8 @@ def test_latest_leads_to_the_newest_run(results: Path) -> None:
         ("manifest.json", b'{"format_version": 1, "run', "not readable"),
         ("manifest.json", b"[]", "not readable"),
         ("manifest.json", b'{"format_version": 99}', "not readable"),
+        ("manifest.json", b"[" * 100_000, "not readable"),
+        ("forensics.json", b"[" * 100_000, "valid"),
         ("verdict.json", None, "not checked"),
         ("verdict.json", b"", "not checked"),
         ("verdict.json", b'{"validity": "vali', "not checked"),
@@ -210,5 +212,5 @@ def test_names_of_runs_are_shown_and_not_acted_on(results: Path) -> None:
 @pytest.mark.parametrize("target", ["/nosuch", "/runs/x", "/nights/x", "/nights/x/y", "/runs/a/b"])
 def test_what_is_not_there_is_not_found(results: Path, target: str) -> None:
     answer = ask(page_over(results), target)
-    assert answer.status == 204
+    assert answer.status == 404
     assert "Back to the overview" in answer.text
