@@ -34,6 +34,8 @@ from report.serve.security import STORED_POLICY, Guard, file_inside
 __all__ = ["application"]
 
 _STATIC: Final = Path(__file__).parent / "static"
+_HTTP_PORT: Final = 80
+"""A browser leaves this one out of the Host header."""
 _NEWEST: Final = 10
 _LISTED_MAX: Final = 1000
 _TEXTS: Final = frozenset(
@@ -64,7 +66,9 @@ def application(archive: Archive, results: Path, *, port: int) -> ASGIApp:
     app = Starlette(routes=routes, exception_handlers=failures)
     app.router.redirect_slashes = False
     names = ("127.0.0.1", "localhost")
-    hosts = [f"{name}:{port}" for name in names] + (list(names) if port == 80 else [])  # noqa: PLR2004
+    hosts = [f"{name}:{port}" for name in names]
+    if port == _HTTP_PORT:
+        hosts += names
     return Guard(app, hosts=hosts)
 
 
