@@ -61,6 +61,7 @@ def test_it_serves_on_this_machine_alone_and_ends_well(tmp_path: Path) -> None:
         connection = HTTPConnection("127.0.0.1", port, timeout=120)
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
+        connection.close()
         with socket.socket() as elsewhere:
             # All of 127.0.0.0/8 is this machine: one that listens on any address answers there.
             assert elsewhere.connect_ex(("127.0.0.2", port)) != 0
