@@ -294,6 +294,30 @@ def gate(*, runs: int, nights: int, as_json: bool) -> int:
     return _shown(gate_bench(runs=runs, nights=nights), as_json=as_json)
 
 
+@bench.command("serve")
+@click.option(
+    "--stored",
+    type=click.IntRange(1, 5000),
+    default=500,
+    show_default=True,
+    help="Number of stored runs.",
+)
+@click.option(
+    "--nights",
+    type=click.IntRange(1, 90),
+    default=30,
+    show_default=True,
+    help="Number of nights that they are of.",
+)
+@_runs
+@as_json
+def serve(*, stored: int, nights: int, runs: int, as_json: bool) -> int:
+    """Measure the time to the first paint of the web page's pages, in Chromium."""
+    from bench.serve import serve_bench
+
+    return _shown(serve_bench(runs=stored, nights=nights, repetitions=runs), as_json=as_json)
+
+
 def _make(name: str | None, spec: ClusterSpec) -> "Make":
     """Return the make of that name, which the spec's system must have; None: its first."""
     from clusters.systems import system_of

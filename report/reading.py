@@ -158,7 +158,9 @@ class Attempts:
             return read()
         except (HarnessError, OSError, pa.ArrowException) as error:
             self.troubles.append(str(error))
-            return otherwise
+        except RecursionError:  # nested as no writer of ours nests it
+            self.troubles.append("a file of the run is nested too deeply to be read")
+        return otherwise
 
 
 def _files(run: RunDirectory, name: str, attempts: Attempts) -> tuple[Path, ...]:

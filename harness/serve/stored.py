@@ -81,7 +81,7 @@ def _read(run: RunDirectory) -> _Known:
     try:
         manifest = read_manifest(run.manifest_path)
         started = datetime.fromisoformat(manifest.started_at)
-    except (HarnessError, ValueError) as error:
+    except (HarnessError, ValueError, RecursionError) as error:
         return _Known(replace(row, trouble=one_line(str(error))), None)
     tested = manifest.tested
     row = replace(
@@ -102,7 +102,9 @@ def _judged(row: ListedRun, run: RunDirectory, manifest: Manifest) -> ListedRun:
     try:
         verdict: Any = json.loads(run.verdict_path.read_bytes())
         findings = tuple(str(one["identity"]) for one in verdict.get("findings", ()))
-        return replace(row, verdict=_word(verdict["validity"]), findings=findings)
+        word = _word(verdict["validity"])
+        why = _doubt(verdict["checks"]) if word == "unknown" else ""
+        return replace(row, verdict=word, findings=findings, trouble=why)
     except FileNotFoundError:
         trouble = "its verdict is gone" if manifest.state is RunState.CHECKED else ""
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -114,3 +116,11 @@ def _word(validity: object) -> str:
     if validity not in ("valid", "invalid", "unknown"):
         raise ValueError(validity)
     return str(validity)
+
+
+def _doubt(checks: Any) -> str:
+    """Return the reason of the first check without an answer that follows from no other one."""
+    for one in checks:
+        if one["validity"] == "unknown" and not one.get("follows_from"):
+            return one_line(f"{one['check']}: {one['reason']}")
+    return ""

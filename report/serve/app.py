@@ -12,6 +12,7 @@ server from ending, and a restarted server is found again.
 
 import mimetypes
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,8 @@ from report.serve.security import STORED_POLICY, Guard, file_inside
 __all__ = ["application"]
 
 _STATIC: Final = Path(__file__).parent / "static"
+_HTTP_PORT: Final = 80
+"""A browser leaves this one out of the Host header."""
 _NEWEST: Final = 10
 _LISTED_MAX: Final = 1000
 _TEXTS: Final = frozenset(
@@ -55,6 +58,7 @@ def application(archive: Archive, results: Path, *, port: int) -> ASGIApp:
         *site.timeline_routes,
         Route("/runs/{scenario}/{time}", site.run),
         Route("/files/{path:path}", site.file),
+        Route("/favicon.ico", _icon),
         Route("/static/palette.css", _palette),
         Route("/static/{name}", _static),
     ]
@@ -62,7 +66,9 @@ def application(archive: Archive, results: Path, *, port: int) -> ASGIApp:
     app = Starlette(routes=routes, exception_handlers=failures)
     app.router.redirect_slashes = False
     names = ("127.0.0.1", "localhost")
-    hosts = [f"{name}:{port}" for name in names] + (list(names) if port == 80 else [])  # noqa: PLR2004
+    hosts = [f"{name}:{port}" for name in names]
+    if port == _HTTP_PORT:
+        hosts += names
     return Guard(app, hosts=hosts)
 
 
@@ -75,24 +81,19 @@ class _Site:
         self.timeline_routes: list[BaseRoute] = []
         # MARK: the timeline's routes; once `report.serve.timeline` is merged, import it above.
         if find_spec("report.serve.timeline") is not None:
-            from report.serve.timeline import timeline_routes  # noqa: PLC0415
-
-            self.timeline_routes = list(timeline_routes(results))
+            found = import_module("report.serve.timeline").timeline_routes(results)
+            self.timeline_routes = list(found)
 
     def overview(self, request: Request) -> Response:
-        """The newest nights, what the gate says of the last of each name, and the newest runs."""
+        """The newest nights with what the gate says, the newest runs, and the scenarios."""
         del request
-        nights, seen, shown = self._archive.nights(), set(), []
-        for night in nights:
-            if len(shown) < _NEWEST:
-                shown.append(night if night.name in seen else self._archive.gated(night))
-            seen.add(night.name)
+        nights = self._archive.nights()
         runs = self._archive.runs()
         return _page(
             "overview.html.j2",
             section="Overview",
             results=str(self._results),
-            nights=shown,
+            nights=[self._archive.gated(night) for night in nights[:_NEWEST]],
             night_count=len(nights),
             runs=runs[:_NEWEST],
             run_count=len(runs),
@@ -233,6 +234,12 @@ def _page(
 def _palette(request: Request) -> Response:
     del request
     return Response(palette_css(), media_type="text/css")
+
+
+def _icon(request: Request) -> Response:
+    """What a browser asks for beside a stored page."""
+    del request
+    return FileResponse(_STATIC / "icon.svg")
 
 
 def _static(request: Request) -> Response:

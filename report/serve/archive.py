@@ -38,7 +38,7 @@ class ListedRun:
     findings: tuple[str, ...] = ()
     """Their identities."""
     trouble: str = ""
-    """Why it cannot be read, or why it failed."""
+    """Why it is unknown or failed, or cannot be read."""
 
     @property
     def name(self) -> str:

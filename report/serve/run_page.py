@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers.proof import FactKind
-from checkers.verdict import CheckResult, RunFinding
+from checkers.verdict import CheckResult, RunFinding, Validity
 from history.run_directory import RunDirectory
 from report.forensics import Stories, stories_at
 from report.head import HeadFact, identity_facts
@@ -19,6 +19,7 @@ __all__ = ["RunView", "ToldFinding", "run_view"]
 
 _DOWNLOADS: Final = ("junit.xml", "verdict.json", "manifest.json", "play.yaml", "scenario.yaml")
 _NS: Final = 1e9
+_FIRST: Final = {Validity.INVALID: 0, Validity.UNKNOWN: 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class RunView:
     findings: tuple[ToldFinding, ...]
     stories: Stories
     checks: Sequence[CheckResult]
-    """Those that are not plainly valid first."""
+    """Those that are invalid first, then those without an answer."""
     folders: tuple[Folder, ...]
     files_complete: bool
     has_report: bool
@@ -69,7 +70,7 @@ def run_view(root: Path) -> RunView:
         failure=(manifest.failure or "") if manifest and verdict else "",
         findings=tuple(_told(verdict.findings, checks)) if verdict else (),
         stories=stories,
-        checks=sorted(checks, key=lambda check: check.validity in ("valid", "not judged")),
+        checks=sorted(checks, key=lambda check: _FIRST.get(check.validity, len(_FIRST))),
         folders=provenance.folders,
         files_complete=provenance.complete,
         has_report=run.report_path.is_file(),
