@@ -77,7 +77,8 @@ from history.run_directory import RunDirectory
 __all__ = ["BUDGET_S", "check_run"]
 
 BUDGET_S: Final = 3600.0
-"""The budget of one pass; a pass that takes longer has failed, and its checks are unknown."""
+"""The budget of one pass of a few hundred tasks; a pass that outlasts it is halved, and a task that
+does alone has failed: its check is unknown."""
 _GIVEN: Final = {check.entry.name: check.given for check in TABLE_CHECKS} | {
     entry.name: tuple(name for one in group.entries for name in one.needs)
     for group in GROUPS

@@ -38,6 +38,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LONG_S: Final = 0.1
 """A task that took longer may have freed what the next one would hold beside its own."""
 _WORKER_BYTES: Final = 1 << 20
+_TASKS_A_BUDGET: Final = 500
 """The size in Parquet bytes that takes much longer to judge than a worker takes to start."""
 
 Task = TypeVar("Task")
@@ -109,8 +110,8 @@ def run_tasks(
 
     `workers`: how many; by default what the `bytes_in_all` of Parquet that they read are worth.
     `neighbours`: tasks that follow each other share what they read, and go to one worker.
-    `budget_s`: of one job. If `apart` is false, a
-    job that dies raises JobError instead of being halved.
+    `budget_s`: of a job of up to 500 tasks; one of more may take longer, in proportion. If `apart`
+    is false, a job that dies raises JobError instead of being halved.
     """
     if not tasks:
         return []
@@ -119,8 +120,9 @@ def run_tasks(
     dealt_out = (place for first in range(count) for place in range(first, len(tasks), count))
     order = list(range(len(tasks))) if neighbours else list(dealt_out)
     dealt = _Each(tuple(tasks[place] for place in order), work)
+    own_budget_s = budget_s * max(1.0, len(tasks) / _TASKS_A_BUDGET)
     try:
-        found = session.parcels(dealt, len(tasks), workers=count, judge=None, budget_s=budget_s)
+        found = session.parcels(dealt, len(tasks), workers=count, judge=None, budget_s=own_budget_s)
     except JobError as error:
         if not apart:
             raise

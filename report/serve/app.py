@@ -12,8 +12,6 @@ server from ending, and a restarted server is found again.
 
 import mimetypes
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +28,7 @@ from report.serve.charts import interval_bar, night_bars
 from report.serve.pages import palette_css, render
 from report.serve.run_page import run_view
 from report.serve.security import STORED_POLICY, Guard, file_inside
+from report.serve.timeline import timeline_routes
 
 __all__ = ["application"]
 
@@ -78,11 +77,7 @@ class _Site:
     def __init__(self, archive: Archive, results: Path) -> None:
         self._archive = archive
         self._results = results
-        self.timeline_routes: list[BaseRoute] = []
-        # MARK: the timeline's routes; once `report.serve.timeline` is merged, import it above.
-        if find_spec("report.serve.timeline") is not None:
-            found = import_module("report.serve.timeline").timeline_routes(results)
-            self.timeline_routes = list(found)
+        self.timeline_routes: list[BaseRoute] = list(timeline_routes(results))
 
     def overview(self, request: Request) -> Response:
         """The newest nights with what the gate says, the newest runs, and the scenarios."""

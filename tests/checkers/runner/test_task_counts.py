@@ -21,9 +21,11 @@ class Counting:
 
     cores: int = 4
     workers: list[int] = field(default_factory=list)
+    budgets_s: list[float] = field(default_factory=list)
 
     def parcels(self, *args: Any, workers: int, **others: Any) -> list[Parcel]:
         self.workers.append(workers)
+        self.budgets_s.append(others["budget_s"])
         try:
             return InProcessTasks().parcels(*args, workers=workers, **others)
         except KeyboardInterrupt as error:
@@ -44,6 +46,13 @@ def test_small_pieces_of_work_share_a_worker(pieces: int, megabytes: int, count:
     answers = run_tasks(session, range(pieces), str, budget_s=1, bytes_in_all=megabytes * MB)
     assert [answer.content for answer in answers] == [str(number) for number in range(pieces)]
     assert session.workers == [count]
+
+
+@pytest.mark.parametrize(("pieces", "budget_s"), [(1, 60), (500, 60), (2_500, 300)])
+def test_the_tasks_of_a_night_have_the_time_of_a_night(pieces: int, budget_s: float) -> None:
+    session = Counting()
+    run_tasks(session, range(pieces), str, budget_s=60)
+    assert session.budgets_s == [budget_s]
 
 
 def _deadly(task: int) -> int:
