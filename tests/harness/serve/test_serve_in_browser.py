@@ -129,7 +129,7 @@ def test_a_night_under_way_goes_on_before_the_readers_eyes(
     tab.get_by_role("link", name="run 3", exact=False).focus()
     path.write_text(json.dumps(whole))
     tab.locator(f"#run-{len(whole['runs'])}").wait_for()
-    tab.wait_for_function("!document.getElementById('progress').hasAttribute('data-live')")
+    tab.locator("#progress:not([data-live])").wait_for(state="attached")
     assert tab.evaluate("document.activeElement.closest('tr').id") == "run-3", "focus was lost"
 
 
