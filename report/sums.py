@@ -171,13 +171,14 @@ def _found(runs: Iterable[SummedRun]) -> Mapping[str, int]:
 
 
 def _found_words(runs: Sequence[SummedRun]) -> str:
-    found = _found(runs)
-    named = [
-        one_line(name) if len(runs) == 1 else f"{one_line(name)} in {integer(count)}"
-        for name, count in found.items()
-    ]
-    issues = ", ".join(dict.fromkeys(run.issue for run in runs if run.issue))
-    return f"{_first(named) or 'no finding is named'}{f' ({one_line(issues)})' if issues else ''}"
+    """Return each finding, how many runs have it, and the issue that their scenario is about."""
+    named = []
+    for name, count in _found(runs).items():
+        issues = dict.fromkeys(run.issue for run in runs if run.issue and name in run.found)
+        of = f" in {integer(count)}" if len(runs) > 1 else ""
+        about = f" ({one_line(', '.join(issues))})" if issues else ""
+        named.append(f"{one_line(name)}{of}{about}")
+    return _first(named) or "no finding is named"
 
 
 def _reasons(runs: Sequence[SummedRun]) -> str:

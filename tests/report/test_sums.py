@@ -46,6 +46,10 @@ IDLE = replace(VALID, seed=5, faults={"kill": 1, "partition": 0}, not_judged=fro
             ),
         ),
         ([LOST, LOST], "0 of 2 valid, 2 invalid: lost-write in 2 (KAFKA-14139)"),
+        (
+            [LOST, replace(LOST, findings=("storm:unseen",), scenario="storm", issue=None)],
+            "0 of 2 valid, 2 invalid: lost-write in 1 (KAFKA-14139), unseen in 1",
+        ),
         ([BROKEN], "0 of 1 valid, 1 failed: no port"),
         (
             [OPEN, OPEN, replace(OPEN, reason="other")],
