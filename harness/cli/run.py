@@ -105,6 +105,12 @@ def with_run_options(command: Any) -> Any:
 @click.option(
     "--rate", type=int, help="Records a second that all producers send together; 0: no limit."
 )
+@click.option(
+    "--set",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Fill in a parameter of the scenario. Can be repeated.",
+)
 @click.option("--concurrency", type=int, help="Number of producers, and of consumers.")
 @click.option("--dry-run", is_flag=True, help="Print what a run would do, and start nothing.")
 @with_run_options

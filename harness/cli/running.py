@@ -141,6 +141,7 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     for name in FLAG_PATHS:
         if flags[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    words += [word for one in flags["set"] for word in ("--set", one)]
     words += [NO_REQUIRE] if flags["no_require"] else []
     words += cluster_words(flags)
     if flags["no_wire"]:

@@ -38,7 +38,7 @@ def scenarios(
         if as_json:
             emit_json(scenario.document.data)
         else:
-            click.echo(scenario.document.text, nl=False)
+            click.echo(find_scenario(name).read_text(), nl=False)
         return 0
     rows = [(known, path.parent.name, load_scenario(path, [])) for known, path in library().items()]
     for flag, asked, there in (

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from harness.scenario.composed import PARAMETERS, chosen_values
 from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.requirement import NO_REQUIRE
 
@@ -33,6 +34,8 @@ def flag_overrides(flags: Mapping[str, Any]) -> list[tuple[tuple[str, ...], obje
         if name in _LISTS:
             value = [word.strip() for word in value.split(",")]
         found += [(path, value, f"--{name.replace('_', '-')}") for path in paths]
+    chosen = chosen_values(flags.get("set") or ())
+    found += [((PARAMETERS, name), value, f"--set {name}") for name, value in chosen.items()]
     if flags.get("no_require"):
         found.append((("require",), {}, NO_REQUIRE))
     return found

@@ -17,6 +17,7 @@ from clusters.port import ClusterSpec
 from clusters.stage import Stage
 from clusters.system import System
 from clusters.systems import system_of
+from harness.scenario.composed import PARAMETERS, composed
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
@@ -196,8 +197,13 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
 
     A UsageError names the place.
     """
-    document = load_document(path)
+    chosen = {
+        name: value for (key, *names), value, _ in overrides if key == PARAMETERS for name in names
+    }
+    document = composed(load_document(path), chosen)
     for key_path, value, flag in overrides:
+        if key_path[0] == PARAMETERS:
+            continue
         if key_path == SYSTEM_KEY:
             document = laid_over(document, str(value), flag)
             continue

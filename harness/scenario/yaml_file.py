@@ -40,6 +40,8 @@ class Document:
     """The 1-based line of each value (of a mapping's value: the line of its key), by path."""
     flags: Mapping[Path_, str]
     """The flags that replaced values, by the path of the value."""
+    elsewhere: Mapping[Path_, str] = field(default_factory=dict)
+    """The `file:line` of values that come from another file (`composed`), by path."""
 
     def place(self, path: Path_) -> str:
         """Return `file:line` of the value at `path`, or of its nearest ancestor in the file.
@@ -50,7 +52,12 @@ class Document:
         for head in heads:
             if head in self.flags:
                 return self.flags[head]
-        return next((f"{self.name}:{self.lines[h]}" for h in heads if h in self.lines), self.name)
+        for head in heads:
+            if head in self.lines:
+                return f"{self.name}:{self.lines[head]}"
+            if head in self.elsewhere:
+                return self.elsewhere[head]
+        return self.name
 
     def error(self, found: SpecError) -> UsageError:
         """Return an error with a line for each mistake.

@@ -13,21 +13,23 @@ An entry stands for each combination of its lists; each is a *cell* of the night
 the file, and those of its scenarios, are told together, with their lines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 from clusters.systems import MAKES, SYSTEMS, system_of
 from harness.prepare.releases import default_cluster
-from harness.scenario.flags import FLAG_PATHS, flag_overrides
+from harness.scenario.flags import flag_overrides
 from harness.scenario.laid_over import key_of_release
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario
 from harness.scenario.validation import MappingReader, known_words, mapping
 from harness.scenario.yaml_file import Document, load_document
+from harness.series.night_variants import counted_from_1, flag_words, texts, variants
 from history.failure import Mistakes, SpecError, UsageError
 from history.run_directory import refuse_name
 from nemesis.words import duration_s
@@ -41,18 +43,7 @@ _ENTRY_KEYS: Final = (
     *("scenario", "cluster", "system", "releases", "hosts", "with"),
     *("runs", "share", "bound"),
 )
-_SWITCHES: Final = ("no_require", "no_wire", "keep_data")
-_WORDS: Final = ("image", "inventory")
-_OF_ENTRY: Final = frozenset(("system", "kafka", "release"))
-"""The flags that are keys of the entry itself."""
-_VARIANT_KEYS: Final = (
-    *(name for name in FLAG_PATHS if name not in _OF_ENTRY),
-    *_SWITCHES,
-    *_WORDS,
-    "without_rule",
-)
 _CELLS_MAX: Final = 1000
-_RUNS_MAX: Final = 100_000
 _START_S: Final = 15 * 60.0
 """What a run takes at most besides its faults and its recovery: fetch, start, seal and checks."""
 
@@ -124,6 +115,8 @@ class NightFile:
 
 
 _Laid = tuple[Cell, Scenario, Mapping[str, Any]]
+_Load = Callable[[Path, tuple[tuple[str, Any], ...]], Scenario]
+"""A scenario's file with flags laid over it; each is read once."""
 
 
 def load_night(path: Path) -> NightFile:
@@ -148,9 +141,10 @@ def _night(document: Document, path: Path) -> NightFile:
     elif not listed and "entries" not in read.unread:
         read.mistakes.note(("entries",), "a night needs at least one entry")
     entries, cells = [], []
+    load = cache(lambda path, flags: load_scenario(path, flag_overrides(dict(flags))))
     for index, value in enumerate(listed):
         with read.mistakes.below("entries", index):
-            entry, own = _entry(value, index, bound_s=bound_s, timed=time_s is not None)
+            entry, own = _entry(value, index, bound_s=bound_s, timed=time_s is not None, load=load)
             entries.append(entry)
             cells += own
     if len(cells) > _CELLS_MAX:
@@ -185,11 +179,11 @@ def _with_shares(entries: Sequence[NightEntry]) -> tuple[NightEntry, ...]:
 
 
 def _entry(
-    value: object, index: int, *, bound_s: float | None, timed: bool
+    value: object, index: int, *, bound_s: float | None, timed: bool, load: _Load
 ) -> tuple[NightEntry, list[_Laid]]:
     read = MappingReader(mapping(value, example="{scenario: smoke, runs: 3}"))
     read.refuse_unknown(_ENTRY_KEYS)
-    names = read.at("scenario", _texts, otherwise=())
+    names = read.at("scenario", texts, otherwise=())
     if "scenario" not in read.data:
         read.mistakes.note((), "an entry needs a 'scenario'")
     clusters = read.at("cluster", lambda v: _known(v, MAKES, "cluster"), otherwise=("",))
@@ -197,8 +191,8 @@ def _entry(
     releases = read.at("releases", _releases, otherwise=("",))
     kinds = [str(kind) for kind in HostKind]
     hosts = read.at("hosts", lambda v: _known(v, kinds, "host"), otherwise=("local",))
-    variants = _variants(read)
-    runs = read.at("runs", _count, otherwise=None)
+    each_variant = variants(read)
+    runs = read.at("runs", counted_from_1, otherwise=None)
     share = read.at("share", _share, otherwise=0.0)
     own_bound_s = read.at("bound", _duration, otherwise=bound_s)
     if runs is not None and share:
@@ -207,7 +201,7 @@ def _entry(
         read.mistakes.note(("share",), "a share of what? the night has no 'time'")
     cells = []
     for name, cluster, system, release, host, (at, variant) in product(
-        names, clusters, systems, releases, hosts, variants
+        names, clusters, systems, releases, hosts, each_variant
     ):
         flags = {"system": system or None, **variant}
         cell = _cell(
@@ -220,6 +214,7 @@ def _entry(
             bound_s=own_bound_s,
             mistakes=read.mistakes,
             at=at,
+            load=load,
         )
         cells += [] if cell is None else [cell]
     read.mistakes.refuse()
@@ -238,6 +233,7 @@ def _cell(
     bound_s: float | None,
     mistakes: Mistakes,
     at: tuple[str | int, ...],
+    load: _Load,
 ) -> "_Laid | None":
     """Return a cell and its scenario; None, and its mistakes noted, if it cannot be."""
     try:
@@ -246,10 +242,10 @@ def _cell(
         mistakes.note(("scenario",), str(error))
         return None
     try:
-        plain = load_scenario(path, flag_overrides({"system": flags["system"]}))
+        plain = load(path, (("system", flags["system"]), ("set", flags.get("set"))))
         key = key_of_release(system_of(plain.cluster))
         laid = {**flags, **({key: release} if release else {})}
-        scenario = load_scenario(path, flag_overrides(laid))
+        scenario = load(path, tuple(laid.items()))
     except UsageError as error:
         for line in error.args:
             mistakes.note(at, f"{name}: {line}")
@@ -263,7 +259,7 @@ def _cell(
         mistakes.note(("cluster",), f"{name} has a cluster of {system.name}, made of: {made}")
         return None
     limits_s = scenario.time_limit_s + scenario.recovery_limit_s
-    variant = tuple(_flag_words({k: v for k, v in flags.items() if k != "system"}))
+    variant = tuple(flag_words({k: v for k, v in flags.items() if k != "system"}))
     words = (
         *(str(name), "--cluster", str(make)),
         *(("--system", flags["system"]) if flags["system"] else ()),
@@ -290,35 +286,14 @@ def _cell(
     )
 
 
-def _flag_words(flags: Mapping[str, Any]) -> list[str]:
-    words = []
-    for name, value in flags.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name in _SWITCHES:
-            words += [flag] if value else []
-        elif name == "without_rule":
-            words += [word for rule in value for word in (flag, rule)]
-        else:
-            words += [flag, str(value)]
-    return words
-
-
 def _listed_entries(value: object) -> list[object]:
     if not isinstance(value, list):
         raise SpecError((), f"expected a list of entries, found {value!r:.80}")
     return value
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    """Return a word, or a list of different ones."""
-    values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(one, str) and one for one in values):
-        raise SpecError((), f"expected a name, or a list of names; found {value!r:.80}")
-    return tuple(dict.fromkeys(values))
-
-
 def _known(value: object, known: Any, what: str) -> tuple[str, ...]:
-    words = _texts(value)
+    words = texts(value)
     try:
         return known_words(words, list(known), what=what)
     except SpecError as error:
@@ -331,49 +306,7 @@ def _releases(value: object) -> tuple[str, ...]:
     for one in values:
         if isinstance(one, int | float):
             raise SpecError((), f"{one!r} is a number; quote it: '{one}'")
-    return _texts(value)
-
-
-def _variants(read: MappingReader) -> list[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
-    """Return the place and the flags of each variant that can be; note what is wrong of others."""
-    if "with" not in read.data:
-        return [((), {})]
-    value, found = read.data["with"], []
-    places: list[tuple[str | int, ...]] = [("with",)]
-    if isinstance(value, list):
-        places = [("with", index) for index in range(len(value))]
-    for place, one in zip(places, value if isinstance(value, list) else [value], strict=True):
-        with read.mistakes.below(*place):
-            found.append((place, _variant(one)))
-    return found
-
-
-def _variant(value: object) -> Mapping[str, Any]:
-    given = mapping(value, example="{nemesis: kill, time_limit: 2m}")
-    read = MappingReader({key.replace("-", "_"): one for key, one in given.items()})
-    read.refuse_unknown(_VARIANT_KEYS)
-    found: dict[str, Any] = {}
-    for key, one in read.data.items():
-        if key in _SWITCHES and not isinstance(one, bool):
-            read.mistakes.note((key,), f"expected true or false, found {one!r:.80}")
-        elif key == "without_rule":
-            found[key] = read.at(key, _texts, otherwise=())
-        elif key not in _SWITCHES and isinstance(one, list):
-            found[key] = ",".join(map(str, one))
-        elif key in ("rate", "concurrency"):
-            found[key] = read.at(key, _count, otherwise=0)
-        elif key not in _SWITCHES and not isinstance(one, str | int):
-            read.mistakes.note((key,), f"expected a word, found {one!r:.80}")
-        else:
-            found[key] = one if key in _SWITCHES else str(one)
-    read.mistakes.refuse()
-    return found
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _RUNS_MAX:
-        raise SpecError((), f"expected a whole number from 1 to {_RUNS_MAX:,}, found {value!r:.80}")
-    return value
+    return texts(value)
 
 
 def _share(value: object) -> float:

@@ -128,6 +128,21 @@ def test_seeds_go_on_from_night_to_night_and_a_seed_repeats_one(place: Place) ->
     assert seeds(place.stored(2)) == seeds(second)
 
 
+def test_an_entry_fills_in_parameters(place: Place) -> None:
+    own = "extends: smoke\nname: own\nparameters: {rate: 9}\nrecovery_limit: ${rate}s\n"
+    (place.root / "own.yaml").write_text(own)
+    entry = "{scenario: own.yaml, cluster: simulated, with: [{}, {set: {rate: 5}}], runs: 1}"
+    place.write(f"name: few\nentries: [{entry}]\n")
+    code, out, err = place.night("--dry-run", "--json")
+    assert code == 0, err
+    words = [cell["command"][5:] for cell in json.loads(out)["cells"]]
+    assert words == [[], ["--set", "rate=5"]]
+    place.write(f"name: few\nentries: [{entry.replace('rate: 5', 'rat: 5')}]\n")
+    code, out, err = place.night("--dry-run")
+    assert (code, out) == (254, "")
+    assert "few.yaml:2: entries[0].with[1]: own.yaml: --set rat: own.yaml: no parameter" in err
+
+
 def test_names_in_junit_tell_scenario_variant_and_seed_apart(place: Place) -> None:
     place.answer({"2": "invalid", "3": "die"})
     place.night("--seed", "7")

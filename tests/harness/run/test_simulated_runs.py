@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from commands import Fencepost
 from sealed_runs import sealed_table
 
 from checkers.facts import facts_of
 from checkers.metadata.log_of_record import log_of_record
-from harness.scenario.sources import find_scenario
 from history.manifest import RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
@@ -134,11 +132,9 @@ def test_a_storm_that_wipes_combined_nodes_is_valid(fencepost: Fencepost, tmp_pa
 def test_a_storm_whose_nodes_cut_their_logs_is_judged_from_its_beginning(
     fencepost: Fencepost, scenario: str, tmp_path: Path
 ) -> None:
-    data = yaml.safe_load(find_scenario(scenario).read_text())
-    settings = data["cluster"].setdefault("settings", {})
-    settings["fencepost.metadata.snapshot.records"] = 200
+    settings = "{fencepost.metadata.snapshot.records: 200}"
     path = tmp_path / "cut.yaml"
-    path.write_text(yaml.safe_dump(data))
+    path.write_text(f"extends: {scenario}\nname: cut\ncluster: {{settings: {settings}}}\n")
     ended = fencepost("run", str(path), *SIMULATED, "--time-limit", "60s", results=tmp_path)
     assert ended.said["validity"] == "valid"
     manifest = read_manifest(ended.run.manifest_path)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-import yaml
 from packaging.specifiers import Specifier
 from packaging.version import Version
 
 from harness.scenario.expectation import Expectation, parse_expectations
+from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import library
 
 _LAST_MINOR = {3: 8, 4: 9}
@@ -74,7 +74,7 @@ BEGINNING = {
 def lacking() -> dict[str, list[str]]:
     found = {}
     for name, file in library().items():
-        stated = yaml.safe_load(file.read_text()).get("expect", [{"valid": True}])
+        stated = load_scenario(file, []).document.data.get("expect", [{"valid": True}])
         if gaps := sorted(unshown(parse_expectations(stated))):
             found[name] = gaps
     return found
