@@ -114,8 +114,8 @@ def _merged(
     found = dict(below)
     for key, value in over.items():
         here = (*path, key)
-        if isinstance(value, dict) and isinstance(found.get(key), dict):
-            found[key] = _merged(found[key], value, here, replaced)
+        if isinstance(value, dict) and isinstance(found.get(key, {}), dict):
+            found[key] = _merged(found.get(key, {}), value, here, replaced)
             continue
         replaced.append(here)
         if value is None and path != (PARAMETERS,):
@@ -175,6 +175,8 @@ def _each_value(
         value = chosen.get(name, default)
         if value is None:
             raise SpecError((PARAMETERS, name), f"it has no default: give --set {name}=VALUE")
+        if "${" in as_value(value):
+            raise SpecError((PARAMETERS, name), f"its value, {value!r:.80}, may not have ${{…}}")
         if default is not None and _kind(value) != _kind(default):
             raise UsageError(
                 f"--set {name}: {value!r:.80} is {_kind(value)}; "

@@ -50,7 +50,7 @@ def test_a_read_after_a_write_finds_it() -> None:
     assert judged(write(1, 0, 1), read(1, 2, 3)).never_count == 0
     found = anomaly(write(1, 0, 1), read(None, 2, 3))
     assert found.operations == (0, 1)
-    rule = "nothing was there from the beginning to {last} ns"
+    rule = "nothing was there from the beginning to {last} s"
     assert_proof(found, rule, last=2, other_value=1, other_span_last=0, first=1, written=1)
     assert source_of(found.proof, "last") == "operation 1"
     assert judged(write(1, 0, 2), read(None, 2, 3)).never_count == 0

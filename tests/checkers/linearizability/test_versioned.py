@@ -82,7 +82,7 @@ def test_a_stale_read_contradicts_what_returned_before_it_was_called() -> None:
     assert operations == (1, 0)
     early = {"earliest": 4, "operation": 1, "version": 0, "call": 4, "return_": 6}
     late = {"latest": 3, "chain_operation": 0, "chain_version": 1, "value": 5, "expected": 0}
-    rule = "version {fault_version} appeared no earlier than {earliest} ns"
+    rule = "version {fault_version} appeared no earlier than {earliest} s"
     assert_proof(proof, rule, fault_version=1, **early, **late, chain_call=0, chain_return_=3)
     assert source_of(proof, "version") == "operation 1"
     assert source_of(proof, "chain_version") == "operation 0"

@@ -67,6 +67,16 @@ def test_what_a_run_stores_needs_neither_the_other_file_nor_the_parameters(tmp_p
     assert "rate=7" in stored.read_text().splitlines()[0]
 
 
+def test_null_takes_away_what_is_not_there_either(tmp_path: Path) -> None:
+    child = "extends: parent.yaml\nname: child\ncluster: {settings: {a: null}}\n"
+    data = _loaded(tmp_path, child).document.data
+    assert "a" not in data["cluster"]["settings"]
+    bare = PARENT.replace(", settings: {num.io.threads: 3, replica.lag.time.max.ms: 1500}", "")
+    (tmp_path / "parent.yaml").write_text(bare)
+    scenario = load_scenario(tmp_path / "child.yaml", [])
+    assert scenario.document.data["cluster"]["settings"] == {}
+
+
 def test_a_flag_lies_over_what_is_extended(tmp_path: Path) -> None:
     _loaded(tmp_path, CHILD)
     given_flags = flag_overrides({"rate": 9, "set": ["rate=7"]})
@@ -90,6 +100,7 @@ def test_a_flag_lies_over_what_is_extended(tmp_path: Path) -> None:
         ("rate: 300", "rate: null", (), "child.yaml:4: parameters.rate: it has no default"),
         ("rate: 300", "rate: 300, more: 1", (), "parameters.more: nothing in the scenario has"),
         ("{rate: 300, faults: [kill, pause]}", "3", (), "parameters: expected names with defaults"),
+        ("rate: 300, ", "rate: 300, x: '${rate}', ", (), r"parameters.x: its value, .* may not"),
         ("", "", ("rate=fast",), "--set rate: 'fast' is text; its default, 300, is a number"),
         ("", "", ("rats=3",), "--set rats: .*no parameter 'rats'; did you mean 'rate'"),
         ("", "", ("rate",), "write --set NAME=VALUE"),
