@@ -56,7 +56,7 @@ class ServeFigures:
 
 
 def serve_bench(*, runs: int, nights: int, repetitions: int) -> ServeFigures:
-    """Measure the server as a process, in Chromium. Raises HarnessError where there is none."""
+    """Return what Chromium measures of the server, a process. Raises HarnessError without one."""
     chromium = chromium_path()
     if chromium is None:
         raise HarnessError("this takes Chromium; on Debian: apt-get install chromium")
@@ -90,7 +90,7 @@ def serve_bench(*, runs: int, nights: int, repetitions: int) -> ServeFigures:
 
 
 def chromium_path() -> str | None:
-    """Return the path of the system's Chromium; None if there is none."""
+    """Return the path of the system's Chromium, or None."""
     return which("chromium") or which("chromium-browser")
 
 

@@ -2,11 +2,11 @@
 
 Without a run it makes one: six nodes and five clients, 60 % frames of the wire (one in a thousand
 was held), 40 % operations, 200 faults, all drawn from a seed. The browser is the system's Chromium,
-without a window or a GPU, driven by playwright; the server is that of `fencepost serve`, cut down
-to the timeline, in this process.
+without a window or a GPU, driven by playwright; the server is that of `fencepost serve`, in this
+process.
 """
 
-import shutil
+import socket
 import statistics
 import tempfile
 import threading
@@ -20,11 +20,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import uvicorn
 
+from bench.serve import chromium_path
+from harness.serve.archive import ResultsArchive
 from history.failure import HarnessError, NotHereError
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, TABLES
+from report.serve import timeline
+from report.serve.app import application
+from report.serve.timeline.opened import OpenRun
 
 __all__ = ["TimelineFigures", "served", "synthetic_run", "timeline_bench"]
 
@@ -104,7 +110,7 @@ class TimelineFigures:
 
 def timeline_bench(run: RunDirectory | None, *, events: int, frames: int) -> TimelineFigures:
     """Measure a run, or one that is made; raise NotHereError if there is no browser."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = chromium_path()
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415
     except ImportError:
@@ -155,8 +161,6 @@ def timeline_bench(run: RunDirectory | None, *, events: int, frames: int) -> Tim
 
 
 def _server_figures(run: RunDirectory) -> dict[str, Any]:
-    from report.serve.timeline.opened import OpenRun  # noqa: PLC0415
-
     begun = time.perf_counter()
     opened = OpenRun(run)
     opened.overview()
@@ -175,42 +179,17 @@ def _p95(values: Sequence[float]) -> float:
 
 
 def _script_bytes() -> int:
-    import report.serve.timeline as package  # noqa: PLC0415
-
-    static = Path(str(package.__file__)).parent / "static"
+    static = Path(str(timeline.__file__)).parent / "static"
     return sum(path.stat().st_size for path in static.glob("*.js"))
 
 
 @contextmanager
 def served(results: Path) -> Iterator[str]:
     """Serve `results` on a free port of 127.0.0.1 in a thread; yield the address."""
-    import socket  # noqa: PLC0415
-
-    import uvicorn  # noqa: PLC0415
-    from starlette.applications import Starlette  # noqa: PLC0415
-    from starlette.responses import Response  # noqa: PLC0415
-    from starlette.routing import Mount, Route  # noqa: PLC0415
-    from starlette.staticfiles import StaticFiles  # noqa: PLC0415
-
-    from report.serve import pages  # noqa: PLC0415
-    from report.serve.security import Guard  # noqa: PLC0415
-    from report.serve.timeline import timeline_routes  # noqa: PLC0415
-
-    static = Path(str(pages.__file__)).parent / "static"
-    app = Starlette(
-        routes=[
-            *timeline_routes(results),
-            Route(
-                "/static/palette.css",
-                lambda _: Response(pages.palette_css(), media_type="text/css"),
-            ),
-            Mount("/static", StaticFiles(directory=static)),
-        ]
-    )
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    guarded = Guard(app, hosts=[f"127.0.0.1:{port}"])
-    server = uvicorn.Server(uvicorn.Config(guarded, log_level="warning", lifespan="off"))
+    app = application(ResultsArchive(results), results, port=port)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
@@ -227,7 +206,7 @@ def served(results: Path) -> Iterator[str]:
 
 
 def synthetic_run(results: Path, *, events: int, seed: int = 1) -> RunDirectory:
-    """Write a sealed run of so many events, of 1 ms each, into `results`; return it."""
+    """Return a sealed run of so many events, 1 ms of time for each, written into `results`."""
     random = np.random.default_rng(seed)
     run = RunDirectory(results / "synthetic" / "20260101T000000Z")
     run.history.mkdir(parents=True)

@@ -1,1 +1,1 @@
-"""What the web page shows, read from the results by the harness's own readers."""
+"""The results behind the web page, read by the harness's own readers."""

@@ -54,11 +54,11 @@ class ResultsArchive:
         return self._nights.gated(listed)
 
     def night(self, name: str, time: str) -> NightDetail | None:
-        """Return a night; None if there is none."""
+        """Return a night, or None."""
         return self._nights.detail(name, time, self.runs())
 
     def night_stamp(self, name: str, time: str) -> str:
-        """Return a word that changes with the files of a night; empty if there is none."""
+        """Return a word that changes with the files of a night; "" without a night."""
         return self._nights.stamp(name, time, self.runs())
 
     def trend(self, name: str) -> tuple[Sequence[ListedNight], Sequence[FindingTrend]]:

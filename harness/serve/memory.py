@@ -1,4 +1,4 @@
-"""What was read of files, kept for as long as the files are the same."""
+"""Values read from files, kept for as long as the files are the same."""
 
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
@@ -31,7 +31,7 @@ class Remembered(Generic[T]):
         self._lock = Lock()
 
     def of(self, key: Hashable, stamp: Hashable, read: Callable[[], T]) -> T:
-        """Return the value of this key; it is read if there is none of this stamp."""
+        """Return the value of this key as of this stamp, read anew if the stamp is another."""
         with self._lock:
             found = self._values.get(key)
         if found is not None and found[0] == stamp:

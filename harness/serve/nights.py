@@ -78,7 +78,7 @@ class StoredNights:
         return replace(listed, gate=headline(decision), gate_code=decision.exit_code)
 
     def detail(self, name: str, time: str, runs: Sequence[ListedRun]) -> NightDetail | None:
-        """Return a night; None if there is none."""
+        """Return a night, or None."""
         path = self._path(name, time)
         if path not in set(self._paths(name)):
             return None

@@ -16,7 +16,7 @@ KINDS: Final = ("request", "response", "operation", "record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Events as columns of one length; times are ns of the run, words codes of `EventReader`."""
+    """Events as columns of one length; times are ns of the run, words codes of `TimelineReader`."""
 
     time_ns: NDArray[np.int64]
     until_ns: NDArray[np.int64]

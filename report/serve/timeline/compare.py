@@ -5,7 +5,7 @@ records of the metadata log, and the faults. An event is what was said, to whom,
 what a rule did to it. Times, frame numbers, correlation and connection ids, broker epochs, producer
 ids and ids drawn at random are left out. Fetches, Produces and other traffic whose number hangs
 on time alone are not compared, and a heartbeat or its answer counts only where it differs from the
-one before it on its link.
+two events before it on its link.
 
 Sequences are compared from their beginning. Of all that part, that whose first different event came
 first, in either run, is the first difference.
@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 from report.notation import moment
 from report.serve.timeline.opened import OpenRun
 
-__all__ = ["LEFT_OUT", "Difference", "Said", "first_difference"]
+__all__ = ["LEFT_OUT", "ComparedEvent", "Difference", "first_difference"]
 
 LEFT_OUT: Final = (
     *("Fetch", "FetchSnapshot", "Produce", "Metadata", "ApiVersions", "FindCoordinator"),
@@ -45,7 +45,7 @@ _FAULTS: Final = "faults"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ComparedEvent:
     """One event of a sequence."""
 
     time_ns: int
@@ -64,9 +64,9 @@ class Difference:
     lane: str
     place: int
     """The number of events of the lane before it, which are the same in both."""
-    a: Said | None
+    a: ComparedEvent | None
     """None: the sequence of this run ends there."""
-    b: Said | None
+    b: ComparedEvent | None
     lane_count: int
     """The number of lanes that differ."""
 
@@ -101,52 +101,52 @@ def first_difference(a: OpenRun, b: OpenRun) -> tuple[Difference | None, int]:
     return Difference(lane=lane, place=place, a=mine, b=theirs, lane_count=len(found)), count
 
 
-def _parting(a: Sequence[Said], b: Sequence[Said]) -> int | None:
+def _parting(a: Sequence[ComparedEvent], b: Sequence[ComparedEvent]) -> int | None:
     for place, (one, other) in enumerate(zip(a, b, strict=False)):
         if one.fields != other.fields:
             return place
     return None if len(a) == len(b) else min(len(a), len(b))
 
 
-def _at(sequence: Sequence[Said], place: int) -> Said | None:
+def _at(sequence: Sequence[ComparedEvent], place: int) -> ComparedEvent | None:
     return sequence[place] if place < len(sequence) else None
 
 
-def _lanes(run: OpenRun) -> Iterator[tuple[str, Sequence[Said]]]:
+def _lanes(run: OpenRun) -> Iterator[tuple[str, Sequence[ComparedEvent]]]:
     if run.spans:
         yield (
             _FAULTS,
             [
-                Said(time_ns=one.begin_ns, fields={"fault": one.kind, "targets": list(one.targets)})
+                ComparedEvent(
+                    time_ns=one.begin_ns, fields={"fault": one.kind, "targets": list(one.targets)}
+                )
                 for one in run.spans
             ],
         )
     records = list(_records(run))
     if records:
         yield _LOG, records
-    links: dict[str, list[Said]] = {}
+    links: dict[str, list[ComparedEvent]] = {}
     for row in _rows(run, "wire", (*_FRAME, "source", "target", "time_ns", "frame", "item")):
         asked = row["direction"] == "request"
         source, target = row["source"], row["target"]
         link = f"{source} → {target}" if asked else f"{target} → {source}"
-        said = Said(time_ns=row["time_ns"], fields=_stated(row, _FRAME))
+        said = ComparedEvent(time_ns=row["time_ns"], fields=_stated(row, _FRAME))
         lane = links.setdefault(link, [])
-        if row["api"] in _FOLDED and lane:
-            alike = [one for one in lane[-2:] if one.fields == said.fields]
-            if alike:
-                continue
-        lane.append(said)
+        repeats = any(one.fields == said.fields for one in lane[-2:])
+        if not (repeats and row["api"] in _FOLDED):
+            lane.append(said)
     yield from links.items()
 
 
-def _records(run: OpenRun) -> Iterator[Said]:
+def _records(run: OpenRun) -> Iterator[ComparedEvent]:
     node = run.log_node()
     origin = run.manifest.origin_utc_ns
     columns = (*_RECORD, "node", "snapshot", "timestamp_ms")
     for row in _rows(run, "metadata_log", columns):
         if row["node"] == node and not row["snapshot"]:
             time_ns = max(0, row["timestamp_ms"] * 1_000_000 - origin)
-            yield Said(time_ns=time_ns, fields=_stated(row, _RECORD))
+            yield ComparedEvent(time_ns=time_ns, fields=_stated(row, _RECORD))
 
 
 def _rows(run: OpenRun, table: str, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:

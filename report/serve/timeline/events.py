@@ -32,9 +32,9 @@ __all__ = [
     "BARS_MAX",
     "BUCKETS",
     "TIMES",
-    "EventReader",
-    "Lane",
-    "Overview",
+    "RunCounts",
+    "TimelineLane",
+    "TimelineReader",
     "files_of",
 ]
 
@@ -71,7 +71,7 @@ _LOG: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class TimelineLane:
     """A row of the picture: `kind` is node, link, client or log."""
 
     kind: str
@@ -79,7 +79,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class RunCounts:
     """A whole run by counts."""
 
     event_count: int
@@ -92,7 +92,7 @@ class Overview:
 
 
 @dataclass(slots=True)
-class EventReader:
+class TimelineReader:
     """Reads the events of one run; words and lanes keep their codes between readings."""
 
     run: RunDirectory
@@ -110,17 +110,17 @@ class EventReader:
     _log_node: str = ""
     _prepared: bool = False
 
-    def lane_list(self) -> tuple[Lane, ...]:
+    def lane_list(self) -> tuple[TimelineLane, ...]:
         """Return the lanes by code; that of code 0 has no name and no event."""
         named = (name.partition(":") for name in self.lanes.words)
-        return tuple(Lane(kind=kind, name=name) for kind, _, name in named)
+        return tuple(TimelineLane(kind=kind, name=name) for kind, _, name in named)
 
     def log_node(self) -> str:
         """Return the node whose metadata log is shown; empty if there is none."""
         self._prepare()
         return self._log_node
 
-    def overview(self) -> Overview:
+    def overview(self) -> RunCounts:
         """Count the whole run in one pass, in bounded memory."""
         counts, odd_counts = (np.zeros(0, dtype=np.uint32) for _ in range(2))
         bars, total = no_events(), 0
@@ -137,7 +137,7 @@ class EventReader:
             if held.any():
                 bars = longest_of(bars, block.where(held), BARS_MAX)
         size = len(self.lanes.words)
-        return Overview(
+        return RunCounts(
             event_count=total,
             counts=_stacked(counts, size),
             odd_counts=_stacked(odd_counts, size),

@@ -19,7 +19,7 @@ from report.frames import DISTURBING
 from report.palette import fault_colours
 from report.reading import Attempts
 from report.sequence import RULE_KINDS
-from report.serve.timeline.events import BUCKETS, TIMES, EventReader, Overview, files_of
+from report.serve.timeline.events import BUCKETS, TIMES, RunCounts, TimelineReader, files_of
 from report.serve.timeline.payload import body, columns_of
 from report.serve.timeline.pins import Pin, pins_of
 
@@ -54,10 +54,10 @@ class OpenRun:
         self.spans: tuple[FaultSpan, ...] = spans_of(faults)
         self._troubles = tuple(attempts.troubles)
         self._lock = threading.Lock()
-        self.reader = EventReader(
+        self.reader = TimelineReader(
             run=run, manifest=self.manifest, end_ns=_end_ns(run, self.manifest, self.spans)
         )
-        self._overview: Overview | None = None
+        self._overview: RunCounts | None = None
         self._body: bytes = b""
         self._answers: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
@@ -131,7 +131,7 @@ class OpenRun:
         with self._lock:
             return self.reader.log_node()
 
-    def _counted(self) -> Overview:
+    def _counted(self) -> RunCounts:
         if self._overview is None:
             self._overview = self.reader.overview()
         return self._overview
