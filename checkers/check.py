@@ -157,9 +157,8 @@ def check_run(
     bounded = bounds_kept(names, manifest, faults, served, unproven_because=reasons)
     results |= {result.check: result for result in bounded.results}
     weighed_results = _weighed(_grounded(results, whole, manifest), manifest)
-    verdict = Verdict.of(
-        (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
-    )
+    told = (weighed_results.get(name, _not_run(name)) for name in names)
+    verdict = Verdict.of(told, run_id=manifest.run_id)
     anomalies = _anomalies(verdict, answered.findings, (*of_groups, bounded))
     verdict = explained(verdict, manifest, anomalies)
     forensics = loss_forensics(question, verdict, anomalies)

@@ -260,14 +260,14 @@ def _cell(
         return None
     limits_s = scenario.time_limit_s + scenario.recovery_limit_s
     variant = tuple(flag_words({k: v for k, v in flags.items() if k != "system"}))
+    of_system = ("--system", flags["system"]) if flags["system"] else ()
     words = (
         *(str(name), "--cluster", str(make)),
-        *(("--system", flags["system"]) if flags["system"] else ()),
+        *of_system,
         *((f"--{key}", release) if release else ()),
         *(("--host", host) if host != HostKind.LOCAL else ()),
         *variant,
     )
-    laid_system = f"--system {flags['system']}" if flags["system"] else ""
     return (
         Cell(
             entry=entry,
@@ -277,7 +277,7 @@ def _cell(
             cluster=str(make),
             release=None if make.of_our_own else scenario.cluster.release,
             host=host,
-            variant=" ".join(filter(None, (laid_system, *variant))),
+            variant=" ".join((*of_system, *variant)),
             arguments=words,
             bound_s=bound_s or 2 * limits_s + _START_S,
         ),

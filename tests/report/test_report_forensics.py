@@ -4,17 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import story_runs
 from page_tree import Element, parse_page
 from synthetic_cluster import (
-    NODE_IDS,
-    ORIGIN_UTC_NS,
-    STORY_FAULTS,
-    STORY_PLAY,
     story_forensics,
-    story_log,
-    story_tape,
 )
-from synthetic_run import SECOND, VERDICT, RunSpec, write_run
+from synthetic_run import SECOND, RunSpec, write_run
 
 from checkers.losses.forensics import Forensics, Loss, MetadataNote, ValueFate, write_forensics
 from report.forensics import MEANINGS, stories_at
@@ -22,17 +17,7 @@ from report.page import write_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_plots")]
 
-STORY = RunSpec(
-    seconds=24,
-    rate=10,
-    faults=STORY_FAULTS,
-    verdict=VERDICT,
-    wire=story_tape().table(),
-    metadata_log=story_log().table(),
-    node_ids=NODE_IDS,
-    origin_utc_ns=ORIGIN_UTC_NS,
-    play=STORY_PLAY,
-)
+STORY = replace(story_runs.STORY, rate=10)
 (LOSS,) = story_forensics().losses
 
 

@@ -8,19 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_tree import Element, parse_page
+from story_runs import STORY
 from synthetic_cluster import (
-    NODE_IDS,
-    ORIGIN_UTC_NS,
-    STORY_FAULTS,
-    STORY_PLAY,
     TOPIC_ID,
     MetadataLog,
     Tape,
     isr,
-    story_log,
-    story_tape,
 )
-from synthetic_run import SECOND, VERDICT, RunSpec, result, verdict_with, write_run
+from synthetic_run import SECOND, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
 from checkers.proof import Proof
@@ -33,18 +28,6 @@ from report.reading import read_run
 from report.sequence import SequenceScene, Window, scene_of
 
 pytestmark = pytest.mark.slow
-
-STORY = RunSpec(
-    seconds=24,
-    rate=20,
-    faults=STORY_FAULTS,
-    verdict=VERDICT,
-    wire=story_tape().table(),
-    metadata_log=story_log().table(),
-    node_ids=NODE_IDS,
-    origin_utc_ns=ORIGIN_UTC_NS,
-    play=STORY_PLAY,
-)
 
 
 def told(tape: Tape | None = None, log: MetadataLog | None = None, **changes: object) -> RunSpec:
