@@ -232,7 +232,7 @@ def _palette(request: Request) -> Response:
 
 
 def _icon(request: Request) -> Response:
-    """What a browser asks for beside a stored page."""
+    """Answer with the icon, which a browser asks for beside a stored page."""
     del request
     return FileResponse(_STATIC / "icon.svg")
 
