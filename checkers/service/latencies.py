@@ -1,7 +1,7 @@
 """The latencies of asks outside and during faults, as sums that can be put together.
 
-A fault reaches, on each key, from its effect to the first acknowledgement after its heal; an ask
-that waited at any time of that is during the fault (`checkers.service_level`). Whether one is, is
+A fault reaches, on each key that was asked for before it ended, from its effect to the first
+acknowledgement after its heal; an ask that waited at any time of that is during the fault (`checkers.service_level`). Whether one is, is
 known once it is read: asks come in the order of their calls, so an acknowledgement that is not read
 yet comes after that ask was called, and cannot have ended the reach before it.
 """
@@ -18,7 +18,14 @@ from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.service.silences import Asks
 from checkers.service_level import LatencyLevel
 
-__all__ = ["FAULTS_MAX", "SLOWEST_MAX", "FaultReach", "LatencySum", "LatencySums"]
+__all__ = [
+    "FAULTS_MAX",
+    "SLOWEST_MAX",
+    "FaultReach",
+    "FaultWindows",
+    "LatencySum",
+    "LatencySums",
+]
 
 SLOWEST_MAX: Final = 5
 """The slowest asks outside faults that are kept."""
@@ -140,26 +147,30 @@ class _Active:
 
 
 class FaultReach:
-    """The faults that reach the asks of one key, block by block."""
+    """The faults that reach the asks of one key, block by block.
 
-    def __init__(self, windows: Sequence[FaultWindow]) -> None:
-        """`windows`: by the time of their effect."""
+    A fault that had ended before the key was asked for at all reaches none: a night has thousands
+    of topics that are created, written to and deleted within seconds, and as many faults before.
+    """
+
+    def __init__(self, windows: "FaultWindows") -> None:
         self._windows = windows
-        self._next = 0
-        self._active: list[_Active] = []
+        self._taken_count = 0
+        """Of the windows, those that are active, or were, or never will be."""
+        self._active: list[_Active] | None = None
+        """None: nothing was asked yet."""
 
     def of(self, asks: Asks) -> Iterator[tuple[FaultWindow, NDArray[np.bool_]]]:
         """Yield each fault that may concern any of these asks, with a mask of those it concerns."""
         if not len(asks.index):
             return
-        last_ns = int(asks.end_ns.max())
-        while self._next < len(self._windows) and self._windows[self._next].effect_ns <= last_ns:
-            self._active.append(_Active(self._windows[self._next]))
-            self._next += 1
-        answers = (
-            np.sort(asks.end_ns[asks.answered], kind="stable") if self._active else asks.end_ns
-        )
-        for one in self._active:
+        begun_ns = int(asks.call_ns[0]) if self._active is None else None
+        until = self._windows.count_until(int(asks.end_ns.max()))
+        new = self._windows.between(self._taken_count, until, open_at_ns=begun_ns)
+        self._taken_count = max(self._taken_count, until)
+        active = [*(self._active or ()), *map(_Active, new)]
+        answers = np.sort(asks.end_ns[asks.answered], kind="stable") if active else asks.end_ns
+        for one in active:
             place = int(np.searchsorted(answers, one.window.end_ns))
             if place < len(answers):
                 one.until_ns = min(one.until_ns, int(answers[place]))
@@ -167,4 +178,25 @@ class FaultReach:
             if concerned.any():
                 yield one.window, concerned
         called_ns = int(asks.call_ns[-1])
-        self._active = [one for one in self._active if one.until_ns >= called_ns]
+        self._active = [one for one in active if one.until_ns >= called_ns]
+
+
+class FaultWindows:
+    """The faults of a run, by the time of their effect."""
+
+    def __init__(self, windows: Sequence[FaultWindow]) -> None:
+        self._windows = sorted(windows, key=lambda one: one.effect_ns)
+        self._effect_ns = np.array([one.effect_ns for one in self._windows], dtype=np.int64)
+        self._end_ns = np.array([one.end_ns for one in self._windows], dtype=np.int64)
+
+    def count_until(self, time_ns: int) -> int:
+        """Return the number of those that took effect until then."""
+        return int(np.searchsorted(self._effect_ns, time_ns, side="right"))
+
+    def between(self, begin: int, end: int, *, open_at_ns: int | None) -> Iterator[FaultWindow]:
+        """Yield those at these places; with a time, those alone that had not ended before it."""
+        if open_at_ns is None:
+            yield from self._windows[begin:end]
+            return
+        for place in np.flatnonzero(self._end_ns[begin:end] >= open_at_ns).tolist():
+            yield self._windows[begin + place]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from checkers.grounds.operations import FaultWindow
 from checkers.runner.tables import SealedFile, opened
-from checkers.service.latencies import FaultReach, LatencySums
+from checkers.service.latencies import FaultReach, FaultWindows, LatencySums
 from checkers.service.silences import Asks, KeySilence, SilenceFold
 from history.models import MODEL_TABLES
 from history.schema import F, Outcome
@@ -114,7 +114,7 @@ class Fold:
         self, windows: Sequence[FaultWindow], *, least_ns: int, bound_ns: int | None = None
     ) -> None:
         """`least_ns`: of a silence; `bound_ns`: of latency, above which asks are counted."""
-        self._windows = sorted(windows, key=lambda one: one.effect_ns)
+        self._windows = FaultWindows(windows)
         self._least_ns = least_ns
         self._sums = UseSums(latencies=LatencySums(bound_ns=bound_ns))
         self._open: dict[str, tuple[SilenceFold, FaultReach]] = {}

@@ -105,6 +105,8 @@ def _silences(history: Sequence[_Ask]) -> list[tuple[int, int]]:
 
 
 def _during(history: Sequence[_Ask], window: FaultWindow) -> set[int]:
+    if window.end_ns < min((one.call for one in history), default=0):
+        return set()
     answers = [one.end for one in history if one.end is not None and one.outcome != "fail"]
     until = min((end for end in answers if end >= window.end_ns), default=OPEN_NS)
     return {
@@ -210,3 +212,12 @@ def test_the_tail_of_a_fault_is_its_own() -> None:
     tail = [_Ask(210, 900, "ok"), _Ask(901, 902, "ok")]
     latencies = _sums([_Ask(0, 50, "ok"), *tail], [window]).latencies
     assert [latencies.outside.max_ns, latencies.during.max_ns] == [50, 690]
+
+
+def test_a_fault_that_was_over_reaches_no_key_that_was_not_asked_for_yet() -> None:
+    window = FaultWindow(fault=0, kind="kill", effect_ns=100, end_ns=200)
+    fold = Fold([window], least_ns=1)
+    fold.add("old", _asks([_Ask(50, 60, "ok"), _Ask(300, 390, "ok")]))
+    fold.add("new", _asks([_Ask(300, 370, "ok")]))
+    latencies = fold.done().latencies
+    assert [latencies.outside.max_ns, latencies.during.max_ns] == [70, 90]
