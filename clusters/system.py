@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clusters.abilities import Links
 from clusters.hosts.place import Site
@@ -19,6 +19,9 @@ from clusters.port import Cluster, ClusterSpec, NodeName, Observable
 from clusters.processes.networks import IsAnswered
 from clusters.provision.java import Java
 from clusters.targets import DescribedTarget
+
+if TYPE_CHECKING:
+    from clusters.provision.release_line import ReleaseLine
 
 __all__ = ["Driver", "Make", "Prepared", "Recorded", "System", "Testimony", "Wanted"]
 
@@ -120,7 +123,7 @@ class Make:
     title: str
     """The title in sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
     releases_module: str = ""
-    """The module whose `is_here(release)` knows its releases; empty: it runs none."""
+    """The module whose `LINE` and `is_here(release)` know its releases; empty: it runs none."""
     in_virtual_time: bool = False
     """True if its nodes and clients are no processes."""
     of_our_own: bool = False
@@ -138,6 +141,14 @@ class Make:
             return True
         here: bool = import_module(self.releases_module).is_here(release)
         return here
+
+    @property
+    def line(self) -> "ReleaseLine | None":
+        """Its releases; None if it runs none."""
+        if not self.releases_module:
+            return None
+        line: "ReleaseLine" = import_module(self.releases_module).LINE
+        return line
 
     @property
     def driver(self) -> Driver:

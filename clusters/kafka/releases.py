@@ -15,7 +15,7 @@ from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import Release, digest_of, jars_in
 from history.failure import UsageError
 
-__all__ = ["KNOWN_RELEASES", "LOGGING", "fetch_release", "is_here", "is_here_of"]
+__all__ = ["KNOWN_RELEASES", "LINE", "LOGGING", "fetch_release", "is_here", "is_here_of"]
 
 KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""
@@ -29,7 +29,7 @@ def _server(name: str) -> Coordinates:
     return Coordinates(organisation="org.apache.kafka", name="kafka_2.13", revision=name)
 
 
-_LINE: Final = ReleaseLine(
+LINE: Final = ReleaseLine(
     title="Kafka",
     known=KNOWN_RELEASES,
     oldest=(3, 3),
@@ -41,7 +41,7 @@ _LINE: Final = ReleaseLine(
 
 
 def fetch_release(
-    name: str, *, java: Java, warden: Warden, progress: Progress, line: ReleaseLine = _LINE
+    name: str, *, java: Java, warden: Warden, progress: Progress, line: ReleaseLine = LINE
 ) -> Release:
     """The release of this name, or the build behind `path:DIR`; fetched if it is not in the cache.
 
@@ -57,7 +57,7 @@ def is_here(name: str) -> bool:
 
     Raises UsageError if there is no such release or build, as far as the repository answers.
     """
-    return is_here_of(_LINE, name)
+    return is_here_of(LINE, name)
 
 
 def is_here_of(line: ReleaseLine, name: str) -> bool:

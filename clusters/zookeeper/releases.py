@@ -16,7 +16,7 @@ from clusters.provision.maven import Coordinates
 from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import Release, note_fetched
 
-__all__ = ["KNOWN_RELEASES", "fetch_release", "is_here"]
+__all__ = ["KNOWN_RELEASES", "LINE", "fetch_release", "is_here"]
 
 KNOWN_RELEASES: Final = ("3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
 """Releases that were run; any other since 3.5 may be asked for."""
@@ -54,7 +54,7 @@ def _server(name: str) -> Coordinates:
     return Coordinates(organisation="org.apache.zookeeper", name="zookeeper", revision=name)
 
 
-_LINE: Final = ReleaseLine(
+LINE: Final = ReleaseLine(
     title="ZooKeeper",
     known=KNOWN_RELEASES,
     oldest=(3, 5),
@@ -71,7 +71,7 @@ def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) 
     Raises what `ReleaseLine.fetched` does.
     """
     if not (brought := _brought(name)):
-        return _LINE.fetched(
+        return LINE.fetched(
             name, java=java, run=partial(run_command, warden=warden), progress=progress
         )
 
@@ -81,7 +81,7 @@ def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) 
             shutil.copy(jar, draft / "jars")
         note_fetched(draft)
 
-    return _LINE.kept(name, copy, progress=progress)
+    return LINE.kept(name, copy, progress=progress)
 
 
 def is_here(name: str) -> bool:
@@ -89,7 +89,7 @@ def is_here(name: str) -> bool:
 
     Raises UsageError if there is no such release, as far as the repository answers.
     """
-    return bool(_brought(name)) or _LINE.is_here(name)
+    return bool(_brought(name)) or LINE.is_here(name)
 
 
 def _brought(name: str) -> tuple[Path, ...]:

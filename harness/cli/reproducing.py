@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from harness.scenario.laid_over import key_of_release
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
+from harness.series.bounds import untried_bounds
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
@@ -159,11 +161,22 @@ def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
         f"fencepost reproduce {scenario.name} --{_key(scenario)} {release} --runs 10"
         for scenario, release in without_series(_scenarios(), recorded)
     ]
+    untried = [
+        (scenario, one)
+        for scenario in _scenarios()
+        if (line := system_of(scenario.cluster).makes[0].line)
+        for one in untried_bounds(scenario.expect, line)
+    ]
     if as_json:
-        emit_json(commands)
+        bounds = [{"scenario": scenario.name, **asdict(one)} for scenario, one in untried]
+        emit_json({"commands": commands, "untried_bounds": bounds})
     else:
-        click.echo("".join(f"{command}\n" for command in commands), nl=False)
-    return 1 if commands else 0
+        for command in commands:
+            click.echo(command)
+        for scenario, one in untried:
+            say = f'{scenario.name}: "{one.bound}" is not shown: {one.untried} was not tried'
+            click.echo(say)
+    return 1 if commands or untried else 0
 
 
 def _key(scenario: Scenario) -> str:

@@ -39,7 +39,15 @@ from history.manifest import read_manifest
 from history.reader import table_files
 from history.run_directory import RunDirectory
 
-__all__ = ["Runner", "Subject", "first_proof_seconds", "planned", "reproduce", "result_of"]
+__all__ = [
+    "Runner",
+    "Subject",
+    "expected_by",
+    "first_proof_seconds",
+    "planned",
+    "reproduce",
+    "result_of",
+]
 
 Runner = Callable[[Scenario, RunOptions, Progress], RunOutcome]
 
@@ -138,7 +146,7 @@ def _planned_series(subject: Subject) -> Series:
     return Series(
         release=subject.release,
         metadata_version=subject.scenario.cluster.protocol_level,
-        expected=_expected(expectation),
+        expected=expected_by(expectation),
         sought=(
             (expectation.anomalies,)
             if expectation and expectation.validity is Validity.INVALID
@@ -166,7 +174,8 @@ def _version_of(release: str) -> str:
     return "" if release.startswith("path:") else release
 
 
-def _expected(expectation: Expectation | None) -> Expected:
+def expected_by(expectation: Expectation | None) -> Expected:
+    """Return what an entry of a scenario expects of a series; without one, nothing is stated."""
     if expectation is None:
         return Expected.UNSTATED
     return Expected.FIRES if expectation.validity is Validity.INVALID else Expected.HOLDS

@@ -14,8 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from harness.scenario.expectation import tried_releases
+from harness.scenario.expectation import Expectation, expectation_for, tried_releases
 from harness.scenario.scenario import Scenario
+from harness.series.reproduce import expected_by
 from harness.series.reproduction import Expected, Reproduction, Series, SeriesRun, SeriesStanding
 from harness.series.reproduction_file import read_reproduction, write_reproduction
 from history.failure import UsageError
@@ -77,9 +78,34 @@ def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
 def as_named_now(
     recorded: Iterable[Reproduction], scenarios: Iterable[Scenario]
 ) -> tuple[Reproduction, ...]:
-    """Return them with the reports that the scenarios name today; one may have been taken back."""
-    issues = {scenario.name: scenario.issue for scenario in scenarios}
-    return tuple(replace(one, issue=issues.get(one.scenario, one.issue)) for one in recorded)
+    """Return them with what the scenarios state today: the report, which may have been taken back.
+
+    And the expectation of releases on which none was stated when they ran: such a series is how a
+    bound is found. An expectation that was stated then stays, since that is what was put to test.
+    """
+    known = {scenario.name: scenario for scenario in scenarios}
+    return tuple(
+        _as_stated_by(known[one.scenario], one) if one.scenario in known else one
+        for one in recorded
+    )
+
+
+def _as_stated_by(scenario: Scenario, one: Reproduction) -> Reproduction:
+    series = (
+        replace(each, expected=expected_by(_counted(scenario.expect, each)))
+        if each.expected is Expected.UNSTATED
+        and each.metadata_version == scenario.cluster.protocol_level
+        else each
+        for each in one.series
+    )
+    return replace(one, issue=scenario.issue, series=tuple(series))
+
+
+def _counted(expectations: tuple[Expectation, ...], series: Series) -> Expectation | None:
+    """Return what is expected on the release, if the series counted those anomalies."""
+    found = expectation_for(expectations, release=series.release)
+    counted = found is None or not found.anomalies or found.anomalies in series.sought
+    return found if counted else None
 
 
 def without_series(

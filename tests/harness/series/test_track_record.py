@@ -8,11 +8,11 @@ from packaging.specifiers import SpecifierSet
 from series_doubles import BOTH, SilentProgress, runner, subject, ticking, verdict
 
 from checkers.verdict import Validity
-from harness.scenario.expectation import Expectation
+from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.series.reproduce import planned, reproduce
-from harness.series.reproduction import Reproduction
+from harness.series.reproduction import Expected, Reproduction
 from harness.series.reproduction_file import read_reproduction, write_reproduction
 from harness.series.track_record import (
     BEGIN,
@@ -56,8 +56,8 @@ def test_the_page_shows_the_record_that_is_kept() -> None:
 
 
 def test_every_release_that_a_scenario_names_has_its_series() -> None:
-    scenarios = (load_scenario(path, []) for path in library().values())
-    recorded = read_track_record(ROOT / "results/track-record")
+    scenarios = [load_scenario(path, []) for path in library().values()]
+    recorded = as_named_now(read_track_record(ROOT / "results/track-record"), scenarios)
     missing = [
         f"{scenario.name} on {release}" for scenario, release in without_series(scenarios, recorded)
     ]
@@ -90,6 +90,29 @@ def test_a_release_that_a_scenario_names_needs_a_series_that_is_as_expected(
     assert missing(reproduction(tmp_path, hits=0)) == ["3.4.1", "3.9.2"]
     at_3_5 = replace(trial, cluster=replace(trial.cluster, metadata_version="3.5"))
     assert len(list(without_series([at_3_5], [reproduction(tmp_path, hits=4)]))) == 3
+
+
+def test_a_series_made_before_anything_was_expected_counts_for_what_is_expected_since(
+    tmp_path: Path,
+) -> None:
+    trial = replace(load_scenario(find_scenario("smoke"), []), name="trial")
+    trial = replace(trial, cluster=replace(trial.cluster, metadata_version=None))
+    found = reproduction(tmp_path, hits=4)
+    unstated = [replace(one, expected=Expected.UNSTATED) for one in found.series]
+    found = replace(found, series=tuple(unstated))
+
+    def missing(*entries: dict[str, object]) -> list[str]:
+        stating = replace(trial, expect=parse_expectations(list(entries)))
+        recorded = as_named_now([found], [stating])
+        return [release for _, release in without_series([stating], recorded)]
+
+    fires: dict[str, object] = {"invalid": list(BOTH), "tried": ["3.4.1"]}
+    assert not missing(fires)
+    assert not missing({"kafka": ">=4", "valid": True, "tried": ["4.3.1"]})
+    # It fires there.
+    assert missing({"valid": True, "tried": ["3.4.1"]}) == ["3.4.1"]
+    # These were not counted.
+    assert missing({**fires, "invalid": ["stuck-isr"]}) == ["3.4.1"]
 
 
 def test_the_table_names_rate_interval_command_machine_and_date(tmp_path: Path) -> None:
