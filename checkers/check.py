@@ -29,6 +29,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.passes import RecordsPass, records_pass
+from checkers.data_plane.resent import CHECKS as OF_CLIENTS
 from checkers.data_plane.resent import with_culprits
 from checkers.entry import Kind
 from checkers.explained import explained
@@ -326,13 +327,14 @@ def _answers(
         unreadable=answers.unreadable,
     )
     yield from assumed.results
-    for name, check in {**KEY_ASSUMPTIONS, **checks}.items():
+    entries = [check.entry for check in {**KEY_ASSUMPTIONS, **checks}.values()]
+    for entry in (*entries, *OF_CLIENTS):
         yield result_of(
-            check.entry,
+            entry,
             found.findings,
             files=answers,
             broken=assumed.broken,
-            died=found.died.get(name, ""),
+            died=found.died.get(entry.name, ""),
         )
 
 

@@ -52,6 +52,8 @@ class Facts:
     acks: str = "all"
     leases: bool = False
     """Brokers end their own leases."""
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    """The bounds that the scenario demands (`history.manifest.Manifest.required_bounds`)."""
     keys: tuple[str, ...] = ()
     """The keys of the run; a cluster has others of its own."""
     recorded: tuple[str, ...] = ()
@@ -189,6 +191,7 @@ def facts_of(manifest: Manifest) -> Facts:
         metadata_age_max_ns=age_max_ns,
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
+        bounds=manifest.required_bounds,
         keys=manifest.keys,
         recorded=tuple(manifest.recorded),
         clocks_drift=not (manifest.clock_watched or manifest.cluster.startswith(_VIRTUAL)),

@@ -221,7 +221,9 @@ class Manifest:
     """The messages in whose windows the scenario demands a strike, by their APIs' names."""
     required_bounds: Mapping[str, float] = field(default_factory=dict)
     """The bounds of service that the scenario demands: `unavailable_max_s` on each silence of a
-    key, `p99_max_ms` on the latency outside faults (`checkers.service_level`)."""
+    key, `p99_max_ms` on the latency outside faults (`checkers.service_level`),
+    `client_duplicates_max_count` on what clients send again under another producer epoch,
+    `fatal_errors_max_count` on the transactions with an error that ends their client."""
     asked_windows: tuple[str, ...] = ()
     """The kinds of window that its mix may open: a message and its direction."""
     asked_strikes: tuple[str, ...] = ()

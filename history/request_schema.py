@@ -148,6 +148,11 @@ TRANSACTIONS: Final = pa.schema(
         # Of the commit or abort: ok, fail, info.
         pa.field("outcome", pa.string(), nullable=False),
         pa.field("error", pa.string()),
+        # The first error that the client was told of it, a name of the error registry: it keeps the
+        # transaction from being committed, whatever the client set out to do. Null if none was.
+        pa.field("failure", pa.string()),
+        # The library said of an error of it that this instance can do no more; null without one.
+        pa.field("fatal", pa.bool_()),
         # Its records, in the order in which they were sent; `records` has the same (key, value).
         pa.field("keys", pa.list_(pa.field("element", pa.string())), nullable=False),
         pa.field("values", pa.list_(pa.field("element", pa.int64())), nullable=False),

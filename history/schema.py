@@ -207,6 +207,7 @@ LATER_COLUMNS: Final = {
     "describes": ("metadata_offset",),
     "wire": ("session_epoch",),
     "node_settings": ("since_ns",),
+    "transactions": ("failure", "fatal"),
 }
 """The columns that runs of earlier versions lack, by table; nullable, and null there."""
 

@@ -61,7 +61,8 @@ def _promises(manifest: Manifest) -> Iterator[SettingRow]:
         yield SettingRow(name="enable.idempotence", value=value, of="producers")
     for name, bound in manifest.required_bounds.items():
         word, _, unit = name.rpartition("_")
-        yield SettingRow(name=word, value=f"{bound:g} {unit}", of="required by the scenario")
+        value = f"{bound:g} {unit}".removesuffix(" count")
+        yield SettingRow(name=word, value=value, of="required by the scenario")
 
 
 def _of_clients(scenario: Mapping[str, Any]) -> Iterator[SettingRow]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from history.run_directory import RunDirectory
+from workloads.client_library import ClientLibrary
 from workloads.clients.config import (
     ClientConfig,
     ConsumerConfig,
@@ -14,12 +15,15 @@ from workloads.clients.config import (
 from workloads.librdkafka import consumer_settings, final_reader_settings, producer_settings
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.reading import FINAL_READERS_MAX
+from workloads.transactional_settings import java_idempotent_settings
 
 __all__ = ["ClientPlan"]
 
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20
 """The bytes in flight of one producer. With values of 100 B the counts of the spec come first."""
+_REQUEST_MS: Final = 6000
+"""The time after which a Java producer asks again over a new connection, as librdkafka does."""
 _FLUSH_SLACK_MS: Final = 2000
 """librdkafka's time-outs are looked at once a second."""
 
@@ -54,15 +58,7 @@ class ClientPlan:
     def _producer(self, index: int) -> ProducerConfig:
         spec = self.spec
         in_flight_max = min(spec.in_flight_max, _IN_FLIGHT_BYTES_MAX // spec.value_bytes)
-        settings = producer_settings(
-            bootstrap_servers=self.bootstrap_servers,
-            acks=spec.acks,
-            idempotence=spec.idempotence,
-            linger_ms=spec.linger_ms,
-            message_timeout_ms=spec.message_timeout_ms,
-            in_flight_max=in_flight_max,
-            settings=spec.settings,
-        )
+        settings = self._producer_settings(in_flight_max)
         return ProducerConfig(
             common=self._common(f"producer-{index}", process=index, settings=settings),
             rate=spec.rate / spec.producers,
@@ -72,12 +68,33 @@ class ClientPlan:
             flush_ms=spec.message_timeout_ms + _FLUSH_SLACK_MS,
         )
 
+    def _producer_settings(self, in_flight_max: int) -> dict[str, str]:
+        spec = self.spec
+        if spec.client is ClientLibrary.JAVA:
+            return java_idempotent_settings(
+                bootstrap_servers=self.bootstrap_servers,
+                linger_ms=spec.linger_ms,
+                # As librdkafka's: the broker's wait for replicas ends before that for the broker.
+                request_timeout_ms=min(_REQUEST_MS, spec.message_timeout_ms - spec.linger_ms),
+                delivery_timeout_ms=spec.message_timeout_ms,
+                settings=spec.settings,
+            )
+        return producer_settings(
+            bootstrap_servers=self.bootstrap_servers,
+            acks=spec.acks,
+            idempotence=spec.idempotence,
+            linger_ms=spec.linger_ms,
+            message_timeout_ms=spec.message_timeout_ms,
+            in_flight_max=in_flight_max,
+            settings=spec.settings,
+        )
+
     def _consumer(self, index: int) -> ConsumerConfig:
         spec = self.spec
         settings = consumer_settings(
             bootstrap_servers=self.bootstrap_servers,
             isolation=spec.isolation,
-            settings=spec.settings,
+            settings=spec.consumer_settings,
         )
         process = spec.producers + index
         return ConsumerConfig(
@@ -89,7 +106,7 @@ class ClientPlan:
     def _final_reader(self, index: int, count: int, deadline_ns: int) -> FinalReaderConfig:
         name = f"final-reader-{index}"
         settings = final_reader_settings(
-            bootstrap_servers=self.bootstrap_servers, settings=self.spec.settings
+            bootstrap_servers=self.bootstrap_servers, settings=self.spec.consumer_settings
         )
         process = self.spec.producers + self.spec.consumers + index
         return FinalReaderConfig(

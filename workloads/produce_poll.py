@@ -10,13 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from clusters.hosts.warden import Warden
+from clusters.kafka.prepared import PreparedKafka
 from clusters.kafka_port import TopicSpec, keys_of
 from history.clock import Clock
 from history.counts import Counts
 from history.manifest import Promises
 from history.run_directory import RunDirectory
+from workloads.client_library import ClientLibrary
 from workloads.client_plan import ClientPlan
 from workloads.client_processes import ClientProcesses
+from workloads.clients.java_gateway import JavaProgram
+from workloads.clients.java_producer import JavaProducerConfig
+from workloads.clients.transactional_config import write_as
 from workloads.kind import Setup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
@@ -39,8 +44,10 @@ class ProducePoll:
         run: RunDirectory,
         clock: Clock,
         seed: int,
+        java: JavaProgram | None = None,
     ) -> None:
         self._spec = spec
+        self._java = java
         self._clock = clock
         self._processes = ClientProcesses(warden=warden, run=run)
         self._plan = ClientPlan(
@@ -80,7 +87,13 @@ class ProducePoll:
         for consumer in self._plan.consumers():
             self._processes.spawn_configured("consumer", consumer)
         for producer in self._plan.producers():
-            self._processes.spawn_configured("producer", producer)
+            if self._java is None:
+                self._processes.spawn_configured("producer", producer)
+            else:
+                name = producer.common.client
+                config = JavaProducerConfig(producer=producer, java=self._java)
+                write_as(JavaProducerConfig, self._processes.config_path(name), config)
+                self._processes.spawn("java_producer", name)
         self._processes.await_operations()
 
     def stop(self, timeout_s: float) -> None:
@@ -112,6 +125,13 @@ class ProducePoll:
 
 def build(spec: ProducePollSpec, setup: Setup) -> ProducePoll:
     """Return the workload of a run."""
+    java = None
+    if spec.client is ClientLibrary.JAVA:
+        assert isinstance(setup.prepared, PreparedKafka), "Java clients are of Kafka's releases"
+        java = JavaProgram(
+            executable=str(setup.prepared.java.executable),
+            class_path=setup.prepared.release.class_path,
+        )
     return ProducePoll(
         spec,
         warden=setup.warden,
@@ -120,4 +140,5 @@ def build(spec: ProducePollSpec, setup: Setup) -> ProducePoll:
         run=setup.run,
         clock=setup.clock,
         seed=setup.seed,
+        java=java,
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, cast
 from pydantic import BeforeValidator, Field
 
 from history.manifest import Consumed, Promises
+from workloads.client_library import ClientLibrary
 from workloads.kind import WorkloadKind
 from workloads.librdkafka import refused_setting
 from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
@@ -34,6 +35,9 @@ class ProducePollSpec:
     ValueError for a combination that cannot be; pydantic checks the single fields.
     """
 
+    client: ClientLibrary = ClientLibrary.LIBRDKAFKA
+    """The client library of the producers. Kafka's own is of the release under test, and sends some
+    hundred records a second."""
     producers: Annotated[int, Field(ge=1, le=64)] = 2
     """The number of producers: two, so that records of different producers meet in a key."""
     consumers: Annotated[int, Field(ge=1, le=64)] = 2
@@ -66,12 +70,14 @@ class ProducePollSpec:
     """
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of librdkafka, for producers and consumers alike; those for the other kind are
-    ignored.
+    ignored. With `client: java` they are of the Java producers alone.
     """
 
     def __post_init__(self) -> None:
         if self.idempotence and self.acks != "all":
             raise ValueError(f"idempotence needs acks: all, found {self.acks}")
+        if self.client is ClientLibrary.JAVA and not self.idempotence:
+            raise ValueError("client: java has idempotence: true")
         if self.consume == Consume.BOTH and self.consumers == 1:
             raise ValueError("consume: both needs 2 consumers or more, found 1")
         if self.linger_ms >= self.message_timeout_ms:
@@ -95,11 +101,16 @@ class ProducePollSpec:
             alone | {"the group": members},
             stride=self.process_stride,
             poll_max=POLL_RECORDS_MAX,
-            settings=self.settings,
+            settings=self.consumer_settings,
         )
         return Promises(
             idempotent=self.idempotence, acks=self.acks, consume=consumed, readers=readers
         )
+
+    @property
+    def consumer_settings(self) -> Mapping[str, str]:
+        """Return the settings of its consumers, which are librdkafka's."""
+        return self.settings if self.client is ClientLibrary.LIBRDKAFKA else {}
 
     @property
     def process_stride(self) -> int:

@@ -1,4 +1,4 @@
-"""Settings of transactional clients, in the words of either library.
+"""Settings of transactional clients, in the words of either library, and of all of Kafka's own.
 
 As for other producers (`workloads.librdkafka`, which has the reasons): every operation ends within
 a known time, and what waits for an answer waits briefly, so that it is sent again over a new
@@ -13,6 +13,7 @@ from workloads.librdkafka import FAST_FAILOVER
 
 __all__ = [
     "java_consumer_settings",
+    "java_idempotent_settings",
     "java_producer_settings",
     "librdkafka_transaction_settings",
     "refused_transactional_setting",
@@ -102,20 +103,42 @@ def java_producer_settings(
     settings: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the settings of a Java producer, but for its client.id and transactional.id."""
+    return {
+        **java_idempotent_settings(
+            bootstrap_servers=bootstrap_servers,
+            linger_ms=0,
+            request_timeout_ms=request_timeout_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
+            settings=settings,
+        ),
+        "transaction.timeout.ms": str(transaction_timeout_ms),
+        "max.block.ms": str(end_timeout_ms),
+    }
+
+
+def java_idempotent_settings(
+    *,
+    bootstrap_servers: str,
+    linger_ms: int,
+    request_timeout_ms: int,
+    delivery_timeout_ms: int,
+    settings: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the settings of a Java producer with no transactions, but for its client.id."""
     bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArraySerializer"
     return {
         **_JAVA_FAILOVER,
-        "linger.ms": "0",
+        "linger.ms": str(linger_ms),
         **settings,
         "bootstrap.servers": bootstrap_servers,
         "acks": "all",
         "enable.idempotence": "true",
         "key.serializer": bytes_as_they_are,
         "value.serializer": bytes_as_they_are,
-        "transaction.timeout.ms": str(transaction_timeout_ms),
         "request.timeout.ms": str(request_timeout_ms),
         "delivery.timeout.ms": str(delivery_timeout_ms),
-        "max.block.ms": str(end_timeout_ms),
+        # A send waits for metadata no longer than for its answer.
+        "max.block.ms": str(delivery_timeout_ms),
     }
 
 

@@ -19,6 +19,7 @@ from history.clock import Clock
 from history.counts import Counts
 from history.manifest import Promises
 from history.run_directory import RunDirectory
+from workloads.client_library import ClientLibrary
 from workloads.client_processes import ClientProcesses, listed
 from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
 from workloads.clients.java_consumer import JavaConsumerConfig
@@ -37,7 +38,7 @@ from workloads.transactional_settings import (
     java_producer_settings,
     librdkafka_transaction_settings,
 )
-from workloads.transactions_spec import ClientLibrary, TransactionsSpec
+from workloads.transactions_spec import TransactionsSpec
 
 __all__ = ["Transactions", "TransactionsPlan", "build"]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Final
 
@@ -10,26 +9,19 @@ from pydantic import Field
 
 from history.manifest import Promises, Readers
 from history.operation import FETCH_OFFSETS, SEND_OFFSETS
+from workloads.client_library import ClientLibrary
 from workloads.generators.intents import Intent
 from workloads.kind import WorkloadKind
 from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
 from workloads.transactional_settings import refused_transactional_setting
 from workloads.values import VALUE_BYTES_MIN
 
-__all__ = ["KIND", "ClientLibrary", "Intent", "TransactionsSpec"]
+__all__ = ["KIND", "Intent", "TransactionsSpec"]
 
 _TRANSACTIONS_SURE: Final = 20
 """Transactions, on the average, of an intent of which one has surely been drawn."""
 _SLACK_S: Final = 15.0
 """The time in which producers get their ids and one transaction ends, on a machine that is busy."""
-
-
-class ClientLibrary(StrEnum):
-    """The client library of the producers."""
-
-    LIBRDKAFKA = "librdkafka"
-    JAVA = "java"
-    """Kafka's own, of any release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

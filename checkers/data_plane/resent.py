@@ -11,10 +11,13 @@ one producer id and epoch.
 librdkafka begins an epoch, for all its partitions at once, when a batch of one partition is out of
 sequence because the one before it was refused (NOT_ENOUGH_REPLICAS), so the copies may be of
 another partition than the trouble was. Whether the answer that made it do so was right is not asked
-here. Unspelled anomalies (`PROOFS_MAX`) stay as they were found, and so does a value of which some
-copy is in no log any more, or differs from replica to replica.
+here. A scenario may promise of its clients that they do no such thing (`require:
+{client_duplicates_max: 0}`): then what they sent again is an anomaly of its own, D28.
 
-Source: KIP-98, KIP-360; librdkafka, `rd_kafka_idemp_drain_epoch_bump`.
+Unspelled anomalies (`PROOFS_MAX`) stay as they were found, and so does a value of which some copy
+is in no log any more, or differs from replica to replica.
+
+Source: KIP-98, KIP-360; librdkafka, `rd_kafka_idemp_drain_epoch_bump`, and its issue 4953.
 """
 
 import logging
@@ -26,6 +29,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.finding_rows import FINDINGS
 from checkers.proof import Proof
 from checkers.runner.tables import (
@@ -39,7 +43,7 @@ from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.writer import bucket_of
 
-__all__ = ["COPIES", "judged_by_logs", "with_culprits"]
+__all__ = ["CHECKS", "COPIES", "judged_by_logs", "of_clients", "with_culprits"]
 
 COPIES: Final = pa.schema(
     [
@@ -55,6 +59,9 @@ COPIES: Final = pa.schema(
 
 _LOG: Final = logging.getLogger(__name__)
 _NAME: Final = "duplicate"
+_BY_CLIENT: Final = "client-duplicate"
+_BOUND: Final = "client_duplicates_max_count"
+_AGAIN: Final = ": sent again by its client, in producer epochs "
 _Epoch = tuple[int, int]
 """Producer id and producer epoch."""
 _Copies = dict[tuple[str, int], dict[str, dict[int, _Epoch]]]
@@ -69,7 +76,43 @@ def with_culprits(
     session: TaskSession,
     budget_s: float,
 ) -> pa.Table:
-    """Return FINDINGS in which duplicates are the brokers' or the clients', as far as logs tell."""
+    """Return FINDINGS in which duplicates are the brokers' or the clients', as far as logs tell.
+
+    Where the scenario bounds those of the clients, there are findings on these as well.
+    """
+    told = _told(findings, run=run, manifest=manifest, session=session, budget_s=budget_s)
+    bound = manifest.required_bounds.get(_BOUND)
+    return told if bound is None else pa.concat_tables([told, of_clients(told, bound=bound)])
+
+
+def of_clients(findings: pa.Table, *, bound: float) -> pa.Table:
+    """Return FINDINGS of D28 out of those of duplicates that the logs have been asked about.
+
+    No more than `bound` in all keys is none. A duplicate of which the logs did not tell may be a
+    client's: a doubt.
+    """
+    mine = findings.filter(pc.equal(findings["check"], _NAME)).to_pylist()
+    again = [[one for one in row["anomalies"] if _AGAIN in (one["rule"] or "")] for row in mine]
+    over = sum(map(len, again)) > bound
+    rows = []
+    for row, found in zip(mine, again, strict=True):
+        never = [one | {"allowed": False} for one in found] if over else []
+        untold = row["allowed_count"] - len(found)
+        doubt = f"{untold} duplicates of {row['key']} may be of its clients: no log tells"
+        counts = {"never_count": len(never), "allowed_count": 0, "anomalies": never}
+        unknown = row["unknown"] or (doubt if untold else None)
+        rows.append(row | counts | {"check": _BY_CLIENT, "unknown": unknown, "seconds": 0.0})
+    return pa.Table.from_pylist(rows, schema=FINDINGS)
+
+
+def _told(
+    findings: pa.Table,
+    *,
+    run: RunDirectory,
+    manifest: Manifest,
+    session: TaskSession,
+    budget_s: float,
+) -> pa.Table:
     wanted = _values_found(findings)
     idempotent = manifest.promises.idempotent
     if not idempotent or not wanted or "replica_records" not in manifest.tables:
@@ -135,7 +178,7 @@ def _by_logs(key: str, anomaly: dict[str, Any], copies: _Copies) -> dict[str, An
         return anomaly
     own = sorted({epoch for one in of_nodes.values() for epoch in one.values()})
     proof = duplicate.further(
-        ": sent again by its client, in producer epochs {epochs}",
+        f"{_AGAIN}{{epochs}}",
         epochs=Proof.joined(", ", map(_named, own)),
     )
     return {"allowed": True, **proof.columns()}
@@ -179,3 +222,24 @@ def _copies(file: SealedFile, *, wanted: Mapping[str, frozenset[int]]) -> pa.Tab
         for key, values in wanted.items()
     )
     return pa.concat_tables(rows.filter(hit).select(COPIES.names).cast(COPIES) for hit in hits)
+
+
+CHECKS: Final = (
+    CatalogueEntry(
+        id="D28",
+        name=_BY_CLIENT,
+        title="A client sent a record again under another producer epoch",
+        rule="More values than `require: {client_duplicates_max: …}` stand at several offsets, "
+        "each copy under a producer id or epoch of its own, the same in the log of every replica. "
+        "The workloads send a value once, so that it was the client library that sent it again. "
+        "Where a duplicate is one of which the logs do not tell whose it is, the key is unknown.",
+        meaning="A client that promises idempotence wrote a record twice. No broker could tell.",
+        nearness=Nearness.RECORD,
+        case="a value of the log that had been acknowledged when its producer first gave up on a "
+        "send, if it ever did",
+        source="KIP-98; KIP-360; librdkafka issue 4953",
+        rests_on=("unique-values", "sent-values"),
+        needs=("operations", "records"),
+        bound=_BOUND,
+    ),
+)

@@ -21,6 +21,7 @@ from harness.scenario.scenario import Scenario
 from history.failure import SpecError, UsageError
 from history.manifest import Promises
 from nemesis.words import did_you_mean
+from workloads.client_library import ClientLibrary
 from workloads.metadata_spec import MetadataSpec, ReadingClient
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.registry import kind_of
@@ -86,6 +87,9 @@ def refuse_what_is_kafkas(scenario: Scenario) -> None:
     level_of(spec)
     if not isinstance(scenario.workload, ProducePollSpec):
         raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
+    if scenario.workload.client is ClientLibrary.JAVA:
+        found = "Kafka's own client comes with a release of Kafka, and this cluster runs none"
+        raise document.error(SpecError(("workload", "client"), found))
 
 
 def fitted_to_reference(

@@ -100,12 +100,12 @@ def unknown_in(scenario: Scenario, names: SettingNames, *, release: str) -> Mist
 def refuse_unknown_of_clients(scenario: Scenario) -> None:
     """Raise UsageError for settings of clients that their library does not know."""
     workload = scenario.workload
-    if not isinstance(workload, ProducePollSpec) or not workload.settings:
+    if not isinstance(workload, ProducePollSpec) or not workload.consumer_settings:
         return
     from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  # it takes its time
 
     mistakes = Mistakes()
-    for name, value in workload.settings.items():
+    for name, value in workload.consumer_settings.items():
         try:
             Producer({"log_level": "0", name: value})
         except KafkaException as error:

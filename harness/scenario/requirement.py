@@ -7,12 +7,14 @@
       judged: [lost-write]             # checks that have to have something to judge
       unavailable_max: 10s             # the longest silence of a key that is in order
       p99_max: 500ms                   # the p99 of latency outside faults that is in order
+      client_duplicates_max: 0         # records that clients may send again under another epoch
+      fatal_errors_max: 0              # transactions that may end their client for good
 
 A run that does not meet the demands has proven nothing: whatever is missing makes it unknown. The
-last two are bounds instead (`checkers.service_level` says of what): a run that exceeds one is
-invalid (`long-silence`, `slow-p99`). All stay in force under a shorter `--time-limit`. Where a flag
-lays other faults over the scenario, fewer are demanded; `--no-require` waives all. What is waived
-is told before the verdict.
+last four are bounds instead (`checkers.service_level` says of what the first two are): a run that
+exceeds one is invalid (`long-silence`, `slow-p99`, `client-duplicate`, `fatal-error`). All stay in
+force under a shorter `--time-limit`. Where a flag lays other faults over the scenario, fewer are
+demanded; `--no-require` waives all. What is waived is told before the verdict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,6 +40,7 @@ __all__ = [
 
 NO_REQUIRE: Final = "--no-require"
 """The flag by which a user does without the demands of a scenario."""
+_COUNTS: Final = ("client_duplicates_max", "fatal_errors_max")
 _WAIVING: Final = ("nemesis", "play", "require", "trial")
 """The parts of a scenario by whose flags demands are waived."""
 
@@ -56,32 +59,43 @@ class Requirement:
     """The bound on each silence of a key (`checkers.service_level`); None: none."""
     p99_max_s: float | None = None
     """The bound on the p99 of latency outside faults; None: none."""
+    client_duplicates_max: int | None = None
+    """The bound on the records that clients send again under another epoch; None: none."""
+    fatal_errors_max: int | None = None
+    """The bound on the transactions with an error that ends their client; None: none."""
 
     def as_data(self) -> dict[str, object]:
         """Return it as a scenario writes it."""
         served = {} if self.served is None else {"served": list(self.served)}
         windows = {"windows": list(self.windows)} if self.windows else {}
         lists = {"faults": list(self.faults), **served, **windows, "judged": list(self.judged)}
-        return lists | {key: duration_text(bound) for key, bound in self._stated.items()}
+        return lists | dict(self._stated)
 
     @property
     def demands(self) -> Mapping[str, str]:
         """What it demands of a run, by key, in words: who is served during faults is no demand."""
         lists = {"faults": self.faults, "windows": self.windows, "judged": self.judged}
         listed = {key: ", ".join(words) for key, words in lists.items() if words}
-        return listed | {key: duration_text(bound) for key, bound in self._stated.items()}
+        return listed | {key: str(bound) for key, bound in self._stated.items()}
 
     @property
     def bounds(self) -> Mapping[str, float]:
         """The bounds as a manifest has them (`Manifest.required_bounds`)."""
         found = {"unavailable_max_s": self.unavailable_max_s}
         found["p99_max_ms"] = None if self.p99_max_s is None else 1e3 * self.p99_max_s
+        found |= {f"{name}_count": bound for name, bound in self._counts.items()}
         return {name: bound for name, bound in found.items() if bound is not None}
 
     @property
-    def _stated(self) -> Mapping[str, float]:
-        bounds = {"unavailable_max": self.unavailable_max_s, "p99_max": self.p99_max_s}
-        return {key: bound for key, bound in bounds.items() if bound is not None}
+    def _stated(self) -> Mapping[str, str | int]:
+        """The bounds as a scenario writes them."""
+        durations = {"unavailable_max": self.unavailable_max_s, "p99_max": self.p99_max_s}
+        texts = {key: duration_text(bound) for key, bound in durations.items() if bound is not None}
+        return texts | {key: bound for key, bound in self._counts.items() if bound is not None}
+
+    @property
+    def _counts(self) -> Mapping[str, int | None]:
+        return {name: getattr(self, name) for name in _COUNTS}
 
 
 def parse_requirement(value: object) -> Requirement:
@@ -90,7 +104,9 @@ def parse_requirement(value: object) -> Requirement:
     Raise SpecError with the paths to the words that do not exist.
     """
     read = MappingReader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
-    read.refuse_unknown(["faults", "served", "windows", "judged", "unavailable_max", "p99_max"])
+    read.refuse_unknown(
+        ["faults", "served", "windows", "judged", "unavailable_max", "p99_max", *_COUNTS]
+    )
     found = Requirement(
         faults=read.at("faults", _kinds, otherwise=()),
         served=read.at("served", _kinds, otherwise=None),
@@ -98,6 +114,7 @@ def parse_requirement(value: object) -> Requirement:
         judged=read.at("judged", _anomalies, otherwise=()),
         unavailable_max_s=read.at("unavailable_max", _bound, otherwise=None),
         p99_max_s=read.at("p99_max", _bound, otherwise=None),
+        **{name: read.at(name, _count, otherwise=None) for name in _COUNTS},
     )
     read.mistakes.refuse()
     return found
@@ -193,6 +210,12 @@ def _bound(value: object) -> float:
     if not (seconds := duration_s(value)):
         raise SpecError((), f"expected a duration above zero, e.g. 10s or 500ms; found {value!r}")
     return seconds
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise SpecError((), f"expected a number from 0 on; found {value!r}")
+    return value
 
 
 def _messages(value: object) -> tuple[str, ...]:

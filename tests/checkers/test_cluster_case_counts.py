@@ -812,7 +812,7 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     reads = {"isr-read-went-back", "stale-isr-read", "nonrepeatable-isr-read"}
     elsewhere = {*general, *reads, "unfenced-too-early"}
     elsewhere |= {"stuck-isr", "stuck-replica", "stuck-reassignment"}
-    elsewhere |= {"wrong-group-offset", "input-not-once"}
+    elsewhere |= {"wrong-group-offset", "input-not-once", "stuck-transactions", "fatal-error"}
     assert told == {
         check.entry.name for check in TABLE_CHECKS if check.split not in OF_KEYS
     } - elsewhere | {"acknowledged-below-min-isr", "deposed-leader-write"}

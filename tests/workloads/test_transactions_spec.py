@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from workloads.transactions_spec import ClientLibrary, Intent, TransactionsSpec
+from workloads.client_library import ClientLibrary
+from workloads.transactions_spec import Intent, TransactionsSpec
 
 SPEC = TypeAdapter(TransactionsSpec)
 

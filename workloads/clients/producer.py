@@ -18,9 +18,9 @@ from workloads.clients.config import ProducerConfig, read_config
 from workloads.clients.sender import Produces, Sender
 from workloads.clients.shutdown import Ending, pause, stop_on_sigterm
 
-__all__ = ["main", "produce"]
+__all__ = ["GENERATIONS_MAX", "main", "produce"]
 
-_GENERATIONS_MAX: Final = 50
+GENERATIONS_MAX: Final = 50
 """Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     gc.freeze()
     if produce(config, stopped):
         return 0
-    print(f"gave up after {_GENERATIONS_MAX} fatal errors", file=sys.stderr)  # noqa: T201  # its log
+    print(f"gave up after {GENERATIONS_MAX} fatal errors", file=sys.stderr)  # noqa: T201  # its log
     return 1
 
 
@@ -47,7 +47,7 @@ def produce(
 
     False if every one of a bounded number of instances met a fatal error.
     """
-    for generation in range(_GENERATIONS_MAX):
+    for generation in range(GENERATIONS_MAX):
         recorder = SendRecorder(
             Path(config.common.raw),
             client=config.common.name(generation),

@@ -191,6 +191,8 @@ class _Open:
     number: int
     keys: list[int] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
+    failure: str | None = None
+    """The first error that the client was told of it."""
 
 
 class Transactor:
@@ -267,6 +269,7 @@ class Transactor:
         try:
             self._write(transaction)
         except TransactionError as error:
+            self._failing(transaction, error)
             if error.severity is Severity.FATAL:
                 self._concluded(transaction, Outcome.FAIL, sends=Outcome.FAIL, error=error.code)
                 return False
@@ -312,6 +315,7 @@ class Transactor:
         try:
             self._client.commit(self._config.end_timeout_ms / 1000)
         except TransactionError as error:
+            self._failing(transaction, error)
             if error.severity is Severity.ABORTABLE:
                 self._failed = True
                 return self._abort(transaction, otherwise=Outcome.INFO)
@@ -328,6 +332,7 @@ class Transactor:
         try:
             self._client.abort(self._config.end_timeout_ms / 1000)
         except TransactionError as error:
+            self._failing(transaction, error)
             self._concluded(transaction, Outcome.INFO, sends=otherwise, error=error.code)
             return False
         self._journal.note(transaction.number, {"intent": str(Intent.ABORT)})
@@ -337,6 +342,11 @@ class Transactor:
     def _calling(self, transaction: _Open, intent: Intent) -> None:
         ending = {"intent": str(intent), "end_call_ns": self._clock.now_ns()}
         self._journal.note(transaction.number, ending)
+
+    def _failing(self, transaction: _Open, error: TransactionError) -> None:
+        transaction.failure = transaction.failure or name_of(error.code)
+        fatal = error.severity is Severity.FATAL
+        self._journal.note(transaction.number, {"failure": transaction.failure, "fatal": fatal})
 
     def _concluded(
         self, transaction: _Open, outcome: Outcome, *, sends: Outcome, error: int = 0

@@ -12,7 +12,7 @@ from proving import assert_proof
 
 from checkers.anomaly import anomalies_of
 from checkers.check import check_run
-from checkers.data_plane.resent import COPIES, judged_by_logs
+from checkers.data_plane.resent import COPIES, judged_by_logs, of_clients
 from checkers.finding_rows import FINDINGS, findings_table
 from checkers.results import anomalies_found
 from checkers.runner.tasks import InProcessTasks
@@ -126,6 +126,40 @@ def test_what_other_checks_found_and_what_was_allowed_stays_as_it_is() -> None:
     assert judged_by_logs(found(), told).schema == FINDINGS
 
 
+AGAIN = copies((5, 7, 0), (9, 7, 1))
+
+
+def client_duplicates(judged: pa.Table, *, bound: int = 0) -> tuple[int, int, bool]:
+    """Those never allowed, the cases, and whether there is a doubt."""
+    (row,) = of_clients(judged, bound=bound).to_pylist()
+    assert len(row["anomalies"]) == row["never_count"]
+    return row["never_count"], row["case_count"], row["unknown"] is not None
+
+
+def test_a_scenario_may_promise_that_its_clients_send_nothing_again() -> None:
+    judged = judged_by_logs(found(), AGAIN)
+    assert counts(judged) == (0, 1)
+    assert client_duplicates(judged) == (1, 1, False)
+    (one,) = anomalies_of(anomalies_found("client-duplicate", of_clients(judged, bound=0)))
+    assert_proof(one, "sent again by its client, in producer epochs", producer_epoch_2=1)
+
+
+def test_no_more_than_the_bound_is_in_order() -> None:
+    assert client_duplicates(judged_by_logs(found(), AGAIN), bound=1) == (0, 1, False)
+
+
+def test_what_the_brokers_wrote_twice_is_not_the_clients() -> None:
+    judged = judged_by_logs(found(), copies((5, 7, 0), (9, 7, 0)))
+    assert client_duplicates(judged) == (0, 1, False)
+    assert client_duplicates(judged_by_logs(found(), copies())) == (0, 1, False)
+
+
+def test_a_duplicate_that_no_log_tells_of_may_be_a_clients() -> None:
+    assert client_duplicates(judged_by_logs(found(allowed=True), copies())) == (0, 0, True)
+    assert client_duplicates(found(allowed=True)) == (0, 0, True)
+    assert client_duplicates(found()) == (0, 1, False)
+
+
 def log_rows(*given: tuple[str, int, int, int]) -> pa.Table:
     """The logs of t-0: node, offset, value, producer epoch."""
     return pa.Table.from_pylist(
@@ -149,9 +183,12 @@ def log_rows(*given: tuple[str, int, int, int]) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(("epoch_of_copy", "validity"), [(0, "invalid"), (1, "valid")])
+@pytest.mark.parametrize(
+    ("epoch_of_copy", "validity", "of_client"),
+    [(0, "invalid", "valid"), (1, "valid", "invalid")],
+)
 def test_a_duplicate_in_one_epoch_is_the_brokers_whatever_its_client_gave_up_on(
-    tmp_path: Path, epoch_of_copy: int, validity: str
+    tmp_path: Path, epoch_of_copy: int, validity: str, of_client: str
 ) -> None:
     past = history(
         """
@@ -165,9 +202,14 @@ def test_a_duplicate_in_one_epoch_is_the_brokers_whatever_its_client_gave_up_on(
     logs = log_rows(("broker-1", 0, 1, 0), ("broker-1", 1, 1, epoch_of_copy))
     cluster = {"replica_records": logs}
     write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
-    write_manifest(run.manifest_path, replace(MANIFEST, recorded=tuple(cluster)))
+    manifest = replace(
+        MANIFEST, recorded=tuple(cluster), required_bounds={"client_duplicates_max_count": 0}
+    )
+    write_manifest(run.manifest_path, manifest)
     note_digests(run)
     verdict = check_run(run, session=InProcessTasks())
-    (duplicate,) = [one for one in verdict.checks if one.check == "duplicate"]
+    results = {one.check: one for one in verdict.checks}
+    duplicate = results["duplicate"]
     assert duplicate.validity == validity
     assert (duplicate.anomaly_count, duplicate.allowed_count) == (1, epoch_of_copy)
+    assert results["client-duplicate"].validity == of_client

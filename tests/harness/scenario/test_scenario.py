@@ -302,6 +302,18 @@ def test_bounds_are_held_until_they_are_waived(tmp_path: Path) -> None:
     assert (none.require.bounds, len(none.waived)) == ({}, 2)
 
 
+def test_bounds_that_are_counts_are_stated_as_numbers(tmp_path: Path) -> None:
+    text = GOOD.replace("expect:", "require: {client_duplicates_max: 0}\nexpect:")
+    scenario = load(tmp_path, text)
+    assert scenario.require.bounds == {"client_duplicates_max_count": 0}
+    assert scenario.require.as_data()["client_duplicates_max"] == 0
+    none = load(tmp_path, text, (("require",), {}, "--no-require"))
+    assert none.waived == ("client_duplicates_max 0 (--no-require)",)
+    for wrong in ("-1", "1.5", "true", "none"):
+        with pytest.raises(UsageError, match=r"trial\.yaml:\d+: require\.client_duplicates_max"):
+            load(tmp_path, text.replace("_max: 0", f"_max: {wrong}"))
+
+
 @pytest.mark.parametrize("bound", ["0s", "soon", "[1s]", "true"])
 def test_a_bound_is_a_duration_above_zero(tmp_path: Path, bound: str) -> None:
     text = GOOD.replace("expect:", f"require:\n  p99_max: {bound}\nexpect:")

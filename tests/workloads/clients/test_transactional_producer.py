@@ -256,6 +256,31 @@ def test_a_fenced_producer_commits_nothing_and_gives_way_to_another() -> None:
     assert "commit" not in bench.client.calls
 
 
+@pytest.mark.parametrize("failing", ["send", "flush", "commit", "abort"])
+@pytest.mark.parametrize("severity", Severity)
+def test_the_first_error_of_a_transaction_is_recorded_and_whether_it_ends_the_instance(
+    failing: str, severity: Severity
+) -> None:
+    bench = Bench(ABORT if failing == "abort" else COMMIT, COMMIT)
+    bench.client.failures[failing] = error(severity, code=19)
+    bench.transactor.run()
+    row, *others = bench.notes.rows
+    assert (row["failure"], row["fatal"]) == ("NOT_ENOUGH_REPLICAS", severity is Severity.FATAL)
+    assert not any("failure" in other or "fatal" in other for other in others)
+
+
+def test_of_several_errors_the_first_one_counts_and_any_may_end_the_instance() -> None:
+    bench = Bench(COMMIT)
+    bench.client.failures |= {
+        "flush": error(Severity.ABORTABLE, code=19),
+        "abort": error(Severity.FATAL, code=48),
+    }
+    assert bench.transactor.run() is Ending.FATAL
+    (row,) = bench.notes.rows
+    assert (row["failure"], row["fatal"]) == ("NOT_ENOUGH_REPLICAS", True)
+    assert row["error"] == "INVALID_TXN_STATE"
+
+
 def test_a_producer_that_stops_on_failure_begins_nothing_after_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

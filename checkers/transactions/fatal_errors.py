@@ -1,0 +1,81 @@
+"""D29 fatal-error: a transactional client was told an error after which it can do nothing more.
+
+A client library sorts the errors of a transaction: some it may try again, most leave an abort, and
+the rest end the client for good, which an application has to build anew. Kafka promises an abort
+for what may happen to any producer: a transaction that timed out, a coordinator that moved
+(KIP-360, KIP-890). Whether an error that ends a client was due depends on all that its broker knew
+when it answered, and in which order: a record that is refused because its transaction has ended is
+refused rightly with INVALID_TXN_STATE while the marker is not in the log yet, and wrongly after it,
+where the newer epoch of the marker has to be said. No table tells the order within a broker, so
+that nothing is held against it here but what the scenario promises: so many transactions may end
+their client (`require: {fatal_errors_max: 0}`), and no more. A scenario
+whose producers share a transactional id cannot promise that: they end each other.
+
+It is asked of runs alone whose scenario has that bound. Each error counts that a client recorded,
+whatever it was about: a record, offsets, the commit or the abort.
+
+Source: KIP-360; KIP-890; KIP-1050; KAFKA-19690.
+"""
+
+from typing import Any, Final
+
+from checkers.entry import CatalogueEntry, Nearness
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import MetadataView, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+
+__all__ = ["CHECKS", "NAME", "fatal_errors"]
+
+NAME: Final = "fatal-error"
+_BOUND: Final = "fatal_errors_max_count"
+
+
+def fatal_errors(tables: Tables, seen: MetadataView) -> Judged:
+    """Judge the transactions of each transactional id. Reads `transactions`."""
+    of_id: dict[str, list[dict[str, Any]]] = {}
+    for row in tables["transactions"].to_pylist():
+        of_id.setdefault(row["transactional_id"], []).append(row)
+    fatal = {one: [row for row in rows if row["fatal"]] for one, rows in of_id.items()}
+    bound = seen.run.bounds.get(_BOUND, 0)
+    over = sum(map(len, fatal.values())) > bound
+    for one, rows in sorted(of_id.items()):
+        proofs = [_proof(row) for row in fatal[one]] if over else []
+        yield one, spelled(NAME, one, proofs, cases=len(rows))
+
+
+def _proof(row: dict[str, Any]) -> Proof:
+    error = row["error"] or row["failure"]
+    last = "" if error == row["failure"] else ", and then {error}"
+    words = {"error": error} if last else {}
+    return Proof.of(
+        "transaction {transaction} of {transactional_id}, begun at {begin}, was told {failure}"
+        f"{last}, and its client can do nothing more",
+        values=row["values"],
+        times={"begin": row["begin_ns"]},
+        transaction=row["index"],
+        transactional_id=row["transactional_id"],
+        failure=row["failure"],
+        **words,
+    )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=CatalogueEntry(
+            id="D29",
+            name=NAME,
+            title="A transactional client was told an error that ends it",
+            rule="More transactions than `require: {fatal_errors_max: …}` had an error of which "
+            "the client library says that this instance can do nothing more.",
+            meaning="Applications have to build a new producer where an abort would have done, or "
+            "they end.",
+            nearness=Nearness.CLIENT,
+            case="a transaction of a transactional id",
+            source="KIP-360; KIP-890; KIP-1050; KAFKA-19690",
+            needs=("transactions",),
+            bound=_BOUND,
+        ),
+        kernel=fatal_errors,
+    ),
+)
