@@ -83,10 +83,7 @@ def _replica(row: Mapping[str, Any], records: pa.Table) -> ReplicaLog:
         },
         leader_epochs=tuple(_epochs(row["leader_epochs"])),
         offset=ordered["offset"].to_numpy(),
-        **{
-            name: ordered[name].to_numpy()
-            for name in _COPIED
-        },
+        **{name: ordered[name].to_numpy() for name in _COPIED},
         value=pc.fill_null(ordered["value"], NO_VALUE).to_numpy(),
     )
 

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, Final
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import SOME, Row, change_one, edited, is_same
+from harness.metamorphic.planted_rows import Row, change_one, edited, is_same
 
 __all__ = [
     "change_log",
@@ -132,9 +132,7 @@ def _before(rows: list[Row], row: Row) -> Row:
 def producer_ids_again(run: CopiedRun, draw: Random) -> bool:
     """A block of producer ids is given out a second time, by the log."""
     rows = _records(run, "ProducerIdsRecord")
-    return _change_records(
-        run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]}
-    )
+    return _change_records(run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]})
 
 
 def id_again(run: CopiedRun, draw: Random) -> bool:
@@ -161,9 +159,7 @@ def creation_undone(run: CopiedRun, draw: Random) -> bool:
     """A topic's setting was acknowledged, and the log never had it."""
     written = _acknowledged(run, "alter-config")
     rows = [
-        row
-        for row in _records(run, "ConfigRecord")
-        if row["value"] and row["topic"] in written
+        row for row in _records(run, "ConfigRecord") if row["value"] and row["topic"] in written
     ]
     return _change_records(run, draw, rows, _emptied)
 
@@ -202,6 +198,3 @@ def election_of_another(run: CopiedRun, draw: Random) -> bool:
     return _change_records(
         run, draw, [row for row in elections if row["controller_epoch"] in claimed], another
     )
-
-
-_ = SOME

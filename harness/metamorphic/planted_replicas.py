@@ -250,9 +250,7 @@ def failed_read(run: CopiedRun, draw: Random) -> bool:
         run,
         "records",
         ("operation",),
-        lambda row: (
-            {"outcome": "fail", "offset": None} if is_same(row, found, "operation") else {}
-        ),
+        lambda row: {"outcome": "fail", "offset": None} if is_same(row, found, "operation") else {},
     )
     return edited(
         run,

@@ -142,14 +142,14 @@ def setting_shown_early(run: CopiedRun, draw: Random) -> bool:
     for row in _rows(run, "metadata_writes"):
         if row["config_value"]:
             first_ns[row["topic"], row["config_value"]] = row["call_ns"]
-    last = {
-        topic: (value, call_ns) for (topic, value), call_ns in sorted(first_ns.items())
-    }
+    last = {topic: (value, call_ns) for (topic, value), call_ns in sorted(first_ns.items())}
 
     def is_before(row: Row) -> bool:
         value, call_ns = last.get(row["topic"], (0, 0))
-        return row["config_value"] is not None and row["config_value"] < value and (
-            row["return_ns"] < call_ns
+        return (
+            row["config_value"] is not None
+            and row["config_value"] < value
+            and (row["return_ns"] < call_ns)
         )
 
     return change_shown(run, draw, is_before, lambda row: {"config_value": last[row["topic"]][0]})

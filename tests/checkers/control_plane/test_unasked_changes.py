@@ -252,6 +252,11 @@ def test_on_zookeeper_a_leader_that_the_controller_had_for_alive_is_replaced() -
         pytest.param(OUT, ASKED_BEFORE + KEPT.replace("epoch 1", "epoch 0"), id="of another one"),
         pytest.param("9 fence 3 at 20999\n" + OUT, ASKED_BEFORE + KEPT, id="its session ended"),
         pytest.param("9 register 3 unfenced at 8000\n" + OUT, ASKED_BEFORE + KEPT, id="it is back"),
+        pytest.param(
+            OUT,
+            ASKED_BEFORE + KEPT + "at 9000 broker-3 to broker-2 leaves epoch 3 -> nothing",
+            id="it is in controlled shutdown",
+        ),
         pytest.param("9 to-delete t at 20000\n" + OUT, ASKED_BEFORE + KEPT, id="t is deleted"),
         pytest.param(OUT, OTHER + "\n" + KEPT, id="the leader may write ISRs itself"),
         pytest.param(
@@ -265,15 +270,3 @@ def test_on_zookeeper_a_broker_that_the_controller_may_have_had_for_gone_is_not_
     step: str, frames: str
 ) -> None:
     assert not lost_by_zookeeper(step, frames)
-
-
-def test_on_zookeeper_a_broker_in_controlled_shutdown_is_not_judged() -> None:
-    frames = wire(ASKED_BEFORE + KEPT + "at 9000 broker-3 to broker-2 beats epoch 3 -> ok at 9001")
-    place = frames.schema.get_field_index("api")
-    told = ["ControlledShutdown" if one == "MetadataHeartbeat" else one for one in
-            frames["api"].to_pylist()]
-    frames = frames.set_column(place, "api", pa.array(told))
-    log = BY_ZOOKEEPER.replace("isr 1,2 leader 1", "isr 1,3 leader 1") + OUT
-    records = metadata_log(zookeeper_1=log + "\n99 noop at 60000")
-    given = tables(records, wire=frames, node_settings=NO_SETTINGS)
-    assert not proofs(asked(unasked_changes, given, WITH_THREE))
