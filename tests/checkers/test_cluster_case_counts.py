@@ -214,11 +214,11 @@ LED_BY_NONE = """
     4 change t-0 leader 1 at {}
     9 noop at 60000
 """
-STILL_ALLOCATED = """
+ALLOCATED = """
     at 3000 broker-1 allocates epoch 1 -> ok 1000 at 3001
     at 4000 broker-2 allocates epoch 3 -> ok {} at 4001
 """
-FENCED = "0 leader 1000\n1 register 1 at 1000\n2 unfence 1 at {}\n9 noop at 60000"
+STILL_FENCED = "0 leader 1000\n1 register 1 at 1000\n2 unfence 1 at {}\n9 noop at 60000"
 BEATING = "\n".join(
     f"at {at} broker-1 heartbeat epoch 1 offset 1 -> ok at {at + 1}"
     for at in range(2000, 40_000, 2000)
