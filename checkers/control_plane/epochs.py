@@ -4,6 +4,7 @@
 - In the log of record, the leader epoch and the partition epoch of a partition (a change makes the
   next ones implicitly, so only a partition that is stated whole a second time can go back), and the
   broker epoch of a broker, from registration to registration: another incarnation has a higher one.
+  On ZooKeeper a partition epoch that the log leaves out is a doubt.
 - On the tape, the metadata offset that an incarnation of a broker has applied, from heartbeat to
   heartbeat of one connection; and the epochs of a partition from an AlterPartition to its answer,
   which is at most one partition epoch later: none is skipped. A controller on ZooKeeper grants what
@@ -57,7 +58,7 @@ def partitions_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
         answers.setdefault(key, []).append(answer)
     for history in seen.histories():
         told = [*_partition(history), *answers.pop(history.key, ())]
-        yield history.key, counted(NAME, history.key, told)
+        yield history.key, counted(NAME, history.key, told, doubt=_gap(history, seen.facts))
     for key, of_another in answers.items():
         yield key, counted(NAME, key, of_another)
 
@@ -131,6 +132,23 @@ def _partition(history: PartitionHistory) -> Iterator[Proof | None]:
             | dict.fromkeys(("new_leader_epoch", "new_partition_epoch"), "version_metadata_offset"),
             key=history.key,
         )
+
+
+def _gap(history: PartitionHistory, facts: Facts) -> str:
+    """Return where a version is missing; empty where none is.
+
+    ZooKeeper counts the writes of a znode, so that its log tells of every partition epoch. In
+    KRaft's a change states none. Which of both it was cannot be told: a count that jumped, or a
+    record that was lost.
+    """
+    for before, version in history.steps() if facts.on_zookeeper and not facts.migrating else ():
+        if version.partition_epoch > before.partition_epoch + 1:
+            return (
+                f"{history.key} had partition epoch {before.partition_epoch} at metadata offset "
+                f"{before.metadata_offset}, and the next that the log tells of is "
+                f"{version.partition_epoch}, at {version.metadata_offset}"
+            )
+    return ""
 
 
 def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:

@@ -20,8 +20,9 @@ may have ended that is not fenced yet, and is renewed then; so nothing may have 
 
 Not judged are partitions that a reassignment is moving, logs below metadata.version 3.3-IV3, which
 do not say who is in controlled shutdown, and requests of versions that name a topic whose name
-several had. Where ZooKeeper has the metadata, controllers write down no reasons: there only
-replicas are judged that are let in, and ISRs that were granted (`unasked_growth`).
+several had. Where ZooKeeper has the metadata, controllers write down no reasons: there replicas are
+judged that are let in, and ISRs that were granted (`unasked_growth`), and of brokers that the
+controller surely had for alive whether they are put out or replaced (`kept_brokers`).
 
 Source: KIP-497, KIP-631, KIP-841, KIP-966; `ReplicationControlManager.generateLeaderAndIsrUpdates`
 and `PartitionChangeBuilder.electLeader`.
@@ -33,7 +34,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkers.control_plane.illegal_transition import LEVEL_OF_SHUTDOWN, METADATA_VERSION
-from checkers.control_plane.unasked_growth import zookeeper_requests
+from checkers.control_plane.kept_brokers import KeptBrokers, kept_brokers
+from checkers.control_plane.unasked_growth import ZookeeperRequests, zookeeper_requests
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.absences import Calm, calm_of
@@ -70,13 +72,13 @@ CALM_NS: Final = 10_000_000_000
 def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every change of an ISR or a leader, by partition.
 
-    Reads `metadata_log`, `wire` and `faults`.
+    Reads `metadata_log`, `wire`, `faults` and, on ZooKeeper, `node_settings`.
     """
     wire = streamed(tables, "wire")
     if seen.facts.migrating or not has_rows(wire):
         return
     if seen.facts.on_zookeeper:
-        yield from _on_zookeeper(wire, seen)
+        yield from _on_zookeeper(wire, kept_brokers(wire, tables["node_settings"], seen), seen)
         return
     requests = requests_by_partition(wire, seen.partitions)
     unplaced = _unplaced(wire, seen, _ALTER)
@@ -93,7 +95,7 @@ def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
     yield from by_partition(NAME, seen, judged)
 
 
-def _on_zookeeper(wire: Source, seen: MetadataView) -> Judged:
+def _on_zookeeper(wire: Source, living: KeptBrokers, seen: MetadataView) -> Judged:
     requests = zookeeper_requests(wire, seen)
     unplaced = _unplaced(wire, seen, _ALTER, ISR_CHANGE)
 
@@ -104,10 +106,42 @@ def _on_zookeeper(wire: Source, seen: MetadataView) -> Judged:
             if granted := requests.granted(history, version):
                 others = [one for one in granted if not _wants(one, version)]
                 yield _other_than_granted(history, version, others[0]) if others else None
-            elif (unasked := requests.unasked(history, before, version)) is not None:
-                yield (_proof(history, before, version, _IN, min(unasked)) if unasked else None)
+                continue
+            came = requests.unasked(history, before, version)
+            if came:
+                yield _proof(history, before, version, _IN, min(came))
+                continue
+            lost = list(_losses(history, before, version, requests, living))
+            yield from lost or [None] * (came is not None)
 
     yield from by_partition(NAME, seen, judged)
+
+
+def _losses(
+    history: PartitionHistory,
+    before: PartitionVersion,
+    version: PartitionVersion,
+    requests: ZookeeperRequests,
+    living: KeptBrokers,
+) -> Iterator[Proof | None]:
+    """Judge who is out of an ISR, or leads no more, on ZooKeeper.
+
+    A request is not looked for where the leader changes, which no leader can ask for.
+    """
+    if not living.judges(history, version):
+        return
+    replaced = before.leader not in (version.leader, NO_LEADER)
+    out = frozenset(before.isr) - frozenset(version.isr)
+    if not replaced:
+        out = requests.unasked_losses(history, before, version)
+    kept = [one for one in sorted(out) if living.has(one, version)]
+    if kept:
+        yield _proof(history, before, version, _OUT, kept[0])
+    elif replaced and version.leader != next(iter(version.replicas), NO_LEADER):
+        alive = living.has(before.leader, version)
+        yield _proof(history, before, version, _REPLACED, before.leader) if alive else None
+    elif out:
+        yield None
 
 
 def _unplaced(wire: Source, seen: MetadataView, *apis: str) -> frozenset[str]:
@@ -263,7 +297,11 @@ CHECKS: Final = (
             "AlterPartition was granted a partition epoch with another ISR than it asked for; or a "
             "replica is in the ISR that was not, under one leadership, and no AlterPartition that "
             "expects the partition epoch before, and no IsrChange under way at that time, names "
-            "it, while the leader is not the controller and asks by requests in its registration.",
+            "it, while the leader is not the controller and asks by requests in its registration; or a "
+            "broker is out of the ISR, or leads no more and not for the first of the replicas, "
+            "that the controller in office had sent a request under its registration before, which "
+            "goes on, and that had asked for no controlled shutdown: where the leader stays, no "
+            "such request leaves it out.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,
@@ -281,6 +319,6 @@ CHECKS: Final = (
         ),
         kernel=unasked_changes,
         split=Split.PARTITIONS,
-        tables=("metadata_log", "wire", "faults"),
+        tables=("metadata_log", "wire", "faults", "node_settings"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Where ZooKeeper has the metadata, replicas in an ISR that no request can have let in.
+"""Where ZooKeeper has the metadata, replicas in or out of an ISR by no request on the tape.
 
 Controllers write no reasons down there, so a version without a request is not unasked as such. Two
 kinds are, whatever the controller thought:
@@ -71,6 +71,20 @@ class ZookeeperRequests:
             return None
         asked = self._possible(history, version)
         return joined.difference(*(one.of("isr") or () for one in asked))
+
+    def unasked_losses(
+        self, history: PartitionHistory, before: PartitionVersion, version: PartitionVersion
+    ) -> frozenset[int]:
+        """Return the replicas that are out of the ISR of a version, and no request left them out.
+
+        None of them where a request need not be on the tape.
+        """
+        out = frozenset(before.isr) - frozenset(version.isr)
+        if not out or not self._had_to_ask(before, version):
+            return frozenset()
+        for one in self._possible(history, version):
+            out &= frozenset(one.of("isr") or ())
+        return out
 
     def _had_to_ask(self, before: PartitionVersion, version: PartitionVersion) -> bool:
         """Return whether the leader of both surely could change the ISR by a request alone."""

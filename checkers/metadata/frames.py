@@ -47,6 +47,7 @@ class TapeRow(NamedTuple):
     shutting_down: bool | None
     lowest_acknowledged_offset: int | None
     metadata_version: int | None
+    producer_id: int | None
 
 
 _UNIQUE: Final = frozenset({"frame", "time_ns", "forwarded_ns"})

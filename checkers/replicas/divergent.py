@@ -2,8 +2,9 @@
 
 Below its high watermark a replica's log is the log: every later leader has the same. So at each
 offset that lies below the high watermarks of two replicas and above both log starts, both hold the
-same record: equal key and value, appended in the same leader epoch, or both hold none. High
-watermarks are compared as last checkpointed, which the true ones were never below.
+same record, or both hold none. Followers append their leader's batches as they are, so that key and
+value, leader epoch, timestamp, producer id and producer epoch are equal. High watermarks are
+compared as last checkpointed, which the true ones were never below.
 
 Copies of different incarnations of a topic are not compared, and of a damaged copy only what could
 be read. After an election that was recorded as unclean the difference is legal: one of the two has
@@ -117,13 +118,18 @@ def _differing(one: ReplicaLog, other: ReplicaLog, *, start: int, end: int) -> N
     _, here, there = np.intersect1d(
         one.offset[mine], other.offset[others], assume_unique=True, return_indices=True
     )
-    same = (one.digest[mine][here] == other.digest[others][there]) & (
-        one.leader_epoch[mine][here] == other.leader_epoch[others][there]
-    )
+    same = np.ones(len(here), dtype=np.bool_)
+    for a, b in zip(_copied(one), _copied(other), strict=True):
+        same &= a[mine][here] == b[others][there]
     return np.union1d(
         np.setxor1d(one.offset[mine], other.offset[others], assume_unique=True),
         one.offset[mine][here][~same],
     )
+
+
+def _copied(log: ReplicaLog) -> tuple[NDArray[np.integer], ...]:
+    """Return what a follower copies with a record."""
+    return log.digest, log.leader_epoch, log.timestamp_ms, log.producer_id, log.producer_epoch
 
 
 def _within(log: ReplicaLog, start: int, end: int) -> slice:
@@ -136,12 +142,19 @@ def _record(log: ReplicaLog, offset: int) -> Proof:
     if place == len(log.offset) or log.offset[place] != offset:
         return Proof.of("nothing")
     value = int(log.value[place])
-    epoch = int(log.leader_epoch[place])
+    batch = {
+        "leader_epoch": int(log.leader_epoch[place]),
+        "producer_id": int(log.producer_id[place]),
+        "producer_epoch": int(log.producer_epoch[place]),
+        "timestamp_ms": int(log.timestamp_ms[place]),
+    }
+    of = (
+        "of leader epoch {leader_epoch}, from producer {producer_id} (epoch {producer_epoch}), "
+        "with timestamp {timestamp_ms}"
+    )
     if value == NO_VALUE:
-        rule = "a record that no client of the run sent, of leader epoch {leader_epoch}"
-        return Proof.of(rule, leader_epoch=epoch)
-    rule = "value {value} of leader epoch {leader_epoch}"
-    return Proof.of(rule, values={"value": value}, leader_epoch=epoch)
+        return Proof.of(f"a record that no client of the run sent, {of}", **batch)
+    return Proof.of(f"value {{value}} {of}", values={"value": value}, **batch)
 
 
 CHECKS: Final = (
@@ -152,7 +165,7 @@ CHECKS: Final = (
             title="Two replicas hold different records that both call committed",
             rule="At an offset below the checkpointed high watermarks of two replicas, and above "
             "both log starts, one holds a record that the other does not: another key or value, "
-            "another leader epoch, or none. Unknown where no metadata log tells of elections.",
+            "another leader epoch, timestamp, producer id or producer epoch, or none. Unknown where no metadata log tells of elections.",
             meaning="What a consumer reads depends on who leads.",
             nearness=Nearness.LOG,
             case="an offset below the high watermarks of two replicas",

@@ -14,6 +14,9 @@ __all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "keys_of", "replica_logs"]
 NO_VALUE: Final = int(np.iinfo(np.int64).min)
 """The value of a record that no send of ours wrote: a marker or a stranger's record."""
 
+_COPIED: Final = ("leader_epoch", "digest", "timestamp_ms", "producer_id", "producer_epoch")
+"""The columns of a record's batch and content, which a follower copies from its leader."""
+
 UNCLEAN: Final = "an election of the partition was recorded as unclean"
 """The condition under which the findings on the replicas of a key are legal."""
 
@@ -34,6 +37,9 @@ class ReplicaLog:
     offset: NDArray[np.int64]
     leader_epoch: NDArray[np.int32]
     digest: NDArray[np.int64]
+    timestamp_ms: NDArray[np.int64]
+    producer_id: NDArray[np.int64]
+    producer_epoch: NDArray[np.int16]
     value: NDArray[np.int64]
     """The values; `NO_VALUE` for records that no send of ours wrote."""
 
@@ -77,8 +83,7 @@ def _replica(row: Mapping[str, Any], records: pa.Table) -> ReplicaLog:
         },
         leader_epochs=tuple(_epochs(row["leader_epochs"])),
         offset=ordered["offset"].to_numpy(),
-        leader_epoch=ordered["leader_epoch"].to_numpy(),
-        digest=ordered["digest"].to_numpy(),
+        **{name: ordered[name].to_numpy() for name in _COPIED},
         value=pc.fill_null(ordered["value"], NO_VALUE).to_numpy(),
     )
 

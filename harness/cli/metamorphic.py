@@ -1,29 +1,33 @@
 """The body of `fencepost selftest --metamorphic` and `--planted`.
 
-Runs of its own are short and in virtual time, so that a night can draw them anew.
+Runs of its own are short and in virtual time, so that a night can draw them anew: of four
+scenarios, or, with --all, of every one that virtual time can carry out.
 """
 
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
 from clusters.provision.java import find_java
-from clusters.systems import MAKES
+from clusters.systems import MAKES, system_of
 from harness.cli.options import emit_json
 from harness.cli.tables import console
 from harness.progress import Progress, terminal_progress
 from harness.scenario.options import RunOptions
 from harness.scenario.requirement import NO_REQUIRE
 from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.seeds import new_seed, stream_seed
-from history.failure import UsageError
+from harness.scenario.sources import find_scenario, library
+from harness.seeds import new_seed, stream, stream_seed
+from checkers.verdict import Validity
+from history.failure import SpecError, UsageError
 from history.run_directory import RunDirectory, find_run
+from nemesis.words import duration_s
 
 if TYPE_CHECKING:
     from checkers.runner.tasks import TaskSession
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["metamorphic"]
 
 _TIME_LIMIT: Final = "30s"
+_NEVER_S: Final = float("inf")
+_PARTITIONS_MAX: Final = 500
 _OWN_RUNS: Final = (
     ("storm", "simulated"),
     ("reference-zookeeper-storm", "simulated-zookeeper"),
@@ -51,11 +57,14 @@ class _Tried:
     run: RunDirectory
     before: "Verdict"
     outcomes: "Sequence[Transformed]"
+    may_be_invalid: bool = False
+    """It is of a scenario that was written for a bug: as it is, it may be invalid."""
 
     @property
     def holds(self) -> bool:
         """True if the cluster is accused neither as it is nor after any transformation."""
-        return self.before.exit_code != 1 and all(one.holds for one in self.outcomes)
+        as_it_is = self.may_be_invalid or self.before.exit_code != 1
+        return as_it_is and all(one.holds for one in self.outcomes)
 
 
 def metamorphic(
@@ -64,14 +73,23 @@ def metamorphic(
     planted: bool,
     seed: int | None,
     transformations: tuple[str, ...],
+    every: bool,
+    within: str | None,
     results: Path,
     spark_master: str,
     as_json: bool,
 ) -> int:
     """Judge sealed runs again after each transformation.
 
-    1 if a cluster is accused, else 0; of what is planted, 1 if anything is not called.
+    `every`: of every scenario that virtual time can carry out; `within`: no other run is begun
+    after that time, and those left out are named. 1 if a cluster is accused, else 0; of what is
+    planted, 1 if anything is not called.
     """
+    if runs and every:
+        raise UsageError("--all records runs of its own: leave RUN out, or --all")
+    if within is not None and not every:
+        raise UsageError("--within bounds --all: pass both")
+    bound_s = _bound_s(within)
     named = [find_run(text, results) for text in runs]
     chosen = _chosen(transformations, planted=planted)
     from checkers.runner.session import is_local
@@ -89,11 +107,10 @@ def metamorphic(
         progress.say(f"seed {seed}")
         spark = SparkStart(java, master=spark_master, say=progress.say)
         spark.begin()
-        for run in named or _recorded(seed, root, progress):
+        for run in named or _recorded(seed, root, progress, every=every, bound_s=bound_s):
             session = SparkTasks(spark.session())
-            tried.append(
-                _tried(run, seed=seed, root=root, chosen=chosen, session=session, own=not named)
-            )
+            one = _tried(run, seed=seed, root=root, chosen=chosen, session=session, own=not named)
+            tried.append(replace(one, may_be_invalid=every))
             progress.say(_line(tried[-1]))
     if as_json:
         emit_json({"seed": seed, "runs": [_json(one) for one in tried]})
@@ -111,26 +128,76 @@ def _chosen(names: Sequence[str], *, planted: bool) -> "Sequence[Transformation]
     return [transformation_of(name, known) for name in names] or known
 
 
-def _recorded(seed: int, root: Path, progress: Progress) -> Iterator[RunDirectory]:
-    """Yield short runs of each system, recorded now."""
+def _bound_s(within: str | None) -> float:
+    try:
+        return _NEVER_S if within is None else duration_s(within)
+    except SpecError as error:
+        raise UsageError(f"--within {within}: {error}") from error
+
+
+def _recorded(
+    seed: int, root: Path, progress: Progress, *, every: bool, bound_s: float
+) -> Iterator[RunDirectory]:
+    """Yield short runs, recorded now, until the bound."""
+    begun_s = time.monotonic()
+    wanted = list(_all_runs()) if every else list(_OWN_RUNS)
+    if every:
+        stream(seed, "order").shuffle(wanted)  # so that each night gets to others
+    for place, (name, cluster) in enumerate(wanted):
+        if time.monotonic() - begun_s > bound_s:
+            left = ", ".join(sorted(one for one, _ in wanted[place:]))
+            progress.say(f"the time is over; not tried: {left}")
+            return
+        try:
+            run = _one(name, cluster, stream_seed(seed, name), root, progress)
+        except UsageError as error:
+            if not every:
+                raise
+            progress.say(f"{name} is not tried: {str(error).splitlines()[0]}")
+            continue
+        if run is not None:
+            yield run
+
+
+def _all_runs() -> Iterator[tuple[str, str]]:
+    """Yield every scenario of a system that virtual time has, with its cluster there."""
+    for name, path in library().items():
+        make = system_of(load_scenario(path, []).cluster).in_virtual_time
+        if make is not None:
+            yield name, make.name
+
+
+def _one(
+    name: str, cluster: str, own_seed: int, root: Path, progress: Progress
+) -> RunDirectory | None:
+    """Record a short run; None if its scenario expects it to be invalid.
+
+    Raises UsageError if virtual time cannot carry it out.
+    """
+    from harness.run.plan import planned
     from harness.run.run import record_scenario
     from history.seal import seal
 
-    for name, cluster in _OWN_RUNS:
-        own_seed = stream_seed(seed, name)
-        words = ["fencepost", "run", name, "--cluster", cluster, "--seed", str(own_seed)]
+    words = ["fencepost", "run", name, "--cluster", cluster, "--seed", str(own_seed)]
+    overrides: list[tuple[tuple[str, ...], object, str]] = []
+    if load_scenario(find_scenario(name), []).trial is None:
         words += ["--time-limit", _TIME_LIMIT, NO_REQUIRE]
-        options = RunOptions(
-            results=root, seed=own_seed, command=shlex.join(words), cluster=MAKES[cluster]
-        )
-        overrides: list[tuple[tuple[str, ...], object, str]] = [
-            (("time_limit",), _TIME_LIMIT, "--time-limit"),
-            (("require",), {}, NO_REQUIRE),
-        ]
-        progress.say(f"recording: {options.command}")
-        run = record_scenario(load_scenario(find_scenario(name), overrides), options, progress)
-        seal(run)
-        yield run
+        overrides = [(("time_limit",), _TIME_LIMIT, "--time-limit"), (("require",), {}, NO_REQUIRE)]
+    scenario = load_scenario(find_scenario(name), overrides)
+    options = RunOptions(
+        results=root, seed=own_seed, command=shlex.join(words), cluster=MAKES[cluster]
+    )
+    partitions = sum(topic.partitions for topic in scenario.topics)
+    if partitions > _PARTITIONS_MAX:
+        raise UsageError(f"it has {partitions:,} partitions, and its tables are held in memory")
+    expected = planned(scenario, options, progress.say).expectation
+    if expected is not None and expected.validity is Validity.INVALID:
+        progress.say(f"{name} is not tried: it is invalid, as its scenario expects")
+        return None
+    progress.say(f"recording: {options.command}")
+    run = record_scenario(scenario, options, progress)
+    seal(run)
+    return run
 
 
 def _tried(

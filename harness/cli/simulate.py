@@ -94,6 +94,17 @@ def simulate(**flags: Any) -> int:
     help="With --metamorphic or --planted: seed of all draws. [default: a random one]",
 )
 @click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="With either, and without a RUN: of every scenario that virtual time can carry out.",
+)
+@click.option(
+    "--within",
+    metavar="TIME",
+    help="With --all: begin no other run after this time (2h), and name those left out.",
+)
+@click.option(
     "--transformation",
     "transformations",
     multiple=True,
@@ -158,8 +169,8 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
     With --metamorphic, the checks themselves are tried: each RUN, valid as it is, is judged again
     with frames held or lost, rows told twice or not at all, other names, other times, or an earlier
     end. It has to stay valid or become unknown. RUN is a path, a scenario's name (its last run),
-    or 'latest'; without one, short runs of each system are recorded in virtual time. Exit codes: 0
-    no cluster was accused, 1 one was, 254 a RUN is not valid as it is.
+    or 'latest'; without one, short runs of each system are recorded in virtual time, with --all of
+    every scenario. Exit codes: 0 no cluster was accused, 1 one was, 254 a RUN is not valid as it is.
 
     With --planted, violations are planted into the evidence of such runs: a record that is lost or
     logged twice, an ISR that nobody asked for, a table that is gone. Exit codes: 0 a check called
@@ -193,7 +204,7 @@ def _refuse_unsealed(text: str, results: Path) -> None:
 
 
 _WAYS: Final = ("metamorphic", "planted")
-_OF_RUNS: Final = ("runs", "seed", "transformations")
+_OF_RUNS: Final = ("runs", "seed", "transformations", "every", "within")
 """The parameters that these ways alone take."""
 _SHARED: Final = ("results", "spark_master", "as_json")
 

@@ -37,6 +37,7 @@ from checkers.control_plane.lost_reassignment import lost_reassignments
 from checkers.control_plane.metadata_divergence import metadata_divergences
 from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
 from checkers.control_plane.shared_identity import shared_identities
+from checkers.control_plane.shared_producer_ids import shared_producer_ids
 from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.stale_request_accepted import stale_requests_accepted
@@ -212,6 +213,10 @@ LED_BY_NONE = """
     3 partition t-0 replicas 1,2 isr 1 leader -1
     4 change t-0 leader 1 at {}
     9 noop at 60000
+"""
+ALLOCATED = """
+    at 3000 broker-1 allocates epoch 1 -> ok 1000 at 3001
+    at 4000 broker-2 allocates epoch 3 -> ok {} at 4001
 """
 STILL_FENCED = "0 leader 1000\n1 register 1 at 1000\n2 unfence 1 at {}\n9 noop at 60000"
 BEATING = "\n".join(
@@ -569,6 +574,14 @@ CHECKS = (
         good=given(JOINED.format(""), ALTER.format(3, "ok 2")),
         good_count=5,
         nothing=given(JOINED.format(""), ALTER.format(2, "INELIGIBLE_REPLICA")),
+    ),
+    Check(
+        kernel=shared_producer_ids,
+        bad=given(PAIR, ALLOCATED.format(1000)),
+        bad_count=2,
+        good=given(PAIR, ALLOCATED.format(2000)),
+        good_count=2,
+        nothing=given(PAIR),
     ),
     Check(
         kernel=stale_controllers,

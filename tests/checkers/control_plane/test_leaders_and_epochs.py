@@ -232,6 +232,20 @@ def test_a_partition_that_is_stated_again_goes_back() -> None:
     assert not went_back(LOG + again.format(1, 1))
 
 
+def test_on_zookeeper_a_partition_epoch_that_is_left_out_is_a_doubt() -> None:
+    log = "5 topic t\n6 partition t-0 replicas 1,2 isr 1,2 leader 1\n"
+    log += "9 change t-0 isr 1 partition-epoch {}"
+
+    def doubted(next_epoch: int) -> bool:
+        given = tables(metadata_log(zookeeper_1=log.format(next_epoch)))
+        told = list(asked(epochs_that_went_back, given, ON_ZOOKEEPER))
+        assert not proofs(told)
+        return bool(doubts(told))
+
+    assert doubted(2)
+    assert not doubted(1)
+
+
 def test_a_broker_epoch_goes_back() -> None:
     (proof,) = went_back("3 register 2 epoch-is 30\n4 register 2 epoch-is 20")["broker 2"]
     assert_proof(proof, "registered with", broker_id=2, broker_epoch=30, after_broker_epoch=20)

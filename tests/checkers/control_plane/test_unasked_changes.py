@@ -11,6 +11,7 @@ from replica_disks import faults
 from checkers.control_plane.unasked_change import unasked_changes
 from checkers.facts import Facts
 from checkers.proof import Proof
+from history.cluster_schema import NODE_SETTINGS
 
 LOG = """
     0 leader 1000 at 0
@@ -142,9 +143,12 @@ ASKED_BEFORE = "at 50 broker-1 to broker-2 alter t-1 expecting 0 isr 1 under 1 -
 CHANGED_BEFORE = "at 50 broker-1 to broker-2 changes t-1 isr 1 leader-epoch 0 under 1 -> ok at 60\n"
 
 
+NO_SETTINGS = NODE_SETTINGS.empty_table()
+
+
 def by_zookeeper(step: str, frames: str) -> list[Proof]:
     log = BY_ZOOKEEPER + step + "\n99 noop at 60000"
-    given = tables(metadata_log(zookeeper_1=log), frames)
+    given = tables(metadata_log(zookeeper_1=log), frames, node_settings=NO_SETTINGS)
     return proofs(asked(unasked_changes, given, WITH_THREE)).get("t-0", [])
 
 
@@ -204,3 +208,65 @@ def test_on_zookeeper_what_may_need_no_request_is_not_judged(step: str, frames: 
 def test_in_a_migration_nothing_is_judged() -> None:
     migrating = replace(FACTS, node_ids={**FACTS.node_ids, "zookeeper-1": 2001})
     assert not found("10 change t-0 isr 1 at 21000", run=migrating)
+
+
+KEPT = "at 5000 broker-2 to broker-3 updates epoch 1 for 3 -> ok at 5010\n"
+"""The controller, broker 2, has told broker 3 of its registration."""
+OUT = "10 change t-0 isr 1 at 21000"
+LEADS = "10 change t-0 isr 3 leader 3 at 21000"
+
+
+def lost_by_zookeeper(step: str, frames: str, *, isr: str = "1,3", leader: int = 1) -> list[Proof]:
+    log = BY_ZOOKEEPER.replace("isr 1,2 leader 1", f"isr {isr} leader {leader}")
+    records = metadata_log(zookeeper_1=f"{log}{step}\n99 noop at 60000")
+    given = tables(records, frames, node_settings=NO_SETTINGS)
+    return proofs(asked(unasked_changes, given, WITH_THREE)).get("t-0", [])
+
+
+def test_on_zookeeper_a_broker_that_the_controller_had_for_alive_is_put_out() -> None:
+    (proof,) = lost_by_zookeeper(OUT, ASKED_BEFORE + KEPT)
+    assert_proof(proof, "is out of the ISR of {key}", broker_id=3, isr="[1]", metadata_offset=10)
+    assert lost_by_zookeeper(OUT + "\n11 fence 3 at 21000", ASKED_BEFORE + KEPT), "later"
+    of_another_epoch = ASKS.format(5, "1", "ok 6 at 21005")
+    assert lost_by_zookeeper(OUT, of_another_epoch + "\n" + KEPT)
+    assert not lost_by_zookeeper(OUT, ASKS.format(0, "1", "nothing") + "\n" + KEPT)
+
+
+def test_on_zookeeper_a_leader_that_the_controller_had_for_alive_is_replaced() -> None:
+    frames = ASKED_BEFORE + KEPT
+    moved = "10 change t-0 leader 2 at 21000"
+    (proof,) = lost_by_zookeeper(moved, frames, isr="2,3", leader=3)
+    assert_proof(proof, "no longer leads with the ISR of {key}", broker_id=3, leader=2)
+    assert lost_by_zookeeper("10 change t-0 leader -1 at 21000", frames, isr="3", leader=3)
+    preferred = "10 change t-0 leader 1 at 21000"
+    assert not lost_by_zookeeper(preferred, frames, isr="1,3", leader=3)
+    assert not lost_by_zookeeper(LEADS, frames), "the controller was not seen to know broker 1"
+
+
+@pytest.mark.parametrize(
+    ("step", "frames"),
+    [
+        pytest.param(OUT, ASKED_BEFORE, id="the controller never told it anything"),
+        pytest.param(OUT, ASKED_BEFORE + KEPT.replace("5000", "22000"), id="it did so later"),
+        pytest.param(OUT, ASKED_BEFORE + KEPT.replace("for 3", "for 1"), id="of an earlier one"),
+        pytest.param(OUT, ASKED_BEFORE + KEPT.replace("epoch 1", "epoch 0"), id="of another one"),
+        pytest.param("9 fence 3 at 20999\n" + OUT, ASKED_BEFORE + KEPT, id="its session ended"),
+        pytest.param("9 register 3 unfenced at 8000\n" + OUT, ASKED_BEFORE + KEPT, id="it is back"),
+        pytest.param(
+            OUT,
+            ASKED_BEFORE + KEPT + "at 9000 broker-3 to broker-2 leaves epoch 3 -> nothing",
+            id="it is in controlled shutdown",
+        ),
+        pytest.param("9 to-delete t at 20000\n" + OUT, ASKED_BEFORE + KEPT, id="t is deleted"),
+        pytest.param(OUT, OTHER + "\n" + KEPT, id="the leader may write ISRs itself"),
+        pytest.param(
+            OUT,
+            ASKED_BEFORE + KEPT + "at 9000 broker-1 to broker-3 beats epoch 3 -> ok at 9001",
+            id="heartbeats count, and it sent none",
+        ),
+    ],
+)
+def test_on_zookeeper_a_broker_that_the_controller_may_have_had_for_gone_is_not_judged(
+    step: str, frames: str
+) -> None:
+    assert not lost_by_zookeeper(step, frames)

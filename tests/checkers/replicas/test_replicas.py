@@ -13,6 +13,7 @@ from checkers.proof import Proof
 from checkers.replicas.divergent import divergent_replicas
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
+from history.cluster_schema import REPLICA_RECORDS
 from nemesis.verbs.registry import FAULTS
 
 LOG = """
@@ -63,6 +64,17 @@ def test_what_may_differ(other: str) -> None:
 def test_a_hole_and_another_leader_epoch_are_differences() -> None:
     assert differ("broker-1: 17@0 18@1 19@2 hw 3\nbroker-2: 17@0 19@2 hw 3")
     assert differ("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1:1 hw 2")
+
+
+@pytest.mark.parametrize("column", ["digest", "timestamp_ms", "producer_id", "producer_epoch"])
+def test_whatever_a_follower_copies_is_compared(column: str) -> None:
+    told = disks("broker-1: 17@0 18@1 by 7/0 hw 2\nbroker-2: 17@0 18@1 by 7/0 hw 2")
+    rows = told["replica_records"].to_pylist()
+    assert not proofs(asked(divergent_replicas, tables(LOG, **told), FACTS))
+    rows[-1][column] += 1
+    told["replica_records"] = pa.Table.from_pylist(rows, schema=REPLICA_RECORDS)
+    (proof,) = proofs(asked(divergent_replicas, tables(LOG, **told), FACTS))["t-0"]
+    assert_proof(proof, "hold different records at offset {first}", first=1, value=18)
 
 
 def test_after_an_unclean_election_replicas_may_differ() -> None:

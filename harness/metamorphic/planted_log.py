@@ -1,0 +1,200 @@
+"""Violations planted into the metadata log, in every copy of it."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from harness.metamorphic.copied_run import CopiedRun
+from harness.metamorphic.planted_rows import Row, change_one, edited, is_same
+
+__all__ = [
+    "change_log",
+    "change_undone",
+    "creation_undone",
+    "election_of_another",
+    "epoch_back",
+    "id_again",
+    "isr_emptied",
+    "producer_ids_again",
+    "registered_twice",
+    "removal_undone",
+    "term_back",
+    "version_skipped",
+]
+
+_CHANGE: Final = "PartitionChangeRecord"
+_NOTHING: Final = "NoOpRecord"
+
+
+def change_log(
+    run: CopiedRun, draw: Random, is_fit: Callable[[Row], bool], news: Callable[[Row], Row]
+) -> bool:
+    """Change a drawn record of the metadata log in every copy of it."""
+    return change_one(
+        run,
+        draw,
+        "metadata_log",
+        ("snapshot", "metadata_offset", "type", "topic_id", "partition"),
+        is_fit=lambda row: not row["snapshot"] and is_fit(row),
+        news=news,
+    )
+
+
+def _records(run: CopiedRun, *types: str) -> list[Row]:
+    """Return the records of these types, without what snapshots have, by offset."""
+    rows = run.table("metadata_log").to_pylist() if run.has("metadata_log") else []
+    told = {
+        (row["metadata_offset"], row["type"], row["topic_id"], row["partition"]): row
+        for row in rows
+        if row["type"] in types and not row["snapshot"]
+    }
+    return sorted(told.values(), key=lambda row: row["metadata_offset"])
+
+
+def _change_records(
+    run: CopiedRun, draw: Random, rows: list[Row], news: Callable[[Row], Row]
+) -> bool:
+    """Change one of these records in every copy of it."""
+    if not rows:
+        return False
+    found = draw.choice(rows)
+    named = ("snapshot", "metadata_offset", "type", "topic_id", "partition")
+    changed = news(found)
+    return edited(
+        run, "metadata_log", named, lambda row: changed if is_same(row, found, *named) else {}
+    )
+
+
+def epoch_back(run: CopiedRun, draw: Random) -> bool:
+    """A partition's leader epoch went back, by the log."""
+    return change_log(
+        run,
+        draw,
+        lambda row: row["type"] == _CHANGE and (row["leader_epoch"] or 0) > 0,
+        lambda row: {"leader_epoch": row["leader_epoch"] - 1},
+    )
+
+
+def version_skipped(run: CopiedRun, draw: Random) -> bool:
+    """A partition's epoch went up by two, by the log."""
+    return change_log(
+        run,
+        draw,
+        lambda row: row["type"] == _CHANGE and row["partition_epoch"] is not None,
+        lambda row: {"partition_epoch": row["partition_epoch"] + 1},
+    )
+
+
+def change_undone(run: CopiedRun, draw: Random) -> bool:
+    """A leader was granted an ISR, and the log has nothing where that was decided."""
+    granted = {
+        (row["topic_id"], row["partition"], tuple(row["isr"] or ()))
+        for row in (run.table("wire").to_pylist() if run.has("wire") else ())
+        if row["api"] == "AlterPartition" and row["direction"] == "response" and row["isr"]
+    }
+    return change_log(
+        run,
+        draw,
+        lambda row: (
+            row["type"] == _CHANGE
+            and row["controller_epoch"] >= 0
+            and (row["topic_id"], row["partition"], tuple(row["isr"] or ())) in granted
+        ),
+        lambda row: _emptied(row),
+    )
+
+
+def _emptied(row: Row) -> Row:
+    """Return what makes a record one of no content."""
+    fields = ("topic", "topic_id", "partition", "isr", "leader", "leader_epoch", "partition_epoch")
+    return {"type": _NOTHING, **{name: None for name in fields if row[name] is not None}}
+
+
+def isr_emptied(run: CopiedRun, draw: Random) -> bool:
+    """The ISR of a partition is empty."""
+    return change_log(
+        run, draw, lambda row: row["type"] == _CHANGE and bool(row["isr"]), lambda _: {"isr": []}
+    )
+
+
+def registered_twice(run: CopiedRun, draw: Random) -> bool:
+    """Two registrations of brokers have one broker epoch."""
+    rows = _records(run, "RegisterBrokerRecord")
+    return _change_records(
+        run, draw, rows[1:], lambda row: {"broker_epoch": _before(rows, row)["broker_epoch"]}
+    )
+
+
+def _before(rows: list[Row], row: Row) -> Row:
+    return rows[rows.index(row) - 1]
+
+
+def producer_ids_again(run: CopiedRun, draw: Random) -> bool:
+    """A block of producer ids is given out a second time, by the log."""
+    rows = _records(run, "ProducerIdsRecord")
+    return _change_records(run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]})
+
+
+def id_again(run: CopiedRun, draw: Random) -> bool:
+    """A topic is created with the id of an earlier one."""
+    rows = _records(run, "TopicRecord")
+    return _change_records(
+        run, draw, rows[1:], lambda row: {"topic_id": _before(rows, row)["topic_id"]}
+    )
+
+
+def removal_undone(run: CopiedRun, draw: Random) -> bool:
+    """The deletion of a topic was acknowledged, and the topic lives on in the log."""
+    written = _acknowledged(run, "delete-topic")
+    names = {row["topic_id"]: row["topic"] for row in _records(run, "TopicRecord")}
+    rows = [
+        row
+        for row in _records(run, "RemoveTopicRecord")
+        if (row["topic"] or names.get(row["topic_id"])) in written
+    ]
+    return _change_records(run, draw, rows, _emptied)
+
+
+def creation_undone(run: CopiedRun, draw: Random) -> bool:
+    """A topic's setting was acknowledged, and the log never had it."""
+    written = _acknowledged(run, "alter-config")
+    rows = [
+        row for row in _records(run, "ConfigRecord") if row["value"] and row["topic"] in written
+    ]
+    return _change_records(run, draw, rows, _emptied)
+
+
+def _acknowledged(run: CopiedRun, f: str) -> set[str]:
+    rows: list[Row] = run.table("metadata_writes").to_pylist() if run.has("metadata_writes") else []
+    return {row["topic"] for row in rows if (row["f"], row["outcome"]) == (f, "ok")}
+
+
+def term_back(run: CopiedRun, draw: Random) -> bool:
+    """The metadata log goes on in an older controller epoch."""
+    rows = run.table("metadata_log").to_pylist() if run.has("metadata_log") else []
+    epochs = [row["controller_epoch"] for row in rows if not row["snapshot"]]
+    first, last = min(epochs, default=0), max(epochs, default=0)
+    begun = min(
+        (row["metadata_offset"] for row in rows if row["controller_epoch"] == last), default=0
+    )
+    return change_log(
+        run,
+        draw,
+        lambda row: row["controller_epoch"] == last > first and row["metadata_offset"] > begun,
+        lambda _: {"controller_epoch": first},
+    )
+
+
+def election_of_another(run: CopiedRun, draw: Random) -> bool:
+    """Another controller was elected than the one that said so in that epoch."""
+    rows: list[Row] = run.table("quorum_claims").to_pylist() if run.has("quorum_claims") else []
+    claimed = {row["controller_epoch"] for row in rows}
+    elections = _records(run, "LeaderChangeMessage")
+    others = {row["leader"] for row in elections}
+
+    def another(row: Row) -> dict[str, Any]:
+        return {"leader": draw.choice(sorted({*others, 99} - {row["leader"]}))}
+
+    return _change_records(
+        run, draw, [row for row in elections if row["controller_epoch"] in claimed], another
+    )

@@ -1,0 +1,172 @@
+"""Violations planted into what brokers showed of metadata, and told of themselves."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from harness.metamorphic.copied_run import CopiedRun
+from harness.metamorphic.planted_rows import FAR, Row, change_one
+
+__all__ = [
+    "applied_ahead",
+    "change_shown",
+    "dead_topic_shown",
+    "epoch_shown_back",
+    "partitions_shown_more",
+    "replicas_shown_other",
+    "setting_shown_early",
+    "topic_hidden",
+]
+
+_READ: Final = ("read", "topic", "partition")
+_SOON_NS: Final = 1_000_000_000
+
+
+def change_shown(
+    run: CopiedRun, draw: Random, is_fit: Callable[[Row], bool], news: Callable[[Row], Row]
+) -> bool:
+    """Change what a broker showed before the end, after which no log tells what was so."""
+    until_ns = run.manifest.healed_ns or 0
+
+    def is_judged(row: Row) -> bool:
+        is_shown = row["error"] in (None, "NONE") and row["return_ns"] is not None
+        return is_shown and row["return_ns"] < until_ns and is_fit(row)
+
+    return change_one(run, draw, "describes", _READ, is_fit=is_judged, news=news)
+
+
+def _rows(run: CopiedRun, name: str) -> list[Row]:
+    rows: list[Row] = run.table(name).to_pylist() if run.has(name) else []
+    return rows
+
+
+def _following_soon(run: CopiedRun) -> list[tuple[Row, Row]]:
+    """Return what a broker showed of a partition, and what it showed again soon afterwards."""
+    found: list[tuple[Row, Row]] = []
+    last: dict[tuple[str, str, int], Row] = {}
+    shown = [row for row in _rows(run, "describes") if row["partition"] is not None]
+    for row in sorted(shown, key=lambda one: one["call_ns"]):
+        of = (row["node"], row["topic_id"] or row["topic"], row["partition"])
+        before = last.get(of)
+        if before is not None and 0 < row["call_ns"] - before["return_ns"] < _SOON_NS:
+            found.append((before, row))
+        last[of] = row
+    return found
+
+
+def epoch_shown_back(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed an older leader epoch than it had shown a moment before."""
+    soon = {
+        tuple(row[name] for name in _READ)
+        for before, row in _following_soon(run)
+        if row["leader_epoch"] == before["leader_epoch"] and (row["leader_epoch"] or 0) > 0
+    }
+    return change_shown(
+        run,
+        draw,
+        lambda row: tuple(row[name] for name in _READ) in soon,
+        lambda row: {"leader_epoch": row["leader_epoch"] - 1},
+    )
+
+
+def dead_topic_shown(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a topic that others had long known to be deleted."""
+    return _error_changed(run, draw, f="delete-topic")
+
+
+def topic_hidden(run: CopiedRun, draw: Random) -> bool:
+    """A broker that had shown a topic knew nothing of it a moment later, and nobody deleted it."""
+    deleted = {row["topic"] for row in _rows(run, "metadata_writes") if row["f"] == "delete-topic"}
+    soon = {row["read"] for _, row in _following_soon(run)}
+    nothing = dict.fromkeys(
+        ("topic_id", "leader", "leader_epoch", "isr", "replicas", "config_value")
+    )
+    return change_shown(
+        run,
+        draw,
+        lambda row: row["read"] in soon and row["topic"] not in deleted and row["partition"] == 0,
+        lambda _: {"error": "UNKNOWN_TOPIC_OR_PARTITION", "partition": None, **nothing},
+    )
+
+
+def _error_changed(run: CopiedRun, draw: Random, *, f: str) -> bool:
+    """Let a broker show a topic as it had shown it, after it was changed so."""
+    shown = {
+        row["topic"]: row
+        for row in _rows(run, "describes")
+        if row["partition"] == 0 and row["error"] in (None, "NONE")
+    }
+    done: dict[str, int] = {}
+    for row in _rows(run, "metadata_writes"):
+        if (row["f"], row["outcome"]) == (f, "ok"):
+            done[row["topic"]] = row["return_ns"]
+    columns = ("topic_id", "partition", "leader", "leader_epoch", "isr", "replicas")
+    again = [
+        row
+        for row in _rows(run, "describes")
+        if row["partition"] is None
+        and row["topic"] in shown
+        and row["call_ns"] > done.get(row["topic"], 2**62) + 5 * _SOON_NS
+    ]
+    chosen = draw.choice(again) if again else None
+    return chosen is not None and change_one(
+        run,
+        draw,
+        "describes",
+        _READ,
+        is_fit=lambda row: row == chosen,
+        news=lambda row: {"error": "NONE", **{one: shown[row["topic"]][one] for one in columns}},
+    )
+
+
+def replicas_shown_other(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed replicas that a partition never had."""
+    return change_shown(
+        run,
+        draw,
+        lambda row: bool(row["replicas"]),
+        lambda row: {"replicas": [*row["replicas"], 99]},
+    )
+
+
+def partitions_shown_more(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a partition that its topic never had."""
+    return change_shown(
+        run, draw, lambda row: row["partition"] is not None, lambda _: {"partition": 4711}
+    )
+
+
+def setting_shown_early(run: CopiedRun, draw: Random) -> bool:
+    """A broker showed a setting before it was written."""
+    first_ns: dict[tuple[str, int], int] = {}
+    for row in _rows(run, "metadata_writes"):
+        if row["config_value"]:
+            first_ns[row["topic"], row["config_value"]] = row["call_ns"]
+    last = {topic: (value, call_ns) for (topic, value), call_ns in sorted(first_ns.items())}
+
+    def is_before(row: Row) -> bool:
+        value, call_ns = last.get(row["topic"], (0, 0))
+        return (
+            row["config_value"] is not None
+            and row["config_value"] < value
+            and (row["return_ns"] < call_ns)
+        )
+
+    return change_shown(run, draw, is_before, lambda row: {"config_value": last[row["topic"]][0]})
+
+
+def applied_ahead(run: CopiedRun, draw: Random) -> bool:
+    """A broker said that it had applied more metadata than there were."""
+    return change_one(
+        run,
+        draw,
+        "wire",
+        ("frame",),
+        is_fit=lambda row: (
+            row["api"] == "BrokerHeartbeat"
+            and row["direction"] == "request"
+            and (row["fetch_offset"] or -1) > 0
+            and row["forwarded_ns"] is not None
+        ),
+        news=lambda row: {"fetch_offset": row["fetch_offset"] + FAR},
+    )
