@@ -1,11 +1,11 @@
 """The manifest of a run: as it is before anything has happened, and what is noted on the way."""
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from clusters.evolution import ChangesIds
+from clusters.hosts.process import harness_mark
 from clusters.systems import system_of
 from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
@@ -60,7 +60,7 @@ def first_manifest(
         required_bounds=scenario.require.bounds,
         known=known,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
-        harness_pid=os.getpid(),
+        harness=harness_mark(),
     )
 
 

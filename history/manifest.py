@@ -256,7 +256,10 @@ class Manifest:
     """Of some shortfalls, as data: the brokers that were lacking, and when."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of each sealed file, by its path in the run directory."""
+    harness: str | None = None
+    """The identity of the harness that makes the run (`clusters.hosts.process.harness_mark`)."""
     harness_pid: int | None = None
+    """Of runs from before `harness`: its pid alone, which may be that of another by now."""
 
     @property
     def release(self) -> str:

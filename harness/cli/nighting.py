@@ -4,10 +4,12 @@ import json
 import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from clusters.hosts.process import harness_mark
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
 from clusters.provision.releases import UnfetchedError
@@ -48,7 +50,7 @@ def night(
     with terminal_progress() as progress:
         if resume is not None:
             store = NightStore.find(resume, results, loaded.name)
-            plan, state = store.read_plan(), store.read()
+            plan, state = store.read_plan(), replace(store.read(), harness=harness_mark())
             if state.ended_at is not None:
                 raise UsageError(f"{store.root} has ended; nothing of it is left to resume")
         else:
@@ -62,13 +64,14 @@ def night(
                 file=file,
                 command=plan.command,
                 started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                harness=harness_mark(),
             )
         with _alone(plan, results, alongside=flags["alongside"]):
             if resume is None:
                 _say_unfinished(file, results, loaded.name, progress.say)
                 store = NightStore.create(results, loaded.name, datetime.now(UTC))
                 store.write_plan(plan)
-                store.write(state)
+            store.write(state)
             progress.say(f"{loaded.title}: {store.root}")
             course = NightCourse(
                 plan=plan,

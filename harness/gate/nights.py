@@ -95,6 +95,8 @@ class NightRecord:
     started_at: str
     """UTC, ISO 8601."""
     ended: bool
+    harness: str | None
+    """The identity of the process that made or makes it; None: it is of an older release."""
     runs: tuple[RunRecord, ...]
     left_out: tuple[LeftOutRecord, ...]
 
@@ -154,6 +156,7 @@ def read_night(path: Path) -> NightRecord:
             path=path.resolve(),
             started_at=_of(content, "started_at", str),
             ended=_of(content, "ended_at", str | None) is not None,
+            harness=_of({"harness": None, **content}, "harness", str | None),
             runs=tuple(_each(content, "runs", _run)),
             left_out=tuple(_each(content, "left_out", _left_out)),
         )

@@ -219,7 +219,7 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
         run.reserve.unlink(missing_ok=True)
         try:
             manifest = read_manifest(run.manifest_path)
-            failed = replace(manifest, state=RunState.FAILED, failure=message, harness_pid=None)
+            failed = replace(manifest, state=RunState.FAILED, failure=message)
             write_manifest(run.manifest_path, failed)
             write_reports(run)
         except (HarnessError, OSError) as second:

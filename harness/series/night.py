@@ -131,6 +131,8 @@ class Night:
     command: str
     started_at: str
     """UTC, ISO 8601."""
+    harness: str | None = None
+    """The identity of the process that made or makes it (`clusters.hosts.process.harness_mark`)."""
     ended_at: str | None = None
     """None: it is under way, or was interrupted; `--resume` goes on with it."""
     runs: tuple[NightRun, ...] = ()

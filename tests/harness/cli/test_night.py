@@ -86,7 +86,7 @@ def test_a_night_is_stored_as_others_read_it_and_sums_itself_up(place: Place) ->
     assert code == 1, err
     stored = place.stored()
     assert set(stored) == {
-        *("night", "file", "command", "started_at", "ended_at", "runs", "left_out")
+        *("night", "file", "command", "started_at", "harness", "ended_at", "runs", "left_out")
     }
     assert (stored["night"], stored["file"], stored["left_out"]) == ("few", "few.yaml", [])
     assert stored["ended_at"]
