@@ -26,10 +26,12 @@ def first_manifest(
     origin_ns: int,
     origin_utc_ns: int,
     known: tuple[str, ...] = (),
+    expected: tuple[str, ...] = (),
 ) -> Manifest:
     """Return the manifest of a run that begins now.
 
     The origins: those of its clock, by both clocks. `known`: the findings that it reckons with.
+    `expected`: the anomalies that its scenario expects of the release.
     """
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
@@ -59,6 +61,7 @@ def first_manifest(
         required_checks=scenario.require.judged,
         required_bounds=scenario.require.bounds,
         known=known,
+        expected=expected,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness=harness_mark(),
     )

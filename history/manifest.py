@@ -209,6 +209,8 @@ class Manifest:
     known: tuple[str, ...] = ()
     """The findings by name that the scenario reckons with on this release
     (`checkers.known_findings`)."""
+    expected: tuple[str, ...] = ()
+    """The anomalies that the scenario expects of this release; empty: none, or not recorded."""
     asked_faults: tuple[str, ...] = ()
     """The kinds of fault that the run was asked for: those that its mix draws from, or that the
     steps of its play begin. None: a control, or a run that did not record them."""

@@ -25,7 +25,7 @@ from report.serve.archive import (
     NightRunLine,
     TrendCell,
 )
-from report.sums import VERDICTS, SummedRun, sum_line
+from report.sums import VERDICTS, SummedRun, is_as_expected, sum_line
 
 __all__ = ["StoredNights"]
 
@@ -228,6 +228,7 @@ def _summed(run: RunRecord) -> SummedRun:
         verdict=str(run.verdict),
         reason=run.reason,
         findings=run.findings,
+        as_expected=is_as_expected(run.verdict, run.findings, run.expected),
         seconds=run.seconds,
     )
 
