@@ -46,7 +46,11 @@ def night(**flags: Any) -> int:
     if any failed or the night was interrupted, else 2 if any is unknown, else 0. A run with no
     finding but those that its scenario expects of the release counts as 0.
     """
-    find_night(flags["file"])
+    path = find_night(flags["file"])
+    # A mistake in the file is told before more is imported than it takes to see it.
+    from harness.series.night_file import load_night
+
+    loaded = load_night(path)
     from harness.cli.nighting import night as work
 
-    return work(**flags)
+    return work(loaded, **flags)
