@@ -1,11 +1,11 @@
 """The manifest of a run: as it is before anything has happened, and what is noted on the way."""
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from clusters.evolution import ChangesIds
+from clusters.hosts.process import harness_mark
 from clusters.systems import system_of
 from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
@@ -26,10 +26,12 @@ def first_manifest(
     origin_ns: int,
     origin_utc_ns: int,
     known: tuple[str, ...] = (),
+    expected: tuple[str, ...] = (),
 ) -> Manifest:
     """Return the manifest of a run that begins now.
 
     The origins: those of its clock, by both clocks. `known`: the findings that it reckons with.
+    `expected`: the anomalies that its scenario expects of the release.
     """
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
@@ -59,8 +61,9 @@ def first_manifest(
         required_checks=scenario.require.judged,
         required_bounds=scenario.require.bounds,
         known=known,
+        expected=expected,
         promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
-        harness_pid=os.getpid(),
+        harness=harness_mark(),
     )
 
 

@@ -209,6 +209,8 @@ class Manifest:
     known: tuple[str, ...] = ()
     """The findings by name that the scenario reckons with on this release
     (`checkers.known_findings`)."""
+    expected: tuple[str, ...] = ()
+    """The anomalies that the scenario expects of this release; empty: none, or not recorded."""
     asked_faults: tuple[str, ...] = ()
     """The kinds of fault that the run was asked for: those that its mix draws from, or that the
     steps of its play begin. None: a control, or a run that did not record them."""
@@ -258,7 +260,10 @@ class Manifest:
     """Of some shortfalls, as data: the brokers that were lacking, and when."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of each sealed file, by its path in the run directory."""
+    harness: str | None = None
+    """The identity of the harness that makes the run (`clusters.hosts.process.harness_mark`)."""
     harness_pid: int | None = None
+    """Of runs from before `harness`: its pid alone, which may be that of another by now."""
 
     @property
     def release(self) -> str:

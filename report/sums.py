@@ -5,7 +5,7 @@ effect, and a check that never had a case, is told of runs with a verdict alone.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
@@ -17,6 +17,7 @@ __all__ = [
     "LeftOutCell",
     "RunGroup",
     "SummedRun",
+    "is_as_expected",
     "not_judged_in",
     "run_groups",
     "sum_line",
@@ -51,6 +52,8 @@ class SummedRun:
     """The reason why it is not valid."""
     findings: tuple[str, ...] = ()
     """The identities of its findings, the known ones among them."""
+    as_expected: bool = False
+    """Of a night's run: `is_as_expected`."""
     seconds: float
     """The wall time to its verdict."""
     command: str = ""
@@ -108,6 +111,11 @@ class RunGroup:
         return median(run.seconds for run in self.runs)
 
 
+def is_as_expected(verdict: str, findings: Collection[str], expected: Collection[str]) -> bool:
+    """Return whether a run is invalid by nothing but what its scenario expects of the release."""
+    return verdict == "invalid" and bool(findings) and set(findings) <= set(expected)
+
+
 def summed_run(told: Mapping[str, Any], **known: Any) -> SummedRun:
     """Return a run of which `--json` told this (`harness.cli.verdicts.outcome_json`).
 
@@ -146,13 +154,15 @@ def sum_line(runs: Sequence[SummedRun], *, left_out: Sequence[LeftOutCell] = ())
     if not runs:
         return f"no run was made{_left_out(left_out)}"
     by_verdict = {
-        verdict: [run for run in runs if run.verdict == verdict] for verdict in VERDICTS[1:]
+        verdict: [run for run in runs if run.verdict == verdict and not run.as_expected]
+        for verdict in VERDICTS[1:]
     }
+    by_verdict["invalid as expected"] = [run for run in runs if run.as_expected]
     valid = len(runs) - sum(map(len, by_verdict.values()))
     parts = [f"{integer(valid)} of {integer(len(runs))} valid"]
     for verdict, those in by_verdict.items():
         if those:
-            words = _found_words(those) if verdict == "invalid" else _reasons(those)
+            words = _found_words(those) if "invalid" in verdict else _reasons(those)
             parts.append(f"{integer(len(those))} {verdict}: {words}")
     known = [run for run in runs if run.verdict != "invalid" and run.findings]
     if known:

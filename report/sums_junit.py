@@ -1,8 +1,8 @@
 """Summed runs for a build server: one test suite a group of runs, one test case a run.
 
 Names tell scenario, release, host, variant and seed apart, so that a history of builds does not
-take one for another. Invalid is a failure, unknown and failed are errors, and runs that were left
-out are skipped.
+take one for another. Invalid is a failure, unknown and failed are errors. Runs of a night that
+found what their scenario expects of the release are skipped, as are those that were left out.
 """
 
 import re
@@ -37,13 +37,14 @@ def write_sums_junit(
 
 
 def _suite(group: RunGroup) -> ET.Element:
+    expected = sum(run.as_expected for run in group.runs)
     suite = _element(
         "testsuite",
         name=f"{group.scenario} on {group.subject}",
         tests=str(len(group.runs)),
-        failures=str(group.count("invalid")),
+        failures=str(group.count("invalid") - expected),
         errors=str(group.count("unknown") + group.count("failed")),
-        skipped="0",
+        skipped=str(expected),
         time=f"{sum(run.seconds for run in group.runs):.3f}",
     )
     for run in group.runs:
@@ -58,8 +59,10 @@ def _case(run: SummedRun) -> ET.Element:
         name=f"{run.scenario} on {run.subject}, host {run.host}, seed {run.seed}",
         time=f"{run.seconds:.3f}",
     )
-    if run.verdict in _TAGS:
-        found = ", ".join(run.findings)
+    found = ", ".join(run.findings)
+    if run.as_expected:
+        case.append(_element("skipped", message=f"invalid, as the scenario expects: {found}"))
+    elif run.verdict in _TAGS:
         problem = _element(_TAGS[run.verdict], type=run.verdict, message=run.reason or found)
         problem.text = printable(
             "\n".join((*run.findings, f"run: {run.run}", f"repeat: {run.command}"))

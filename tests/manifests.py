@@ -1,10 +1,11 @@
-"""The manifest of a recorded run of which a test states no more than it is about."""
+"""The manifest of a recorded run of which a test states no more than it is about; its harness."""
 
 from typing import Final
 
+from clusters.hosts.process import harness_mark
 from history.manifest import Manifest, Promises, RunState
 
-__all__ = ["MANIFEST"]
+__all__ = ["MANIFEST", "mark_of_a_reused_pid"]
 
 MANIFEST: Final = Manifest(
     run_id="s/1",
@@ -18,3 +19,10 @@ MANIFEST: Final = Manifest(
     fencepost_version="1",
     promises=Promises(idempotent=True, acks="all", consume="assign"),
 )
+
+
+def mark_of_a_reused_pid() -> str:
+    """Return the mark of a harness that is gone, whose pid this process has now."""
+    pid, started, namespace = harness_mark().split(":", 2)
+    ticks, _, boot = started.partition("@")
+    return f"{pid}:{int(ticks) - 1}@{boot}:{namespace}"

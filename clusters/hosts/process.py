@@ -1,8 +1,8 @@
 """The host's view of processes: their state, and which of ours outlived their harness.
 
 Every process of a run carries two marks in its environment: the run's id, and the harness's own
-identity. A pid alone would not do, since pids are used again: the identity adds the start time, and
-the pid namespace in which both mean something.
+identity. A pid alone would not do, since pids are used again: the identity adds the start time, the
+boot since which that counts, and the pid namespace in which all of it means something.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,8 @@ __all__ = [
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
 """The variable with the run's id in the environment of each process of a run."""
 HARNESS_VARIABLE: Final = "FENCEPOST_HARNESS"
-"""The variable with the harness that it belongs to, as `pid:start time:pid namespace`."""
+"""The variable with the harness that it belongs to, as `pid:start time@boot:pid
+namespace`."""
 
 _PROC: Final = Path("/proc")
 _GONE: Final = frozenset("ZXx")
@@ -89,12 +91,19 @@ def await_state(pid: int, wanted: NodeState, *, timeout_s: float) -> bool:
 
 def harness_mark() -> str:
     """The identity of this process, for `HARNESS_VARIABLE`."""
-    return f"{os.getpid()}:{_start_time(os.getpid())}:{_pid_namespace()}"
+    return f"{os.getpid()}:{_start_time(os.getpid())}@{_boot()}:{_pid_namespace()}"
 
 
 def harness_lives(mark: str) -> bool:
-    """Return whether the harness with this mark lives; in another pid namespace, taken as alive."""
-    pid, start_time, namespace = mark.split(":", 2)
+    """Return whether the harness with this mark lives.
+
+    In another pid namespace of the same boot, it is taken as alive. Marks of older releases name no
+    boot. Raises ValueError for what is no mark.
+    """
+    pid, started, namespace = mark.split(":", 2)
+    start_time, _, boot = started.partition("@")
+    if boot not in ("", _boot()):
+        return False
     return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
 
 
@@ -134,6 +143,14 @@ def _start_time(pid: int) -> str | None:
         if fields[0] not in _GONE:
             return fields[19]
     return None
+
+
+@cache
+def _boot() -> str:
+    """Return the kernel's random name for the time since the machine's last start, or ""."""
+    with contextlib.suppress(OSError):
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    return ""
 
 
 def _pid_namespace() -> str:

@@ -15,7 +15,15 @@ from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import Release, digest_of, jars_in
 from history.failure import UsageError
 
-__all__ = ["KNOWN_RELEASES", "LINE", "LOGGING", "fetch_release", "is_here", "is_here_of"]
+__all__ = [
+    "KNOWN_RELEASES",
+    "LINE",
+    "LOGGING",
+    "fetch_release",
+    "is_here",
+    "is_here_of",
+    "release_here",
+]
 
 KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""
@@ -50,6 +58,11 @@ def fetch_release(
     if name.startswith(_OWN_BUILD):
         return _own_build(name)
     return line.fetched(name, java=java, run=partial(run_command, warden=warden), progress=progress)
+
+
+def release_here(name: str, line: ReleaseLine = LINE) -> Release | None:
+    """Return the same if nothing has to be fetched for it, else None."""
+    return _own_build(name) if name.startswith(_OWN_BUILD) else line.here(name)
 
 
 def is_here(name: str) -> bool:

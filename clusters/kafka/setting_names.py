@@ -19,7 +19,7 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
 from clusters.provision.releases import Release
 
-__all__ = ["SettingNames", "names_in", "setting_names"]
+__all__ = ["SettingNames", "names_in", "setting_names", "stored_names"]
 
 _FILE: Final = "names.json"
 _OF_NODES: Final = ("kafka.server.KafkaConfig",)
@@ -44,6 +44,11 @@ class SettingNames:
     """Whatever looks like a name in its servers' classes: internal settings are among these."""
 
 
+def stored_names(release: Release) -> SettingNames | None:
+    """Return the names that a release was asked for before; None if it was not."""
+    return _read(_entry(release))
+
+
 def setting_names(release: Release, *, java: Java, run: Run, progress: Progress) -> SettingNames:
     """Return the names that a release defines: a second or two the first time, ms afterwards."""
 
@@ -56,7 +61,7 @@ def setting_names(release: Release, *, java: Java, run: Run, progress: Progress)
         (draft / _FILE).write_text(json.dumps(told))
 
     return kept(
-        cache_dir() / "settings" / f"{release.version}-{release.digest[:16]}",
+        _entry(release),
         read=_read,
         build=build,
         doing=f"asking Kafka {release.version} for the names of its settings",
@@ -67,6 +72,10 @@ def setting_names(release: Release, *, java: Java, run: Run, progress: Progress)
 def names_in(page: str) -> frozenset[str]:
     """Return the names that a page of a release's documentation lists."""
     return frozenset(_NAME_IN_PAGE.findall(page))
+
+
+def _entry(release: Release) -> Path:
+    return cache_dir() / "settings" / f"{release.version}-{release.digest[:16]}"
 
 
 def _read(entry: Path) -> SettingNames | None:

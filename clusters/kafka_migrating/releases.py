@@ -7,7 +7,7 @@ from typing import Final
 from clusters.kafka import releases
 from clusters.kafka_zookeeper.releases import LINE as ON_ZOOKEEPER
 
-__all__ = ["LINE", "fetch_release", "is_here"]
+__all__ = ["LINE", "fetch_release", "is_here", "release_here"]
 
 LINE: Final = replace(
     ON_ZOOKEEPER, known=("3.6.0", "3.9.2"), oldest=(3, 5), too_old="to migrate as 3.5 does"
@@ -17,3 +17,5 @@ fetch_release: Final = partial(releases.fetch_release, line=LINE)
 """Return the release of this name, as `clusters.kafka.releases` does."""
 is_here: Final = partial(releases.is_here_of, LINE)
 """Return whether nothing has to be fetched for a release."""
+release_here: Final = partial(releases.release_here, line=LINE)
+"""Return the release of this name if nothing has to be fetched for it, else None."""

@@ -9,7 +9,7 @@ from clusters.provision.maven import Coordinates
 from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import version_numbers
 
-__all__ = ["KNOWN_RELEASES", "LINE", "fetch_release", "is_here"]
+__all__ = ["KNOWN_RELEASES", "LINE", "fetch_release", "is_here", "release_here"]
 
 KNOWN_RELEASES: Final = ("2.0.0", "2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
 """Releases that were run; any other between the first and the last may be asked for."""
@@ -48,3 +48,5 @@ fetch_release: Final = partial(releases.fetch_release, line=LINE)
 """Return the release of this name, as `clusters.kafka.releases` does."""
 is_here: Final = partial(releases.is_here_of, LINE)
 """Return whether nothing has to be fetched for a release."""
+release_here: Final = partial(releases.release_here, line=LINE)
+"""Return the release of this name if nothing has to be fetched for it, else None."""

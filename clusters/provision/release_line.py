@@ -83,6 +83,18 @@ class ReleaseLine:
             doing=f"fetching {self.title} {name}",
             progress=progress,
         )
+        return self._pinned(name, release)
+
+    def here(self, name: str) -> Release | None:
+        """Return the release of this name; None if it is not in the cache.
+
+        Raises UsageError and HarnessError as `kept` does.
+        """
+        self._refuse_unless_release(name)
+        release = whole_release(self._entry(name))
+        return None if release is None else self._pinned(name, release)
+
+    def _pinned(self, name: str, release: Release) -> Release:
         pinned = PINNED.get((self.title, name), release.digest)
         if release.digest != pinned:
             raise HarnessError(

@@ -121,6 +121,7 @@ class NightCourse:
             verdict=told["validity"],
             reason=reason,
             findings=tuple(told.get("findings", ())),
+            expected=tuple(told.get("expected", ())),
             seconds=made.seconds,
         )
         self.night = replace(self.night, runs=(*self.night.runs, made_run))
@@ -134,10 +135,12 @@ class NightCourse:
         return self.results.absolute()
 
     def _stopped(self) -> str:
-        verdict = self.night.runs[-1].verdict
-        if self.flags["fail_fast"] and verdict != "valid":
-            return f"a run was {verdict} (--fail-fast)"
-        if self.flags["stop_at_proof"] and verdict == "invalid":
+        run = self.night.runs[-1]
+        if run.holds:
+            return ""
+        if self.flags["fail_fast"]:
+            return f"a run was {run.verdict} (--fail-fast)"
+        if self.flags["stop_at_proof"] and run.verdict == "invalid":
             return "a violation was proven (--stop-at-proof)"
         return ""
 
@@ -166,6 +169,7 @@ class NightCourse:
             seconds=run.seconds,
             command=shlex.join(words),
             issue=cell.issue,
+            as_expected=run.as_expected,
         )
 
     def _told(self, index: int, run: NightRun) -> dict[str, Any]:
@@ -183,8 +187,8 @@ class NightCourse:
             return known
 
     def exit_code(self, *, interrupted: bool) -> int:
-        """Return 1 if any run is invalid, else 255, else 2, else 0."""
-        codes = {_CODES[run.verdict] for run in self.night.runs}
+        """Return 1 if any run is invalid, and not as its scenario expects; else 255, 2 or 0."""
+        codes = {0 if run.holds else _CODES[run.verdict] for run in self.night.runs}
         codes |= {_INTERRUPTED} if interrupted else set()
         return next((code for code in (1, 255, 2, 0) if code in codes), 0)
 

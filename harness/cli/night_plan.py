@@ -17,16 +17,18 @@ __all__ = ["not_valid_of", "show_night"]
 def not_valid_of(store: NightStore, plan: NightPlan) -> NightPlan:
     """Return the plan that repeats, with their seeds, the runs of a night that were not valid.
 
-    Raises UsageError if all were.
+    Those that found what their scenario expects are left out. Raises UsageError if none is left.
     """
     before, done = store.read_plan(), store.read()
     only = [
         (next(i for i, cell in enumerate(before.cells) if run.is_of(cell)), run.seed)
         for run in done.runs
-        if run.verdict != "valid"
+        if not run.holds
     ]
     if not only:
-        raise UsageError(f"--only-failed: all {len(done.runs)} runs of {store.root} are valid")
+        raise UsageError(
+            f"--only-failed: all {len(done.runs)} runs of {store.root} are valid, or as expected"
+        )
     return replace(
         before,
         command=f"{plan.command} --only-failed {store.root.name}",

@@ -4,15 +4,16 @@ import json
 import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from clusters.hosts.process import harness_mark
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
 from clusters.provision.releases import UnfetchedError
 from clusters.systems import MAKES
-from harness.cli.night_course import NightCourse
 from harness.cli.night_plan import not_valid_of, show_night
 from harness.cli.options import emit_json
 from harness.prepare.releases import wanted_by
@@ -20,7 +21,6 @@ from harness.progress import TerminalProgress, terminal_progress
 from harness.run.lock import only_run
 from harness.run.plan import planned
 from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.sources import find_night
 from harness.seeds import new_seed
 from harness.series.night import (
     Night,
@@ -31,7 +31,7 @@ from harness.series.night import (
     nights_of,
     unfinished,
 )
-from harness.series.night_file import Cell, NightFile, load_night
+from harness.series.night_file import Cell, NightFile
 from history.failure import HarnessError, NotHereError, UsageError
 from report.notation import counted
 
@@ -39,16 +39,19 @@ __all__ = ["night"]
 
 
 def night(
-    file: str, results: Path, resume: str | None, only_failed: str | None, **flags: Any
+    loaded: NightFile,
+    file: str,
+    results: Path,
+    resume: str | None,
+    only_failed: str | None,
+    **flags: Any,
 ) -> int:
     """Make the runs of a night's file, and return the exit code of them together."""
-    path = find_night(file)
-    loaded = load_night(path)
     command = _command(file, results, flags)
     with terminal_progress() as progress:
         if resume is not None:
             store = NightStore.find(resume, results, loaded.name)
-            plan, state = store.read_plan(), store.read()
+            plan, state = store.read_plan(), replace(store.read(), harness=harness_mark())
             if state.ended_at is not None:
                 raise UsageError(f"{store.root} has ended; nothing of it is left to resume")
         else:
@@ -62,13 +65,17 @@ def night(
                 file=file,
                 command=plan.command,
                 started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                harness=harness_mark(),
             )
+        # What draws pages is imported when something is run.
+        from harness.cli.night_course import NightCourse
+
         with _alone(plan, results, alongside=flags["alongside"]):
             if resume is None:
                 _say_unfinished(file, results, loaded.name, progress.say)
                 store = NightStore.create(results, loaded.name, datetime.now(UTC))
                 store.write_plan(plan)
-                store.write(state)
+            store.write(state)
             progress.say(f"{loaded.title}: {store.root}")
             course = NightCourse(
                 plan=plan,
@@ -94,8 +101,8 @@ def _plan(
     progress: TerminalProgress,
 ) -> NightPlan:
     """Return what can be run here. Raises UsageError for what can be run nowhere."""
-    find_java()  # no run is judged without
     why_not = _why_not_here(loaded, results, flags, progress)
+    find_java()  # no run is judged without
     cells = tuple(cell for cell in loaded.cells if cell not in why_not)
     missing = []
     for cell, why in why_not.items():

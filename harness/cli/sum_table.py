@@ -30,7 +30,8 @@ def run_line(run: SummedRun, *, place: str) -> str:
     found = ", ".join(map(one_line, run.found))
     why = ": ".join(filter(None, (found, run.reason if run.verdict != "invalid" else "")))
     took = length(run.seconds * 1e9)
-    line = f"{place}: seed {run.seed} {run.verdict.upper()} after {took}"
+    verdict = f"{run.verdict.upper()}{' as expected' if run.as_expected else ''}"
+    line = f"{place}: seed {run.seed} {verdict} after {took}"
     return shortened(f"{line}{f': {one_line(why)}' if why else ''}", length_max=_LINE_MAX)
 
 

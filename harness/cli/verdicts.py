@@ -9,6 +9,7 @@ from rich.console import Console
 from checkers.grounds.fault_kinds import kinds_in
 from checkers.verdict import Validity
 from harness.run.outcome import RunOutcome
+from harness.scenario.expectation import expected_findings
 from harness.series.window_grid import kinds_json, windows_of_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
@@ -45,6 +46,7 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
         "exit_code": outcome.verdict.exit_code,
         "reason": _reason(outcome),
         "findings": findings_of(outcome),
+        "expected": list(expected_findings(manifest, outcome.verdict)),
         "verdict": str(outcome.run.verdict_path),
         "report": str(outcome.run.report_path),
         "service_level": None

@@ -20,6 +20,7 @@ import psutil
 from clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
 from clusters.hosts.process import end_orphans, orphans
 from clusters.provision.cache import abandoned_drafts
+from harness.doctor.stored_runs import is_running
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
 
@@ -74,7 +75,7 @@ def _drop_scratch() -> list[Path]:
         of_ours = _SCRATCH.fullmatch(path.name)
         if of_ours is None or path.is_symlink() or path.lstat().st_uid != os.geteuid():
             continue
-        if not _alive(int(of_ours["pid"])):
+        if not psutil.pid_exists(int(of_ours["pid"])):
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
             found.append(path)
     return found
@@ -86,13 +87,8 @@ def _close(path: Path) -> list[str]:
         manifest = read_manifest(path)
     except HarnessError as error:
         return [f"left alone: {error}"]
-    if manifest.state is not RunState.RUNNING or _alive(manifest.harness_pid):
+    if manifest.state is not RunState.RUNNING or is_running(manifest):
         return []
     failure = "the harness died while it recorded"
-    closed = replace(manifest, state=RunState.FAILED, failure=failure, harness_pid=None)
-    write_manifest(path, closed)
+    write_manifest(path, replace(manifest, state=RunState.FAILED, failure=failure))
     return [f"marked {path.parent} as failed: {failure}; 'fencepost check' can still judge it"]
-
-
-def _alive(pid: int | None) -> bool:
-    return pid is not None and psutil.pid_exists(pid)

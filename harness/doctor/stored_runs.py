@@ -12,17 +12,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
+from clusters.hosts.process import harness_lives
 from history.atomic import write_atomically
 from history.failure import HarnessError
 from history.manifest import Manifest, RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.thinned import is_thinned
 
-__all__ = ["StoredRun", "beyond_newest", "is_running", "pin", "stored_runs", "unpin"]
+__all__ = [
+    "StoredRun",
+    "beyond_newest",
+    "is_alive",
+    "is_running",
+    "pin",
+    "stored_runs",
+    "unpin",
+]
 
 _PIN: Final = "pinned"
+_AT_ITS_END: Final = frozenset({RunState.CHECKED, RunState.FAILED})
+"""A series goes on in the process that made the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +110,18 @@ def unpin(runs: Iterable[RunDirectory]) -> None:
 
 
 def is_running(manifest: Manifest) -> bool:
-    """Return whether the harness of the run is still there."""
-    return manifest.harness_pid is not None and psutil.pid_exists(manifest.harness_pid)
+    """Return whether the run is under way."""
+    return manifest.state not in _AT_ITS_END and is_alive(manifest.harness)
+
+
+def is_alive(harness: str | None) -> bool:
+    """Return whether the process lives that a file names as the harness it was written by."""
+    if harness is None:
+        return False
+    try:
+        return harness_lives(harness)
+    except (OSError, ValueError):
+        return False  # no mark of ours: results may come from others
 
 
 def _stored(run: RunDirectory, manifest: Manifest) -> StoredRun:

@@ -98,6 +98,8 @@ class CalledFinding:
     """Of a new one: a rate up to this may have stayed unseen before; None without a run before."""
     in_valid_runs: bool = False
     """Seen in valid runs alone: the scenario reckons with it by name."""
+    is_expected: bool = False
+    """In each run that has it tonight, the scenario expects it of this release."""
     runs: tuple[str, ...] = ()
     """The directories of the runs that have it tonight."""
 
@@ -237,6 +239,7 @@ def _of_tonight(
             before=SeenRuns(runs=runs_before),
             hidden_rate_max=_hidden(runs_before),
             in_valid_runs=all(one.verdict is NightVerdict.VALID for one in having),
+            is_expected=all(identity in one.expected for one in having),
             runs=tuple(one.run for one in having if one.run),
         )
         yield shown if life is None else _ongoing(shown, life)
@@ -265,6 +268,7 @@ def _ongoing(shown: CalledFinding, life: _Life) -> CalledFinding:
         trend=trend,
         p_value=p_value,
         in_valid_runs=shown.in_valid_runs,
+        is_expected=shown.is_expected,
         runs=shown.runs,
     )
 

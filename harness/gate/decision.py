@@ -1,8 +1,8 @@
 """Whether a night passes: each call held against the known issues, and the exit code.
 
 Whatever a night found gates, new or not: a cluster that broke a promise yesterday, too, is not well
-today. A known issue suspends that until its date. The code masks nothing: 1 comes before 255, that
-before 2, as over several runs.
+today. A known issue suspends that until its date, and the scenario what it expects of the release.
+The code masks nothing: 1 comes before 255, that before 2, as over several runs.
 """
 
 from collections.abc import Sequence
@@ -137,8 +137,12 @@ def _judged(
             words = f"{issue.issue} until {issue.until}: {issue.reason}"
             return GatedFinding(found=found, suspended=words)
         lapsed.append(f"{issue.issue}: {reason}")
-    known = "the scenario reckons with it by name" if found.in_valid_runs else ""
-    return GatedFinding(found=found, suspended=known, lapsed="; ".join(lapsed))
+    by_scenario = ""
+    if found.in_valid_runs:
+        by_scenario = "the scenario, which reckons with it by name"
+    elif found.is_expected:
+        by_scenario = "the scenario, which expects it of this release"
+    return GatedFinding(found=found, suspended=by_scenario, lapsed="; ".join(lapsed))
 
 
 def _too_often(found: CalledFinding, issue: KnownIssue) -> str:

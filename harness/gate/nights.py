@@ -73,6 +73,8 @@ class RunRecord:
     reason: str
     findings: tuple[str, ...]
     """Their identities (`checkers.findings`)."""
+    expected: frozenset[str]
+    """Those of them that the scenario expects of this release."""
     seconds: float
 
 
@@ -95,6 +97,8 @@ class NightRecord:
     started_at: str
     """UTC, ISO 8601."""
     ended: bool
+    harness: str | None
+    """The identity of the process that made or makes it; None: it is of an older release."""
     runs: tuple[RunRecord, ...]
     left_out: tuple[LeftOutRecord, ...]
 
@@ -154,6 +158,7 @@ def read_night(path: Path) -> NightRecord:
             path=path.resolve(),
             started_at=_of(content, "started_at", str),
             ended=_of(content, "ended_at", str | None) is not None,
+            harness=_of({"harness": None, **content}, "harness", str | None),
             runs=tuple(_each(content, "runs", _run)),
             left_out=tuple(_each(content, "left_out", _left_out)),
         )
@@ -165,9 +170,9 @@ def _run(found: Mapping[str, Any]) -> RunRecord:
     verdict = _of(found, "verdict", str)
     if verdict not in set(NightVerdict):
         raise ValueError(f"verdict: expected one of {', '.join(NightVerdict)}, found {verdict!r}")
-    findings = _of(found, "findings", list)
-    if not all(isinstance(one, str) and one for one in findings):
-        raise ValueError("findings: expected a list of identities")
+    findings, expected = _identities(found, "findings"), ()
+    if "expected" in found:  # not of older releases
+        expected = _identities(found, "expected")
     return RunRecord(
         subject=RunSubject(
             **{name: _of(found, name, str) for name in ("scenario", "system", "cluster")},
@@ -177,9 +182,17 @@ def _run(found: Mapping[str, Any]) -> RunRecord:
         run=_of(found, "run", str | None),
         verdict=NightVerdict(verdict),
         reason=_of(found, "reason", str | None) or "",
-        findings=tuple(dict.fromkeys(findings)),
+        findings=findings,
+        expected=frozenset(expected),
         seconds=float(_of(found, "seconds", int | float | None) or 0),
     )
+
+
+def _identities(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    identities = _of(found, name, list)
+    if not all(isinstance(one, str) and one for one in identities):
+        raise ValueError(f"{name}: expected a list of identities")
+    return tuple(dict.fromkeys(identities))
 
 
 def _left_out(found: Mapping[str, Any]) -> LeftOutRecord:

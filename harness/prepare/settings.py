@@ -14,7 +14,7 @@ from typing import Final, cast
 from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import PreparedKafka
-from clusters.kafka.setting_names import SettingNames, setting_names
+from clusters.kafka.setting_names import SettingNames, setting_names, stored_names
 from clusters.kafka_port import BrokersSpec, KafkaSpec
 from clusters.provision.java import Java, find_java
 from clusters.provision.releases import Release
@@ -49,17 +49,19 @@ def has_settings(scenario: Scenario) -> bool:
 
 
 def refuse_unknown_settings(
-    scenario: Scenario, release: Release, *, java: Java, say: Callable[[str], None]
+    scenario: Scenario, release: Release, *, java: Callable[[], Java], say: Callable[[str], None]
 ) -> None:
     """Raise UsageError, with its place and the nearest name, for what the release does not define.
 
-    Nothing of the program that tells the names outlives the call.
+    `java`: called only if the release was not asked before. Nothing of the program that tells the
+    names outlives the call.
     """
     if not has_settings(scenario):
         return
-    with Warden(run_id="settings") as warden:
-        run = partial(run_command, warden=warden)
-        names = setting_names(release, java=java, run=run, progress=say)
+    if (names := stored_names(release)) is None:
+        with Warden(run_id="settings") as warden:
+            run = partial(run_command, warden=warden)
+            names = setting_names(release, java=java(), run=run, progress=say)
     try:
         unknown_in(scenario, names, release=release.version).refuse()
     except SpecError as error:
@@ -68,18 +70,16 @@ def refuse_unknown_settings(
 
 def refuse_unknown_in_cache(scenario: Scenario, make: Make, say: Callable[[str], None]) -> None:
     """Do the same for a release that is here; nothing is fetched."""
-    java = find_java()
-    fetch = import_module(make.releases_module).fetch_release
-    with Warden(run_id="release") as warden:
-        release = fetch(scenario.cluster.release, java=java, warden=warden, progress=say)
-    refuse_unknown_settings(scenario, release, java=java, say=say)
+    release = import_module(make.releases_module).release_here(scenario.cluster.release)
+    if release is not None:
+        refuse_unknown_settings(scenario, release, java=find_java, say=say)
 
 
 def refuse_unknown_of(scenario: Scenario, prepared: object, say: Callable[[str], None]) -> None:
     """Do the same for the release of a cluster of brokers of Kafka's that is prepared."""
     if isinstance(scenario.cluster, BrokersSpec):
         ready = cast("PreparedKafka", prepared)
-        refuse_unknown_settings(scenario, ready.release, java=ready.java, say=say)
+        refuse_unknown_settings(scenario, ready.release, java=lambda: ready.java, say=say)
 
 
 def unknown_in(scenario: Scenario, names: SettingNames, *, release: str) -> Mistakes:

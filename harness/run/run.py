@@ -165,13 +165,15 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     Raises HarnessError if the disk refuses; nothing is left of it then.
     """
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
+    expectation = stage.expectation(scenario)
     manifest = first_manifest(
         scenario,
         options,
         run,
         origin_ns=stage.origin_ns,
         origin_utc_ns=stage.origin_utc_ns,
-        known=known_to(stage.expectation(scenario), level=stage.level),
+        known=known_to(expectation, level=stage.level),
+        expected=() if expectation is None else expectation.anomalies,
     )
     try:
         run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
@@ -219,7 +221,7 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
         run.reserve.unlink(missing_ok=True)
         try:
             manifest = read_manifest(run.manifest_path)
-            failed = replace(manifest, state=RunState.FAILED, failure=message, harness_pid=None)
+            failed = replace(manifest, state=RunState.FAILED, failure=message)
             write_manifest(run.manifest_path, failed)
             write_reports(run)
         except (HarnessError, OSError) as second:

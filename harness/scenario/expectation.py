@@ -23,10 +23,12 @@ from checkers.known_findings import KNOWN_FINDINGS
 from checkers.verdict import Validity, Verdict
 from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
 from history.failure import Mistakes, SpecError
+from history.manifest import Manifest
 
 __all__ = [
     "Expectation",
     "expectation_for",
+    "expected_findings",
     "is_met",
     "known_to",
     "parse_expectations",
@@ -103,6 +105,26 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
     """Return whether the verdict is what was expected, with every anomaly named."""
     illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
     return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
+
+
+def expected_findings(manifest: Manifest, verdict: Verdict) -> tuple[str, ...]:
+    """Return the identities of the findings that the scenario of a run expects of its release.
+
+    They are those of the anomalies that it names; if none bears such a name, the causes from which
+    one of these follows. Any other cause, though it does the same harm, is not expected. None is,
+    if not all of these anomalies were found, or the user ended the run early.
+    """
+    named = set(manifest.expected)
+    illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
+    if manifest.ended_early or not named <= illegal:
+        return ()
+    own = [one for one in verdict.findings if one.check in named]
+    causes = (
+        one
+        for one in verdict.findings
+        if not named.isdisjoint(consequence.check for consequence in one.consequences)
+    )
+    return tuple(one.identity for one in own or causes)
 
 
 def known_to(expectation: Expectation | None, *, level: int | None) -> tuple[str, ...]:

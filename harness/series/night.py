@@ -25,6 +25,7 @@ from harness.series.night_file import Cell, NightEntry
 from history.atomic import write_atomically
 from history.failure import HarnessError, UsageError
 from report.notation import about, counted
+from report.sums import is_as_expected
 
 __all__ = [
     "LeftOutRuns",
@@ -117,7 +118,19 @@ class NightRun(_OfCell):
     verdict: str
     reason: str
     findings: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+    """Those of them that the scenario expects of this release."""
     seconds: float
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the run is invalid by nothing but what its scenario expects."""
+        return is_as_expected(self.verdict, self.findings, self.expected)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is to be held against the run."""
+        return self.verdict == "valid" or self.as_expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +144,8 @@ class Night:
     command: str
     started_at: str
     """UTC, ISO 8601."""
+    harness: str | None = None
+    """The identity of the process that made or makes it (`clusters.hosts.process.harness_mark`)."""
     ended_at: str | None = None
     """None: it is under way, or was interrupted; `--resume` goes on with it."""
     runs: tuple[NightRun, ...] = ()

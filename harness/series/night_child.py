@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from checkers.verdict import Validity, read_verdict
 from clusters.hosts.warden import Warden
+from harness.scenario.expectation import expected_findings
 from harness.series.night_file import Cell
 from history.failure import HarnessError
 from history.manifest import Manifest, RunState, read_manifest
@@ -110,24 +112,25 @@ def judged_run(
         return None
     root, manifest = found
     try:
-        verdict = json.loads((root / "verdict.json").read_bytes())
-        checks = {one["check"]: one for one in verdict["checks"]}
-        named = [str(one["identity"]) for one in verdict.get("findings", ())]
-        bad = [name for name, one in checks.items() if one["validity"] in ("invalid", "known")]
-        reasons = (
-            f"{name}: {one['reason']}"
-            for name, one in checks.items()
-            if one["validity"] == verdict["validity"] != "valid"
-        )
-        return {
-            "validity": verdict["validity"],
-            "run": str(root),
-            "reason": next(reasons, ""),
-            "findings": named or [f"{manifest.scenario}:{name}" for name in bad],
-            "checks": checks,
-        }
-    except (OSError, ValueError, KeyError, TypeError):
+        verdict = read_verdict(root / "verdict.json")
+    except HarnessError:
         return None  # it is made again
+    named = [one.identity for one in verdict.findings]
+    bad = [
+        one.check for one in verdict.checks if one.validity in (Validity.INVALID, Validity.KNOWN)
+    ]
+    reasons = (
+        f"{one.check}: {one.reason}"
+        for one in verdict.checks
+        if one.validity is verdict.validity is not Validity.VALID
+    )
+    return {
+        "validity": str(verdict.validity),
+        "run": str(root),
+        "reason": next(reasons, ""),
+        "findings": named or [f"{manifest.scenario}:{check}" for check in bad],
+        "expected": expected_findings(manifest, verdict),
+    }
 
 
 def _run_since(

@@ -47,7 +47,7 @@ class ResultsArchive:
 
     def nights(self, name: str | None = None) -> Sequence[ListedNight]:
         """Return the nights, all or of one name, the newest first; the gate is not asked."""
-        return self._nights.listed(name, self.runs())
+        return self._nights.listed(name)
 
     def gated(self, listed: ListedNight) -> ListedNight:
         """Return the night with what the gate says of it."""
@@ -63,7 +63,7 @@ class ResultsArchive:
 
     def trend(self, name: str) -> tuple[Sequence[ListedNight], Sequence[FindingTrend]]:
         """Return the newest nights of a name, the oldest first, and their findings."""
-        return self._nights.trend(name, self.runs())
+        return self._nights.trend(name)
 
     def rates(self, scenario: str) -> Sequence[SubjectRate]:
         """Return the rates of a scenario by subject: any violation first, then each finding.

@@ -1,13 +1,13 @@
 """The stored nights of a directory of results, and what the gate says of them."""
 
-import time as clock
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from harness.doctor.stored_runs import is_alive
 from harness.gate.decision import GateDecision, GatedFinding, day_of, decided
 from harness.gate.known_issues import KnownIssue
 from harness.gate.nights import NIGHTS_MAX, NightRecord, RunRecord, nights_before, read_night
@@ -25,12 +25,10 @@ from report.serve.archive import (
     NightRunLine,
     TrendCell,
 )
-from report.sums import VERDICTS, SummedRun, sum_line
+from report.sums import VERDICTS, SummedRun, is_as_expected, sum_line
 
 __all__ = ["StoredNights"]
 
-_STIR_S: Final = 60.0
-"""A night whose files changed as lately as this is taken to be under way, between two runs."""
 _FILES: Final = ("night.html", "junit.xml", "night.json", "plan.json")
 _TREND_MAX: Final = 14
 """The nights of a trend that the gate is asked about."""
@@ -47,10 +45,10 @@ class StoredNights:
         self._records: Remembered[NightRecord | str] = Remembered()
         self._decisions: Remembered[GateDecision | str] = Remembered()
 
-    def listed(self, name: str | None, runs: Sequence[ListedRun]) -> list[ListedNight]:
-        """Return the nights, all or of one name, the newest first. `runs`: the stored runs."""
+    def listed(self, name: str | None) -> list[ListedNight]:
+        """Return the nights, all or of one name, the newest first."""
         found = sorted(self._paths(name), key=lambda path: path.parent.name, reverse=True)
-        return [self._listed(path, runs) for path in found]
+        return [self._listed(path) for path in found]
 
     def record(self, path: Path) -> NightRecord | str:
         """Return what a night's file says, or why it cannot be read."""
@@ -82,7 +80,7 @@ class StoredNights:
         path = self._path(name, time)
         if path not in set(self._paths(name)):
             return None
-        listed, record = self.gated(self._listed(path, runs)), self.record(path)
+        listed, record = self.gated(self._listed(path)), self.record(path)
         decision = self._decision(path)
         stored = {run.name for run in runs}
         whole = () if isinstance(record, str) else record.runs
@@ -110,14 +108,12 @@ class StoredNights:
             return ""
         running = [run.name for run in runs if run.verdict == "running"]
         record = self.record(path)
-        under_way = not isinstance(record, str) and _is_under_way(record, path, runs)
+        under_way = not isinstance(record, str) and _is_under_way(record)
         return f"{crc32(repr((found, running, under_way)).encode()):08x}"
 
-    def trend(
-        self, name: str, runs: Sequence[ListedRun]
-    ) -> tuple[list[ListedNight], list[FindingTrend]]:
+    def trend(self, name: str) -> tuple[list[ListedNight], list[FindingTrend]]:
         """Return the newest nights of a name, the oldest first, and their findings."""
-        nights = self.listed(name, runs)[:_BARS_MAX]
+        nights = self.listed(name)[:_BARS_MAX]
         newest = [self.gated(night) for night in nights[:_TREND_MAX]]
         cells: dict[tuple[str, str], dict[int, TrendCell]] = {}
         for place, night in enumerate(reversed(newest)):
@@ -149,7 +145,7 @@ class StoredNights:
     def _path(self, name: str, time: str) -> Path:
         return self._results / "nights" / name / time / "night.json"
 
-    def _listed(self, path: Path, runs: Sequence[ListedRun]) -> ListedNight:
+    def _listed(self, path: Path) -> ListedNight:
         record = self.record(path)
         night = ListedNight(name=path.parent.parent.name, time=path.parent.name)
         if isinstance(record, str):
@@ -159,7 +155,7 @@ class StoredNights:
             night,
             started_at=record.started_at,
             ended=record.ended,
-            is_under_way=_is_under_way(record, path, runs),
+            is_under_way=_is_under_way(record),
             counts={word: sum(run.verdict == word for run in record.runs) for word in VERDICTS},
             sum_line=sum_line(summed),
         )
@@ -183,25 +179,8 @@ class StoredNights:
         return self._decisions.of(path, (today, stamp_of((path, *before))), decide)
 
 
-def _is_under_way(record: NightRecord, path: Path, runs: Iterable[ListedRun]) -> bool:
-    if record.ended:
-        return False
-    if any(run.verdict == "running" and _is_since(run, record) for run in runs):
-        return True
-    changed = _changed_s((path, *(path.parent / "runs").glob("*.log")))
-    return bool(changed) and clock.time() - max(changed) < _STIR_S
-
-
-def _is_since(run: ListedRun, record: NightRecord) -> bool:
-    try:
-        began = datetime.fromisoformat(record.started_at)
-        return datetime.fromisoformat(run.started_at) >= began
-    except (ValueError, TypeError):
-        return False
-
-
-def _changed_s(paths: Iterable[Path]) -> list[float]:
-    return [one[0] / 1e9 for one in stamp_of(paths) if one is not None]
+def _is_under_way(record: NightRecord) -> bool:
+    return not record.ended and is_alive(record.harness)
 
 
 def _course(path: Path, *, ended: bool) -> tuple[str, str]:
@@ -249,6 +228,7 @@ def _summed(run: RunRecord) -> SummedRun:
         verdict=str(run.verdict),
         reason=run.reason,
         findings=run.findings,
+        as_expected=is_as_expected(run.verdict, run.findings, run.expected),
         seconds=run.seconds,
     )
 

@@ -69,7 +69,7 @@ def store_trial(
     except OSError as error:
         raise HarnessError(f"cannot store a trial in {root}: {error}") from error
     manifest = read_manifest(run.manifest_path)
-    write_manifest(run.manifest_path, replace(manifest, state=RunState.RECORDED, harness_pid=None))
+    write_manifest(run.manifest_path, replace(manifest, state=RunState.RECORDED, harness=None))
     return StoredTrial(run=run, result=result)
 
 

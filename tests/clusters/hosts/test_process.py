@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from manifests import mark_of_a_reused_pid
 
 from clusters.hosts.process import (
     HARNESS_VARIABLE,
@@ -16,6 +17,7 @@ from clusters.hosts.process import (
     Orphan,
     await_state,
     end_orphans,
+    harness_lives,
     harness_mark,
     orphans,
     process_state,
@@ -138,10 +140,15 @@ def test_a_process_that_may_not_be_ours_to_end_is_left_alone(mark: str) -> None:
 
 
 def test_a_harness_whose_pid_was_given_to_another_process_counts_as_gone() -> None:
-    pid, start_time, namespace = harness_mark().split(":", 2)
-    marks = {
-        RUN_VARIABLE: "lost-run",
-        HARNESS_VARIABLE: f"{pid}:{int(start_time) - 1}:{namespace}",
-    }
+    marks = {RUN_VARIABLE: "lost-run", HARNESS_VARIABLE: mark_of_a_reused_pid()}
     with process("sleep", "600", **marks) as started:
         assert started.pid in {orphan.pid for orphan in orphans()}
+
+
+def test_a_harness_of_before_the_machines_last_start_is_gone_whatever_has_its_pid() -> None:
+    pid, started, namespace = harness_mark().split(":", 2)
+    ticks, _, _ = started.partition("@")
+    assert harness_lives(f"{pid}:{started}:{namespace}")
+    assert harness_lives(f"{pid}:{ticks}:{namespace}"), "an older release named no boot"
+    for elsewhere in (namespace, "pid:[1]"):
+        assert not harness_lives(f"{pid}:{ticks}@another-boot:{elsewhere}")

@@ -1,6 +1,7 @@
 """What a night starts in place of `fencepost run`: an answer at once, by the seed and the scenario.
 
 `answers.json` in the working directory says what each call does: a verdict, or `hang`, `die`, …
+After `invalid` follow the check that the scenario expects, and others that are found.
 """
 
 import json
@@ -30,13 +31,17 @@ def main() -> None:
     if answer.startswith("slow"):
         time.sleep(float(answer[4:]))
         answer = "valid"
+    answer, *found = answer.split()
     check = {"validity": answer, "cases": 3, "anomalies": 0, "reason": f"it is {answer}"}
     told = {
         "validity": answer,
         "seed": int(seed),
         "run": None,
         "reason": "" if answer == "valid" else f"lost-write: it is {answer}",
-        "findings": [f"{scenario}:lost-write"] if answer == "invalid" else [],
+        "findings": [f"{scenario}:{one}" for one in ("lost-write", *found[1:])]
+        if answer == "invalid"
+        else [],
+        "expected": [f"{scenario}:{one}" for one in found[:1]],
         "faults": {"kill": {"begun": 1, "took_effect": number % 2}},
         "checks": {"lost-write": check, "idle": {**check, "validity": "not judged"}},
     }

@@ -105,7 +105,9 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("run mistaken.yaml", "mistaken.yaml:5: play[1].wipe: broker-2 is up at this step", 600),
         ("run smoke --time-limit soon", "'soon' is not a duration", 600),
         ("run smoke --nemesis explode", "unknown fault 'explode'", 600),
+        ("night nosuch", "nosuch: no such file", 300),
         # With what is prepared.
+        ("night mistaken-night.yaml", "mistaken-night.yaml:1: ", 600),
         ("run smoke --cluster simulated --host netns", "are no processes", 660),
         ("run smoke --cluster kafka --without-rule one_vote", "is for our own nodes", 660),
         ("run smoke --cluster reference --without-rule no", "there is no such rule", 660),
@@ -129,6 +131,7 @@ def test_a_refusal_imports_no_more_than_it_takes(
     tmp_path: Path, line: str, says: str, count_max: int
 ) -> None:
     (tmp_path / "mistaken.yaml").write_text(MISTAKEN)
+    (tmp_path / "mistaken-night.yaml").write_text("entries: [{scenario: smoke, run: 2}]\n")
     code, said, count, tops = imported(tmp_path, *line.split())
     assert code == 254, said
     assert says in said

@@ -57,6 +57,12 @@ class Place:
             out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
+    def gate(self) -> int:
+        words = [sys.executable, str(MAIN), "gate", "--results", str(self.results)]
+        return subprocess.run(
+            words, check=False, cwd=self.root, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        ).returncode
+
     @property
     def nights(self) -> list[Path]:
         return sorted((self.results / "nights/few").glob("*/night.json"))
@@ -76,6 +82,24 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+def test_a_run_that_finds_what_its_scenario_expects_does_not_fail_the_night(place: Place) -> None:
+    place.answer({"2": "invalid lost-write"})
+    code, out, err = place.night("--fail-fast", "--stop-at-proof")
+    assert code == 0, err
+    assert out.splitlines()[-1].startswith("4 of 5 valid, 1 invalid as expected: lost-write")
+    junit = ET.parse(place.nights[-1].parent / "junit.xml").getroot()
+    (skipped,) = junit.iter("skipped")
+    assert "as the scenario expects: " in skipped.get("message", "")
+    assert not list(junit.iter("failure"))
+    again = place.night("--only-failed", "latest")
+    assert again[0] == 254
+    assert place.gate() == 0
+    place.answer({"6": "invalid lost-write stuck-isr", "7": "invalid lost-write"})
+    assert place.night()[0] == 1
+    assert place.gate() == 1
+    assert len(list(ET.parse(place.nights[-1].parent / "junit.xml").getroot().iter("failure"))) == 1
+
+
 def seeds(night: dict[str, Any]) -> list[int]:
     return [run["seed"] for run in night["runs"]]
 
@@ -86,14 +110,14 @@ def test_a_night_is_stored_as_others_read_it_and_sums_itself_up(place: Place) ->
     assert code == 1, err
     stored = place.stored()
     assert set(stored) == {
-        *("night", "file", "command", "started_at", "ended_at", "runs", "left_out")
+        *("night", "file", "command", "started_at", "harness", "ended_at", "runs", "left_out")
     }
     assert (stored["night"], stored["file"], stored["left_out"]) == ("few", "few.yaml", [])
     assert stored["ended_at"]
     first = stored["runs"][0]
     assert set(first) == {
         *("entry", "scenario", "system", "cluster", "release", "host", "variant", "seed", "run"),
-        *("verdict", "reason", "findings", "seconds"),
+        *("verdict", "reason", "findings", "expected", "seconds"),
     }
     assert [run["verdict"] for run in stored["runs"]].count("valid") == 3
     (invalid,) = (run for run in stored["runs"] if run["verdict"] == "invalid")

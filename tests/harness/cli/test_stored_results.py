@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from commands import Ended, Fencepost
-from manifests import MANIFEST
+from manifests import MANIFEST, mark_of_a_reused_pid
 
-from history.manifest import RunState, write_manifest
+from clusters.hosts.process import harness_mark
+from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
 NOW = datetime.now(UTC)
@@ -25,14 +26,16 @@ def make(tmp_path: Path) -> Make:
     ) -> RunDirectory:
         at = NOW - timedelta(hours=hours)
         run = RunDirectory.create(tmp_path, scenario, at)
-        state = RunState.FAILED if verdict == "failed" else RunState.CHECKED
+        state = {"failed": RunState.FAILED, "running": RunState.RUNNING}.get(
+            verdict, RunState.CHECKED
+        )
         manifest = replace(
             MANIFEST,
             scenario=scenario,
             state=state,
             started_at=at.isoformat(),
             versions={"kafka": release},
-            harness_pid=os.getpid() if verdict == "running" else None,
+            harness=harness_mark(),
         )
         write_manifest(run.manifest_path, manifest)
         run.verdict_path.write_text(json.dumps({"validity": verdict}))
@@ -104,6 +107,21 @@ def test_what_is_pinned_or_under_way_is_never_removed(
     fencepost("results", name, "--unpin", results=tmp_path)
     fencepost("results", "--older", "1h", "--remove", results=tmp_path)
     assert [run.root.exists() for run in five] == [False, False, False, False, True]
+
+
+def test_a_run_whose_process_is_gone_is_not_running_whoever_has_its_pid_now(
+    fencepost: Fencepost, tmp_path: Path, make: Make
+) -> None:
+    run = make("storm", hours=1, verdict="running")
+    run.verdict_path.unlink()
+    manifest = read_manifest(run.manifest_path)
+    pid, namespace = os.getpid(), harness_mark().split(":", 2)[2]
+    for harness in (None, "no mark", f"{'9' * 300}:1:{namespace}", mark_of_a_reused_pid()):
+        write_manifest(run.manifest_path, replace(manifest, harness=harness, harness_pid=pid))
+        (told,) = json.loads(fencepost("results", "--json", results=tmp_path).stdout)
+        assert told["verdict"] == "not checked"
+    assert listed(fencepost("results", "storm", "--remove", "--json", results=tmp_path))
+    assert not run.root.exists()
 
 
 @pytest.mark.parametrize("action", ["--remove", "--thin", "--pin"])

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from manifests import MANIFEST
+from manifests import MANIFEST, mark_of_a_reused_pid
 
+from clusters.hosts.process import harness_mark
 from harness.doctor.clean import clean_machine
 from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
@@ -59,10 +60,11 @@ def test_files_of_a_process_that_is_gone_are_removed_and_no_others(
 
 
 def test_a_run_whose_harness_is_dead_is_closed_and_a_living_one_is_left(tmp_path: Path) -> None:
-    for name, pid in (("20260101T000000Z", dead_pid()), ("20260101T000001Z", os.getpid())):
+    marks = (mark_of_a_reused_pid(), harness_mark())
+    for name, mark in zip(("20260101T000000Z", "20260101T000001Z"), marks, strict=True):
         run = RunDirectory(tmp_path / "s" / name)
         run.root.mkdir(parents=True)
-        write_manifest(run.manifest_path, manifest(harness_pid=pid))
+        write_manifest(run.manifest_path, manifest(harness=mark, harness_pid=os.getpid()))
     (line,) = clean_machine(tmp_path)
     assert "20260101T000000Z as failed: the harness died while it recorded" in line
     states = [read_manifest(p).state for p in sorted(tmp_path.glob("s/2*/manifest.json"))]

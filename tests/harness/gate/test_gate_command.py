@@ -108,6 +108,39 @@ def test_the_scenario_may_reckon_with_a_finding(tmp_path: Path, gate: Any) -> No
     assert gate()[0] == 0
 
 
+def test_the_scenario_may_expect_a_finding_of_the_release_and_no_other_one(
+    tmp_path: Path, gate: Any
+) -> None:
+    expected = run(findings=[A], expected=[A])
+    night(tmp_path, 0, [expected, run()])
+    code, out, _ = gate("--junit", str(tmp_path / "gate.xml"))
+    assert code == 0
+    assert "known storm/stale-epoch-join" in out
+    assert "suspended by the scenario, which expects it of this release" in out
+    root = ET.parse(tmp_path / "gate.xml").getroot()
+    (skipped,) = root.iter("skipped")
+    assert "expects it of this release" in skipped.get("message", "")
+    other = "storm/lost-write"
+    night(tmp_path, 1, [run(findings=[A, other], expected=[A])])
+    code, _, _ = gate("--junit", str(tmp_path / "gate.xml"))
+    assert code == 1
+    root = ET.parse(tmp_path / "gate.xml").getroot()
+    assert [len(list(root.iter(tag))) for tag in ("skipped", "failure")] == [1, 1]
+    # Found in one run where it is not expected, it gates.
+    night(tmp_path, 2, [expected, run(findings=[A])])
+    assert gate()[0] == 1
+
+
+@pytest.mark.parametrize("expected", [7, [""], [1]])
+def test_a_night_whose_expected_findings_cannot_be_read_is_refused(
+    tmp_path: Path, gate: Any, expected: object
+) -> None:
+    night(tmp_path, 0, [run(findings=[A], expected=expected)])
+    code, _, err = gate()
+    assert code == 254
+    assert "runs[0]: expected" in err
+
+
 def test_annotations_are_of_new_findings_alone(tmp_path: Path, gate: Any) -> None:
     night(tmp_path, 0, [run(findings=[A])])
     assert gate("--annotations")[1].startswith("::error title=new finding::")

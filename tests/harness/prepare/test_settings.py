@@ -1,10 +1,15 @@
 """Settings that a release or a client does not know are refused with the nearest name."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from clusters.kafka.releases import release_here
 from clusters.kafka.setting_names import SettingNames, names_in
+from clusters.systems import KAFKA
+from harness.prepare import settings
 from harness.prepare.settings import has_settings, refuse_unknown_of_clients, unknown_in
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario
@@ -89,3 +94,29 @@ def test_names_are_read_from_the_pages_of_both_kinds() -> None:
 
 def test_a_scenario_without_settings_asks_no_release() -> None:
     assert has_settings(load_scenario(find_scenario("kip-903"), []))
+
+
+def test_a_release_whose_names_are_stored_is_asked_without_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_args: object, **_kept: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(settings, "find_java", forbidden)
+    monkeypatch.setattr(settings, "Warden", forbidden)
+    build = tmp_path / "build"
+    build.mkdir()
+    (build / "kafka-clients-9.9.9.jar").write_bytes(b"")
+    release = release_here(f"path:{build}")
+    assert release is not None
+    mistaken = load(tmp_path, BROKER="broker.rak: a")
+    scenario = replace(mistaken, cluster=replace(mistaken.cluster, release=release.name))
+    with pytest.raises(AssertionError, match="a process was started"):
+        settings.refuse_unknown_in_cache(scenario, KAFKA, lambda _: None)
+    told = {kind: sorted(getattr(NAMES, kind)) for kind in ("nodes", "topics", "constants")}
+    entry = tmp_path / "cache/settings" / f"9.9.9-{release.digest[:16]}"
+    entry.mkdir(parents=True)
+    (entry / "names.json").write_text(json.dumps(told))
+    with pytest.raises(UsageError, match=r"settled\.yaml:2: .*did you mean 'broker\.rack'"):
+        settings.refuse_unknown_in_cache(scenario, KAFKA, lambda _: None)

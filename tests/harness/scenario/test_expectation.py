@@ -1,13 +1,16 @@
 """Expectations of verdicts, by release and by level."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from manifests import MANIFEST
 
 from checkers.known_findings import KNOWN_FINDINGS, KnownFinding
-from checkers.verdict import CheckResult, Validity, Verdict
+from checkers.verdict import CheckResult, Consequence, RunFinding, Validity, Verdict
 from harness.scenario.expectation import (
     expectation_for,
+    expected_findings,
     is_met,
     known_to,
     parse_expectations,
@@ -27,6 +30,51 @@ def verdict(**validities: Validity) -> Verdict:
 
 
 LOST = verdict(lost_write=Validity.INVALID, duplicate=Validity.VALID)
+
+
+def found(check: str, *consequences: str) -> RunFinding:
+    followed = tuple(Consequence(check=one, count=1) for one in consequences)
+    return RunFinding(
+        identity=f"s/{check}",
+        check=check,
+        title="",
+        scenario="s",
+        count=1,
+        culprit=(),
+        consequences=followed,
+    )
+
+
+JOIN = found("stale-epoch-join", "lost-write")
+CUT = found("truncated-below-high-watermark", "lost-write")
+STUCK = found("stuck-isr")
+
+
+@pytest.mark.parametrize(
+    ("expected", "findings", "those"),
+    [
+        (["lost-write"], [found("lost-write")], ["s/lost-write"]),
+        (["lost-write"], [CUT], ["s/truncated-below-high-watermark"]),
+        (["lost-write"], [CUT, STUCK], ["s/truncated-below-high-watermark"]),
+        (["stale-epoch-join", "lost-write"], [JOIN], ["s/stale-epoch-join"]),
+        # The cause is named: another one that does the same harm is not.
+        (["stale-epoch-join", "lost-write"], [JOIN, CUT], ["s/stale-epoch-join"]),
+        (["lost-write", "stale-read"], [found("lost-write")], []),
+        (["lost-write"], [], []),
+        ([], [found("lost-write")], []),
+    ],
+)
+def test_findings_are_expected_by_their_own_name_or_else_by_what_follows(
+    expected: list[str], findings: list[RunFinding], those: list[str]
+) -> None:
+    told = {one.check for one in findings} | {
+        two.check for one in findings for two in one.consequences
+    }
+    answers = {check.replace("-", "_"): Validity.INVALID for check in told}
+    run = replace(MANIFEST, expected=tuple(expected))
+    result = replace(verdict(**answers), findings=tuple(findings))
+    assert list(expected_findings(run, result)) == those
+    assert expected_findings(replace(run, ended_early=True), result) == ()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from bench.serve import chromium_path, made_results
+from clusters.hosts.process import harness_mark
 
 pytestmark = [
     pytest.mark.slow,
@@ -123,7 +124,8 @@ def test_a_night_under_way_goes_on_before_the_readers_eyes(
 ) -> None:
     path = max(results.glob("nights/*/*/night.json"))
     whole = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**whole, "runs": whole["runs"][:-1], "ended_at": None}))
+    under_way = {"runs": whole["runs"][:-1], "ended_at": None, "harness": harness_mark()}
+    path.write_text(json.dumps({**whole, **under_way}))
     tab.goto(f"{url}/nights/nightly/{path.parent.name}")
     assert "under way" in tab.locator("#progress").inner_text()
     tab.get_by_role("link", name="run 3", exact=False).focus()

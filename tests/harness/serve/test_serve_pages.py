@@ -1,16 +1,17 @@
 """The pages: what they say of runs and nights in any state, and what of them may not break one."""
 
 import json
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from asked import PORT, ask
+from manifests import mark_of_a_reused_pid
 from starlette.types import ASGIApp
 
 from bench.serve import made_results
+from clusters.hosts.process import harness_mark
 from harness.serve.archive import ResultsArchive
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
@@ -118,10 +119,10 @@ def test_a_run_under_way_and_one_that_failed_say_so(results: Path) -> None:
     manifest = read_manifest(run.manifest_path)
     run.verdict_path.unlink()
     app = page_over(results)
-    running = replace(manifest, state=RunState.RUNNING, harness_pid=os.getpid())
+    running = replace(manifest, state=RunState.RUNNING, harness=harness_mark())
     write_manifest(run.manifest_path, running)
     assert '<p class="word">running</p>' in ask(app, f"/runs/storm/{run.root.name}").text
-    failed = replace(manifest, state=RunState.FAILED, failure="no <room> left", harness_pid=None)
+    failed = replace(manifest, state=RunState.FAILED, failure="no <room> left")
     write_manifest(run.manifest_path, failed)
     told = ask(app, f"/runs/storm/{run.root.name}").text
     assert '<p class="word">failed</p>' in told
@@ -175,7 +176,8 @@ def test_a_night_under_way_is_asked_for_again_and_says_so_only_if_it_changed(
     path = night_file(results)
     content = json.loads(path.read_bytes())
     last = content["runs"].pop()
-    path.write_text(json.dumps({**content, "ended_at": None}))
+    under_way = {**content, "ended_at": None, "harness": harness_mark()}
+    path.write_text(json.dumps(under_way))
     app, target = page_over(results), f"/nights/nightly/{path.parent.name}"
     first = ask(app, target)
     assert "data-live" in first.text
@@ -189,11 +191,13 @@ def test_a_night_under_way_is_asked_for_again_and_says_so_only_if_it_changed(
     assert "data-live" not in later.text
 
 
-def test_a_night_that_nobody_works_on_is_not_called_live(results: Path) -> None:
+@pytest.mark.parametrize("harness", [None, mark_of_a_reused_pid(), "no mark"])
+def test_a_night_whose_process_is_gone_is_not_called_live_whoever_has_its_pid_now(
+    results: Path, harness: str | None
+) -> None:
     path = night_file(results)
     content = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**content, "ended_at": None}))
-    os.utime(path, (0, 0))
+    path.write_text(json.dumps({**content, "ended_at": None, "harness": harness}))
     told = ask(page_over(results), f"/nights/nightly/{path.parent.name}").text
     assert "data-live" not in told
     assert "--resume" in told
