@@ -1,4 +1,4 @@
-"""The bodies of `fencepost reproduce` and `fencepost track-record`."""
+"""The body of `fencepost reproduce`."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import click
 from rich.table import Table
 from rich.text import Text
 
@@ -20,28 +19,17 @@ from harness.run.plan import planned as planned_run
 from harness.scenario.expectation import tried_releases
 from harness.scenario.laid_over import key_of_release
 from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario, library
+from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX, new_seed
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
 from harness.series.reproduction import Expected, Reproduction, Series, SeriesStanding, SeriesState
 from harness.series.reproduction_file import new_reproduction_path
-from harness.series.track_record import (
-    HEADS,
-    add_to_track_record,
-    as_named_now,
-    notes,
-    read_track_record,
-    rows,
-    table,
-    with_table,
-    without_series,
-)
 from history.failure import HarnessError, UsageError
 from report.notation import counted, length, one_line
 
-__all__ = ["reproduce", "track_record"]
+__all__ = ["reproduce", "reproduction_json"]
 
 _INTERRUPTED = 255
 _TONES: Final = {
@@ -50,8 +38,6 @@ _TONES: Final = {
     SeriesStanding.INCONCLUSIVE: "yellow",
     SeriesStanding.UNSTATED: "",
 }
-_RECORD_WIDTHS: Final = (19, 8, 8, 7, 11, 10, 30)
-"""The columns of the track record in a pipe: names of checks are whole, long labels are folded."""
 _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
@@ -82,92 +68,8 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
         done = run_series(plan, subjects, path=path, progress=progress)
     _say(done, path, aside=as_json)
     if as_json:
-        emit_json(_reproduction_json(done, path))
+        emit_json(reproduction_json(done, path))
     return _INTERRUPTED if done.state is SeriesState.INTERRUPTED else done.exit_code
-
-
-def track_record(
-    *,
-    add: tuple[Path, ...],
-    write: Path | None,
-    missing: bool,
-    findings: bool,
-    results: Path,
-    as_json: bool,
-) -> int:
-    """Show what reproductions found: the newest series of each scenario and release."""
-    directory = results / "track-record"
-    for path in add:
-        click.echo(add_to_track_record(path, directory), err=True)
-    recorded = as_named_now(read_track_record(directory), _scenarios())
-    if missing:
-        return _show_missing(recorded, as_json=as_json)
-    if findings:
-        return _show_findings(recorded, results, as_json=as_json)
-    if write is not None:
-        with_table(write, table(recorded))
-        click.echo(write, err=True)
-    if as_json:
-        emit_json([_reproduction_json(one, None) for one in recorded])
-    elif write is None:
-        _show_record(recorded)
-    return 0
-
-
-def _scenarios() -> Iterator[Scenario]:
-    return (load_scenario(path, []) for path in library().values())
-
-
-def _show_record(recorded: Sequence[Reproduction]) -> None:
-    shown = table_of(*HEADS)
-    shown.collapse_padding = True
-    for column, width in zip(shown.columns, _RECORD_WIDTHS, strict=True):
-        column.max_width = width
-    for row in rows(recorded):
-        shown.add_row(*(_plain(cell) for cell in row))
-    out = console()
-    out.print(shown if shown.rows else "Nothing is on record yet.")
-    for note in notes(recorded):
-        click.echo(_plain(note))
-
-
-def _plain(markdown: str) -> Text:
-    return Text(markdown.replace("`", "").replace("**", ""))
-
-
-def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: bool) -> int:
-    # With all checks: what only reproduces does not wait for them.
-    from harness.series.finding_table import HEADS as FINDING_HEADS
-    from harness.series.finding_table import of_record, of_runs
-
-    stored, troubles = of_runs(results)
-    found = [*of_record(recorded), *stored]
-    for trouble in troubles:
-        click.echo(trouble, err=True)
-    if as_json:
-        emit_json([dict(zip(FINDING_HEADS, one.cells(), strict=True)) for one in found])
-    else:
-        shown = table_of(*FINDING_HEADS)
-        for one in found:
-            shown.add_row(*one.cells())
-        console().print(shown if shown.rows else "No run has a finding yet.")
-    return 0 if all(one.steady for one in found) else 1
-
-
-def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
-    commands = [
-        f"fencepost reproduce {scenario.name} --{_key(scenario)} {release} --runs 10"
-        for scenario, release in without_series(_scenarios(), recorded)
-    ]
-    if as_json:
-        emit_json(commands)
-    else:
-        click.echo("".join(f"{command}\n" for command in commands), nl=False)
-    return 1 if commands else 0
-
-
-def _key(scenario: Scenario) -> str:
-    return key_of_release(system_of(scenario.cluster))
 
 
 def _listed(flags: dict[str, Any], key: str) -> list[str]:
@@ -279,7 +181,7 @@ def _found_lines(reproduction: Reproduction) -> Iterator[str]:
         yield one_line(f"found on {series.label}, {runs}: {found}")
 
 
-def _reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
+def reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
     """Return the sums of each release; the runs themselves stand in the stored file."""
     return {
         "scenario": reproduction.scenario,
