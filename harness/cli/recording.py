@@ -29,6 +29,7 @@ from harness.series.track_record import (
     with_table,
     without_series,
 )
+from history.atomic import write_atomically
 from history.failure import UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: 
 
 def _show_plays(seeds: int, plays: Sequence[str], write: Path | None, *, as_json: bool) -> int:
     """Carry the plays out, show what they told, and write it as a page."""
-    from harness.series.finding_table import findings_page, of_plays
+    from harness.series.finding_table import findings_page, merged_rows, of_plays
     from harness.trials.firing import FiringPlay, ToldTrial, firing_plays, told_trials
 
     chosen = [one for one in firing_plays() if not plays or one.play in plays]
@@ -120,13 +121,15 @@ def _show_plays(seeds: int, plays: Sequence[str], write: Path | None, *, as_json
         for number, play in enumerate(chosen, start=1):
             told.append((play, told_trials(play, range(1, seeds + 1), session=session)))
             (row,) = of_plays(told[-1:])
+            if write is not None:  # after each, so that an interruption takes nothing
+                before = write.read_text(encoding="utf-8") if write.exists() else ""
+                page = findings_page(merged_rows(before, [row]))
+                write_atomically(write, page.encode())
             place = f"play {number} of {len(chosen)}: {play.play} {play.made_by}"
             progress.say(f"{place}: one finding in {' of '.join(row.cells()[2].split('/'))}")
-    rows = of_plays(told)
     if write is not None:
-        write.write_text(findings_page(rows, seed_count=seeds), encoding="utf-8")
         click.echo(write, err=True)
-    return _say_findings(rows, as_json=as_json)
+    return _say_findings(of_plays(told), as_json=as_json)
 
 
 def _say_findings(found: "Sequence[FindingRow]", *, as_json: bool) -> int:

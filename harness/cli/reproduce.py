@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from harness.cli.options import as_json, results_option
+from harness.cli.options import as_json, results_option, set_option
 from harness.cli.run import with_run_options
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
@@ -30,6 +30,7 @@ __all__ = ["reproduce", "track_record"]
     help="Number of runs on each release.",
 )
 @click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Seed of each release's first run.")
+@set_option
 @with_run_options
 def reproduce(**flags: Any) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows.

@@ -6,18 +6,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from clusters.systems import AUTO, MAKES, system_of
 from harness.cli.options import emit_json
-from harness.cli.running import cluster_words, options_from
+from harness.cli.running import cluster_words, options_from, variant_words
 from harness.cli.tables import console, table_of
 from harness.cli.window_table import say_windows
 from harness.progress import terminal_progress
+from harness.run.outcome import RunOutcome
 from harness.run.plan import planned as planned_run
 from harness.scenario.expectation import tried_releases
+from harness.scenario.flags import flag_overrides
 from harness.scenario.laid_over import key_of_release
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX, new_seed
@@ -28,6 +32,7 @@ from harness.series.reproduction import Expected, Reproduction, Series, SeriesSt
 from harness.series.reproduction_file import new_reproduction_path
 from history.failure import HarnessError, UsageError
 from report.notation import counted, length, one_line
+from report.sums import SummedRun
 
 __all__ = ["reproduce", "reproduction_json"]
 
@@ -43,7 +48,7 @@ _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags: Any) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows."""
-    loaded = load_scenario(find_scenario(scenario), [])
+    loaded = load_scenario(find_scenario(scenario), flag_overrides({"set": flags["set"]}))
     key = key_of_release(system_of(loaded.cluster))
     # Releases are compared, so the default is what has them.
     if flags["cluster"] == AUTO:
@@ -64,12 +69,45 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     words += ["--runs", str(runs), "--seed", str(first)]
     plan = planned(subjects, command=_command(words, flags))
     path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
-    with terminal_progress() as progress:
-        done = run_series(plan, subjects, path=path, progress=progress)
-    _say(done, path, aside=as_json)
+    done = _made(plan, subjects, path, variant=shlex.join(variant_words(flags)), aside=as_json)
     if as_json:
         emit_json(reproduction_json(done, path))
     return _INTERRUPTED if done.state is SeriesState.INTERRUPTED else done.exit_code
+
+
+def _made(
+    plan: Reproduction, subjects: Sequence[Subject], path: Path, *, variant: str, aside: bool
+) -> Reproduction:
+    """Make the runs and say what they found, also of those before an end that was not planned."""
+    from harness.cli.series_end import end_series, summed_outcome
+    from harness.cli.verdicts import outcome_json
+
+    runs: list[SummedRun] = []
+    asked = len(subjects) * plan.runs_a_release
+
+    def add(
+        subject: Subject, options: RunOptions, outcome: RunOutcome | HarnessError, seconds: float
+    ) -> None:
+        told, scenario = outcome_json(outcome), subject.scenario
+        runs.append(summed_outcome(told, scenario, options, seconds=seconds, variant=variant))
+
+    out = console(aside=aside)
+    try:
+        with terminal_progress() as progress:
+            done = run_series(plan, subjects, path=path, progress=progress, each=add)
+        _say(done, out)
+    finally:
+        if runs:
+            end_series(
+                runs,
+                out,
+                label="stored",
+                stored=path,
+                title=f"{plan.scenario}, {len(runs)} of {counted(asked, 'run')}",
+                started_at=plan.started_at,
+                command=plan.command,
+            )
+    return done
 
 
 def _listed(flags: dict[str, Any], key: str) -> list[str]:
@@ -94,7 +132,7 @@ def _subject(
     scenario: str, key: str, release: str | None, seeds: list[int], flags: dict[str, Any]
 ) -> Subject:
     metadata_version = flags["metadata_version"]
-    overrides: list[tuple[tuple[str, ...], object, str]] = []
+    overrides = flag_overrides({"set": flags["set"]})
     if release is not None:
         overrides.append((("cluster", key), release, f"--{key}"))
     if metadata_version:
@@ -133,27 +171,19 @@ def _refuse_impossible(subject: Subject) -> None:
 
 
 def _command(words: list[str], flags: dict[str, Any]) -> str:
-    found = [*words]
-    if flags["metadata_version"]:
-        found += ["--metadata-version", flags["metadata_version"]]
-    found += cluster_words(flags)
-    if flags.get("no_wire"):
-        found.append("--no-wire")
+    found = [*words, *variant_words(flags), *cluster_words(flags)]
     if flags["results"] != Path("results"):
         found += ["--results", str(flags["results"])]
     return shlex.join(found)
 
 
-def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
-    out = console(aside=aside)
+def _say(done: Reproduction, out: Console) -> None:
     out.print(_series_table(done))
     for line in _found_lines(done):
         out.print(line, markup=False)
     for series in done.series:
         say_windows(series.windows, out, of=f" on {series.label}")
     out.print(done.sentence(), markup=False)
-    out.print(f"stored: {path}", markup=False)
-    out.print(f"repeat: {done.command}", markup=False)
 
 
 def _series_table(reproduction: Reproduction) -> Table:

@@ -11,6 +11,7 @@ from clusters.systems import system_of
 from harness.series.finding_table import (
     FindingRow,
     findings_page,
+    merged_rows,
     of_plays,
     of_record,
     of_runs,
@@ -103,10 +104,20 @@ def test_plays_of_one_bug_may_share_a_finding_and_those_of_others_may_not() -> N
     rows += of_plays([(other, [ToldTrial(seed=1, identities=("c/lost-write", "c/gone"))])])
     assert shared(rows) == {"lost-write": ("KAFKA-1", "one_vote")}
     assert [one.steady for one in rows] == [True, True, False]
-    page = findings_page([*rows, *of_plays([(again, [])])], seed_count=2)
-    assert "| c | without one_vote | 0/1 | `c/gone + c/lost-write` |" in page
-    assert "These showed none: `b` (metadata.version 1)." in page
-    assert "Plays of different bugs tell `lost-write`: KAFKA-1, one_vote." in page
+    assert "| c | without one_vote | 1/1 | 0/1 | `c/gone + c/lost-write` (1) |" in findings_page(
+        rows
+    )
+    assert "Plays of different bugs tell `lost-write`: KAFKA-1, one_vote." in findings_page(rows)
+
+
+def test_a_page_keeps_the_lines_of_plays_that_were_not_carried_out_again() -> None:
+    first, second, *_ = firing_plays()
+    trials = [ToldTrial(seed=1, identities=("x/a", "x/b")), ToldTrial(seed=2, identities=())]
+    rows = of_plays([(first, trials), (second, trials)])
+    page = findings_page(rows)
+    assert merged_rows(page, []) == rows
+    (again,) = of_plays([(first, trials[1:])])
+    assert merged_rows(page, [again]) == [again, rows[1]]
 
 
 def test_each_play_that_fires_in_virtual_time_is_carried_out_once() -> None:
