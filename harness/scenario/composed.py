@@ -7,7 +7,6 @@ run is made of, and stores, is the result: it needs neither the other file nor t
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from harness.scenario.sources import find_scenario
-from harness.scenario.yaml_file import Document, load_document
+from harness.scenario.yaml_file import Document, load_document, value_of
 from history.failure import Mistakes, SpecError, UsageError
 
 __all__ = ["PARAMETERS", "as_value", "chosen_texts", "chosen_values", "composed"]
@@ -35,15 +34,6 @@ _KINDS: Final = {
 }
 
 
-class _Undated(yaml.SafeLoader):
-    """A loader to which a date is text, as it stands."""
-
-
-_Undated.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in those if tag != "tag:yaml.org,2002:timestamp"]
-    for first, those in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
 Path_ = tuple[str | int, ...]
 
 
@@ -61,7 +51,7 @@ def chosen_values(texts: Sequence[str]) -> dict[str, object]:
         if name in found:
             raise UsageError(f"--set {name}: it is given twice")
         try:
-            found[name] = yaml.load(value, _Undated)  # noqa: S506  # it is a SafeLoader
+            found[name] = value_of(value)
         except (yaml.YAMLError, ValueError):
             raise UsageError(f"--set {name}: {value!r:.80} is not YAML") from None
         if found[name] is None:
@@ -207,10 +197,6 @@ def _each_value(
             raise SpecError(
                 (PARAMETERS, str(name)), "a parameter's name is small letters, digits and '_'"
             )
-        if isinstance(default, date):
-            raise SpecError(
-                (PARAMETERS, name), f"{default} is a date, which no scenario has: put it in quotes"
-            )
         value = chosen.get(name, default)
         if value is None:
             raise SpecError((PARAMETERS, name), f"it has no default: give --set {name}=VALUE")
@@ -253,6 +239,6 @@ def as_value(value: object) -> str:
 
 def _reads_as_itself(text: str) -> bool:
     try:
-        return bool(yaml.load(text, _Undated) == text)  # noqa: S506  # it is a SafeLoader
+        return bool(value_of(text) == text)
     except (yaml.YAMLError, ValueError):
         return False
