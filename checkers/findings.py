@@ -290,10 +290,14 @@ def _elected(losses: Iterable[Loss]) -> Iterator[str]:
 
 
 def _holds(loss: Loss, metadata_offset: int) -> bool:
-    """Return whether the story of a loss holds this metadata offset."""
+    """Return whether the story of a loss holds this metadata offset.
+
+    Where the metadata went back, the election that did without the records is older than the first
+    of their acknowledgements: what is wrong lies between the two.
+    """
     since = min((one.metadata_offset for one in loss.acknowledgements), default=0)
     until = loss.election.metadata_offset if loss.election else metadata_offset
-    return since <= metadata_offset <= until
+    return min(since, until) <= metadata_offset <= max(since, until)
 
 
 def _events(met: Iterable[_Met]) -> Iterable[_Event]:

@@ -38,6 +38,7 @@ def first_manifest(
         state=RunState.RUNNING,
         scenario=scenario.name,
         title=scenario.title,
+        parameters=scenario.parameters,
         system=system_of(scenario.cluster).name,
         cluster=str(options.cluster),
         host=str(options.host),

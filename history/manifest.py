@@ -165,6 +165,8 @@ class Manifest:
     state: RunState
     scenario: str
     title: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The parameters of the scenario that were filled in from outside, as `--set` takes them."""
     system: str = ""
     """The system under test, by its name in scenarios. Empty: not recorded, as in old runs."""
     cluster: str = ""
@@ -292,7 +294,13 @@ class Manifest:
             "release": self.release,
             "host": self.host or self.versions.get("host", "not recorded"),
             "seed": str(self.seed),
+            **({"set": self.parameter_words} if self.parameters else {}),
         }
+
+    @property
+    def parameter_words(self) -> str:
+        """The parameters that were filled in, as `rate=600 faults=[kill]`."""
+        return " ".join(f"{name}={value}" for name, value in self.parameters.items())
 
     @property
     def jars(self) -> dict[str, str]:

@@ -69,6 +69,8 @@ def identity_facts(manifest: Manifest) -> Iterator[HeadFact]:
     yield HeadFact(label="Release", value=manifest.release)
     yield HeadFact(label="Host", value=manifest.tested["host"])
     yield HeadFact(label="Seed", value=str(manifest.seed))
+    if manifest.parameters:
+        yield HeadFact(label="Parameters", value=manifest.parameter_words)
     yield HeadFact(label="Started", value=utc(manifest.started_at))
     yield HeadFact(
         label="Duration",

@@ -13,7 +13,7 @@ from checkers.grounds.windows import window_kinds_in
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, RunState
 from report.kinds import without_effect
-from report.notation import counted, integer, one_line, shortened
+from report.notation import counted, integer, length, one_line, shortened
 
 __all__ = ["Headline", "Standing", "headline_of", "not_judged", "tested_line", "waived_words"]
 
@@ -78,8 +78,10 @@ def _causes_first(verdict: Verdict) -> Callable[[CheckResult], int]:
 
 
 def tested_line(manifest: Manifest) -> str:
-    """Return in one line what the verdict is about: system, cluster, release, host and seed."""
-    return one_line(", ".join(f"{key} {value}" for key, value in manifest.tested.items()))
+    """Return in one line what the verdict is about: system, release, host, seed, duration."""
+    told = [f"{key} {value}" for key, value in manifest.tested.items()]
+    told += [f"duration {length(manifest.end_ns)}"] if manifest.end_ns is not None else []
+    return one_line(", ".join(told))
 
 
 def waived_words(manifest: Manifest | None) -> str:

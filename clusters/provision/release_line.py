@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.provision.cache import Progress, cache_dir, kept
+from clusters.provision.growth import growth_told
 from clusters.provision.java import Java
 from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram, refuse_absent
 from clusters.provision.pinned import PINNED
@@ -57,13 +58,13 @@ class ReleaseLine:
         """
 
         def fetch(draft: Path) -> None:
-            wanted = (self.server(name), *self.beside(name))
+            wanted, title = (self.server(name), *self.beside(name)), f"{self.title} {name}"
             try:
-                fetch_into(draft, wanted, title=f"{self.title} {name}", java=java, run=run)
+                with growth_told(draft, doing=f"fetching {title}", progress=progress):
+                    fetch_into(draft, wanted, title=title, java=java, run=run)
                 if more := self.lacking(jars_in(draft / "jars")):
                     shutil.rmtree(draft / "jars")
-                    wanted = (*wanted, *more)
-                    fetch_into(draft, wanted, title=f"{self.title} {name}", java=java, run=run)
+                    fetch_into(draft, (*wanted, *more), title=title, java=java, run=run)
             except NotInRepositoryError as error:
                 raise self._not_to_be_had(name, error) from error
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 import click
 
 from clusters.hosts.warden import Warden
-from harness.cli.sum_table import run_line, say_sum
+from harness.cli.series_end import end_series
+from harness.cli.sum_table import run_line
 from harness.cli.tables import console
 from harness.progress import TerminalProgress
 from harness.series.night import (
@@ -32,8 +33,6 @@ from history.run_directory import RunDirectory
 from history.thinned import thin
 from report.notation import about, length, one_line
 from report.sums import LeftOutCell, SummedRun, summed_run
-from report.sums_junit import write_sums_junit
-from report.sums_page import write_sums_page
 
 __all__ = ["NightCourse"]
 
@@ -197,28 +196,18 @@ class NightCourse:
         store, plan, night = self.store, self.plan, self.night
         runs = self.summed()
         missing = [_left_out(one) for one in night.left_out or plan.left_out]
-        title = f"Night {plan.night} of {night.started_at}"
-        try:
-            write_sums_junit(store.junit_path, runs, left_out=missing)
-            write_sums_page(
-                store.page_path,
-                runs,
-                title=title,
-                started_at=night.started_at,
-                command=plan.command,
-                left_out=missing,
-            )
-        except HarnessError as error:
-            click.echo(f"fencepost: {error}", err=True)
-        out = console(aside=self.flags["as_json"])
-        for label, path in (
-            ("night", store.night_path),
-            ("junit", store.junit_path),
-            ("page", store.page_path),
-        ):
-            out.print(f"{label}: {path}", markup=False)
-        out.print(f"repeat: {plan.command}", markup=False)
-        say_sum(runs, out, left_out=missing)
+        end_series(
+            runs,
+            console(aside=self.flags["as_json"]),
+            label="night",
+            stored=store.night_path,
+            page=store.page_path,
+            junit=store.junit_path,
+            title=f"Night {plan.night} of {night.started_at}",
+            started_at=night.started_at,
+            command=plan.command,
+            left_out=missing,
+        )
         if interrupted:
             again = f"fencepost night {shlex.quote(file)} --resume {store.root.name}"
             again += f" --results {self.results}" if self.results != Path("results") else ""

@@ -18,6 +18,7 @@ __all__ = [
     "emit_json",
     "memory_option",
     "results_option",
+    "set_option",
     "spark_master_option",
 ]
 
@@ -50,6 +51,12 @@ results_option: Callable[[Command], Command] = click.option(
     show_default=True,
     envvar="FENCEPOST_RESULTS",
     help="Directory of stored runs.",
+)
+set_option: Callable[[Command], Command] = click.option(
+    "--set",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Fill in a parameter of the scenario. Can be repeated.",
 )
 spark_master_option: Callable[[Command], Command] = click.option(
     "--spark-master",

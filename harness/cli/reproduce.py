@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from harness.cli.options import as_json, results_option
+from harness.cli.options import as_json, results_option, set_option
 from harness.cli.run import with_run_options
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
+from history.failure import UsageError
 
 __all__ = ["reproduce", "track_record"]
 
@@ -29,6 +30,7 @@ __all__ = ["reproduce", "track_record"]
     help="Number of runs on each release.",
 )
 @click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Seed of each release's first run.")
+@set_option
 @with_run_options
 def reproduce(**flags: Any) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows.
@@ -55,7 +57,7 @@ def reproduce(**flags: Any) -> int:
     "--write",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Put the table between the markers of this file.",
+    help="Put the table between the markers of this file; with --seeds, write its page.",
 )
 @click.option(
     "--missing",
@@ -69,14 +71,35 @@ def reproduce(**flags: Any) -> int:
     help="Show how steady findings are: of each scenario the causes that its runs told, those on "
     "record and those stored.",
 )
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, SEED_MAX),
+    help="With --findings: instead of what is stored, carry out each play that shows a bug in "
+    "virtual time with seeds from 1 to this one.",
+)
+@click.option(
+    "--play",
+    "plays",
+    multiple=True,
+    metavar="SCENARIO",
+    help="With --seeds: only this play. Can be repeated.",
+)
 @results_option
 @as_json
 def track_record(**flags: Any) -> int:
     """Show what reproductions found: the newest series of each scenario and release.
 
     Exit codes: 0; with --missing 1 if any is; with --findings 1 if any scenario has one finding in
-    fewer than 95 % of the runs with anomalies.
+    fewer than 95 % of the runs with anomalies, or plays of different bugs share one.
     """
-    from harness.cli.reproducing import track_record as work
+    if flags["seeds"] is not None and not flags["findings"]:
+        raise UsageError("--seeds is for --findings: it counts the runs of each play")
+    if flags["plays"] and flags["seeds"] is None:
+        raise UsageError("--play is for --seeds: it names what is carried out")
+    if flags["findings"] and flags["write"] is not None and flags["seeds"] is None:
+        raise UsageError("--write with --findings is for --seeds: what is stored varies")
+    for play in flags["plays"]:
+        find_scenario(play)
+    from harness.cli.recording import track_record as work
 
     return work(**flags)

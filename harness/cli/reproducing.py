@@ -1,49 +1,40 @@
-"""The bodies of `fencepost reproduce` and `fencepost track-record`."""
+"""The body of `fencepost reproduce`."""
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import click
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from clusters.systems import AUTO, MAKES, system_of
 from harness.cli.options import emit_json
-from harness.cli.running import cluster_words, options_from
+from harness.cli.running import cluster_words, options_from, variant_words
 from harness.cli.tables import console, table_of
 from harness.cli.window_table import say_windows
 from harness.progress import terminal_progress
+from harness.run.outcome import RunOutcome
 from harness.run.plan import planned as planned_run
 from harness.scenario.expectation import tried_releases
+from harness.scenario.flags import flag_overrides
 from harness.scenario.laid_over import key_of_release
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario, library
+from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX, new_seed
-from harness.series.bounds import untried_bounds
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduce import Subject, planned
 from harness.series.reproduce import reproduce as run_series
 from harness.series.reproduction import Expected, Reproduction, Series, SeriesStanding, SeriesState
 from harness.series.reproduction_file import new_reproduction_path
-from harness.series.track_record import (
-    HEADS,
-    add_to_track_record,
-    as_named_now,
-    notes,
-    read_track_record,
-    rows,
-    table,
-    with_table,
-    without_series,
-)
 from history.failure import HarnessError, UsageError
 from report.notation import counted, length, one_line
+from report.sums import SummedRun
 
-__all__ = ["reproduce", "track_record"]
+__all__ = ["reproduce", "reproduction_json"]
 
 _INTERRUPTED = 255
 _TONES: Final = {
@@ -52,14 +43,12 @@ _TONES: Final = {
     SeriesStanding.INCONCLUSIVE: "yellow",
     SeriesStanding.UNSTATED: "",
 }
-_RECORD_WIDTHS: Final = (19, 8, 8, 7, 11, 10, 30)
-"""The columns of the track record in a pipe: names of checks are whole, long labels are folded."""
 _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
 def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags: Any) -> int:
     """Run SCENARIO again and again, release by release, and say how often its bug shows."""
-    loaded = load_scenario(find_scenario(scenario), [])
+    loaded = load_scenario(find_scenario(scenario), flag_overrides({"set": flags["set"]}))
     key = key_of_release(system_of(loaded.cluster))
     # Releases are compared, so the default is what has them.
     if flags["cluster"] == AUTO:
@@ -80,107 +69,45 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     words += ["--runs", str(runs), "--seed", str(first)]
     plan = planned(subjects, command=_command(words, flags))
     path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
-    with terminal_progress() as progress:
-        done = run_series(plan, subjects, path=path, progress=progress)
-    _say(done, path, aside=as_json)
+    done = _made(plan, subjects, path, variant=shlex.join(variant_words(flags)), aside=as_json)
     if as_json:
-        emit_json(_reproduction_json(done, path))
+        emit_json(reproduction_json(done, path))
     return _INTERRUPTED if done.state is SeriesState.INTERRUPTED else done.exit_code
 
 
-def track_record(
-    *,
-    add: tuple[Path, ...],
-    write: Path | None,
-    missing: bool,
-    findings: bool,
-    results: Path,
-    as_json: bool,
-) -> int:
-    """Show what reproductions found: the newest series of each scenario and release."""
-    directory = results / "track-record"
-    for path in add:
-        click.echo(add_to_track_record(path, directory), err=True)
-    recorded = as_named_now(read_track_record(directory), _scenarios())
-    if missing:
-        return _show_missing(recorded, as_json=as_json)
-    if findings:
-        return _show_findings(recorded, results, as_json=as_json)
-    if write is not None:
-        with_table(write, table(recorded))
-        click.echo(write, err=True)
-    if as_json:
-        emit_json([_reproduction_json(one, None) for one in recorded])
-    elif write is None:
-        _show_record(recorded)
-    return 0
+def _made(
+    plan: Reproduction, subjects: Sequence[Subject], path: Path, *, variant: str, aside: bool
+) -> Reproduction:
+    """Make the runs and say what they found, also of those before an end that was not planned."""
+    from harness.cli.series_end import end_series, summed_outcome
+    from harness.cli.verdicts import outcome_json
 
+    runs: list[SummedRun] = []
+    asked = len(subjects) * plan.runs_a_release
 
-def _scenarios() -> Iterator[Scenario]:
-    return (load_scenario(path, []) for path in library().values())
+    def add(
+        subject: Subject, options: RunOptions, outcome: RunOutcome | HarnessError, seconds: float
+    ) -> None:
+        told, scenario = outcome_json(outcome), subject.scenario
+        runs.append(summed_outcome(told, scenario, options, seconds=seconds, variant=variant))
 
-
-def _show_record(recorded: Sequence[Reproduction]) -> None:
-    shown = table_of(*HEADS)
-    shown.collapse_padding = True
-    for column, width in zip(shown.columns, _RECORD_WIDTHS, strict=True):
-        column.max_width = width
-    for row in rows(recorded):
-        shown.add_row(*(_plain(cell) for cell in row))
-    out = console()
-    out.print(shown if shown.rows else "Nothing is on record yet.")
-    for note in notes(recorded):
-        click.echo(_plain(note))
-
-
-def _plain(markdown: str) -> Text:
-    return Text(markdown.replace("`", "").replace("**", ""))
-
-
-def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: bool) -> int:
-    # With all checks: what only reproduces does not wait for them.
-    from harness.series.finding_table import HEADS as FINDING_HEADS
-    from harness.series.finding_table import of_record, of_runs
-
-    stored, troubles = of_runs(results)
-    found = [*of_record(recorded), *stored]
-    for trouble in troubles:
-        click.echo(trouble, err=True)
-    if as_json:
-        emit_json([dict(zip(FINDING_HEADS, one.cells(), strict=True)) for one in found])
-    else:
-        shown = table_of(*FINDING_HEADS)
-        for one in found:
-            shown.add_row(*one.cells())
-        console().print(shown if shown.rows else "No run has a finding yet.")
-    return 0 if all(one.steady for one in found) else 1
-
-
-def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
-    commands = [
-        f"fencepost reproduce {scenario.name} --{_key(scenario)} {release} --runs 10"
-        for scenario, release in without_series(_scenarios(), recorded)
-    ]
-    untried = [
-        (scenario, one)
-        for scenario in _scenarios()
-        if (line := system_of(scenario.cluster).makes[0].line)
-        for one in untried_bounds(scenario.expect, line)
-    ]
-    if as_json:
-        bounds = [{"scenario": scenario.name, **asdict(one)} for scenario, one in untried]
-        emit_json({"commands": commands, "untried_bounds": bounds})
-    else:
-        for command in commands:
-            click.echo(command)
-        for scenario, one in untried:
-            say = f'{scenario.name}: "{one.bound}" is not shown: {one.untried} was not tried'
-            click.echo(say)
-    return 1 if commands or untried else 0
-
-
-def _key(scenario: Scenario) -> str:
-    return key_of_release(system_of(scenario.cluster))
+    out = console(aside=aside)
+    try:
+        with terminal_progress() as progress:
+            done = run_series(plan, subjects, path=path, progress=progress, each=add)
+        _say(done, out)
+    finally:
+        if runs:
+            end_series(
+                runs,
+                out,
+                label="stored",
+                stored=path,
+                title=f"{plan.scenario}, {len(runs)} of {counted(asked, 'run')}",
+                started_at=plan.started_at,
+                command=plan.command,
+            )
+    return done
 
 
 def _listed(flags: dict[str, Any], key: str) -> list[str]:
@@ -205,7 +132,7 @@ def _subject(
     scenario: str, key: str, release: str | None, seeds: list[int], flags: dict[str, Any]
 ) -> Subject:
     metadata_version = flags["metadata_version"]
-    overrides: list[tuple[tuple[str, ...], object, str]] = []
+    overrides = flag_overrides({"set": flags["set"]})
     if release is not None:
         overrides.append((("cluster", key), release, f"--{key}"))
     if metadata_version:
@@ -244,27 +171,19 @@ def _refuse_impossible(subject: Subject) -> None:
 
 
 def _command(words: list[str], flags: dict[str, Any]) -> str:
-    found = [*words]
-    if flags["metadata_version"]:
-        found += ["--metadata-version", flags["metadata_version"]]
-    found += cluster_words(flags)
-    if flags.get("no_wire"):
-        found.append("--no-wire")
+    found = [*words, *variant_words(flags), *cluster_words(flags)]
     if flags["results"] != Path("results"):
         found += ["--results", str(flags["results"])]
     return shlex.join(found)
 
 
-def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
-    out = console(aside=aside)
+def _say(done: Reproduction, out: Console) -> None:
     out.print(_series_table(done))
     for line in _found_lines(done):
         out.print(line, markup=False)
     for series in done.series:
         say_windows(series.windows, out, of=f" on {series.label}")
     out.print(done.sentence(), markup=False)
-    out.print(f"stored: {path}", markup=False)
-    out.print(f"repeat: {done.command}", markup=False)
 
 
 def _series_table(reproduction: Reproduction) -> Table:
@@ -292,7 +211,7 @@ def _found_lines(reproduction: Reproduction) -> Iterator[str]:
         yield one_line(f"found on {series.label}, {runs}: {found}")
 
 
-def _reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
+def reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
     """Return the sums of each release; the runs themselves stand in the stored file."""
     return {
         "scenario": reproduction.scenario,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from clusters.systems import AUTO, MAKES, SYSTEMS
-from harness.cli.options import as_json, results_option, spark_master_option
+from harness.cli.options import as_json, results_option, set_option, spark_master_option
 from harness.scenario.options import HostKind
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
@@ -105,12 +105,7 @@ def with_run_options(command: Any) -> Any:
 @click.option(
     "--rate", type=int, help="Records a second that all producers send together; 0: no limit."
 )
-@click.option(
-    "--set",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Fill in a parameter of the scenario. Can be repeated.",
-)
+@set_option
 @click.option("--concurrency", type=int, help="Number of producers, and of consumers.")
 @click.option("--dry-run", is_flag=True, help="Print what a run would do, and start nothing.")
 @with_run_options

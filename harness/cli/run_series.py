@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clusters.systems import system_of
 from harness.cli.running import run_once
-from harness.cli.sum_table import run_line, say_sum, time_left
+from harness.cli.series_end import end_series, summed_outcome
+from harness.cli.sum_table import run_line, time_left
 from harness.cli.tables import console
 from harness.cli.verdicts import outcome_json
 from harness.cli.window_table import say_windows
@@ -27,9 +27,7 @@ from harness.series.reproduction_file import new_series_path
 from harness.series.window_grid import WindowGrid, window_grid, windows_of_run
 from history.atomic import write_atomically
 from history.failure import HarnessError, UsageError
-from report.sums import SummedRun, summed_run
-from report.sums_junit import write_sums_junit
-from report.sums_page import write_sums_page
+from report.sums import SummedRun
 
 __all__ = ["run_series", "windows_of"]
 
@@ -39,9 +37,12 @@ def run_series(
     options: Callable[[Progress], Iterable[RunOptions]],
     *,
     run_count: int,
+    variant: str,
     aside: bool,
 ) -> list[RunOutcome | HarnessError]:
     """Run once for each of `options`, with a line a run, and their sum at the end.
+
+    `variant`: the flags that tell it from other series of the scenario.
 
     UsageError ends the series, as any interruption does; it still says what its runs tried.
     """
@@ -58,7 +59,9 @@ def run_series(
             for number, one in enumerate(options(progress), start=1):
                 if series is None:
                     say_once(f"{scenario.title} (repeat: {one.command} --runs {run_count})")
-                    series = _RunSeries(scenario=scenario, run_count=run_count, first=one)
+                    series = _RunSeries(
+                        scenario=scenario, run_count=run_count, first=one, variant=variant
+                    )
                 place = f"run {number} of {run_count}{time_left(series.runs, of=run_count)}"
                 begin_s = progress.elapsed_s()
                 try:
@@ -86,6 +89,7 @@ class _RunSeries:
     run_count: int
     """The number of runs that were asked for."""
     first: RunOptions
+    variant: str
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     outcomes: list[RunOutcome | HarnessError] = field(default_factory=list)
     runs: list[SummedRun] = field(default_factory=list)
@@ -109,18 +113,7 @@ class _RunSeries:
         self.outcomes.append(outcome)
         self._told.append({"seed": options.seed, "seconds": round(seconds, 3), **told})
         self.runs.append(
-            summed_run(
-                told,
-                scenario=scenario.name,
-                system=system_of(scenario.cluster).name,
-                cluster=str(options.cluster),
-                release=None if options.cluster.of_our_own else scenario.cluster.release,
-                host=str(options.host),
-                seed=options.seed,
-                seconds=seconds,
-                command=options.command,
-                issue=scenario.issue,
-            )
+            summed_outcome(told, scenario, options, seconds=seconds, variant=self.variant)
         )
         content = {
             "scenario": scenario.name,
@@ -137,20 +130,15 @@ class _RunSeries:
         say_windows(windows_of(self.outcomes), out)
         if self._path is None:
             return
-        page, junit = self._path.with_suffix(".html"), self._path.with_suffix(".junit.xml")
-        write_sums_junit(junit, self.runs)
-        title = f"{self.scenario.name}, {len(self.runs)} of {self.run_count} runs"
-        write_sums_page(
-            page,
+        end_series(
             self.runs,
-            title=title,
+            out,
+            label="series",
+            stored=self._path,
+            title=f"{self.scenario.name}, {len(self.runs)} of {self.run_count} runs",
             started_at=self.started_at.isoformat(),
             command=self._command,
         )
-        out.print(f"series: {self._path}", markup=False)
-        out.print(f"junit: {junit}", markup=False)
-        out.print(f"page: {page}", markup=False)
-        say_sum(self.runs, out)
 
 
 def windows_of(outcomes: Sequence[RunOutcome | HarnessError]) -> WindowGrid:

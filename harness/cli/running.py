@@ -27,7 +27,16 @@ from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
 from nemesis.verbs.registry import VERBS
 
-__all__ = ["cluster_words", "host_words", "options_from", "replay", "replayed", "run", "run_once"]
+__all__ = [
+    "cluster_words",
+    "host_words",
+    "options_from",
+    "replay",
+    "replayed",
+    "run",
+    "run_once",
+    "variant_words",
+]
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """The storms all of whose starts may be those of misfits: in others only some are, or none."""
@@ -35,6 +44,8 @@ _START = "start"
 _TAKE_DOWN = tuple(
     verb.word for verb in VERBS.values() if verb.deed is not None and verb.deed.takes_down
 )
+_OF_SUBJECT = ("system", "kafka", "release")
+"""The flags that say on what a scenario runs, and no variant of it."""
 _SLACK_S = 60.0
 """A replay may run late: an election takes as long as it takes."""
 
@@ -77,7 +88,8 @@ def run(
         from harness.cli.plan import show_plans
 
         return show_plans(loaded, options, as_json=as_json)
-    return _run_all(loaded, options, run_count=runs, as_json=as_json)
+    variant = shlex.join(variant_words(flags))
+    return _run_all(loaded, options, run_count=runs, variant=variant, as_json=as_json)
 
 
 def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
@@ -88,7 +100,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     again = replayed(stored, kafka=kafka)
     # So does what was waived: the stored scenario no longer demands it.
     waived = tuple(dict.fromkeys((*manifest.waived, *again.waived)))
-    scenario = replace(again, drawn=manifest.drawn, waived=waived)
+    scenario = replace(again, drawn=manifest.drawn, waived=waived, parameters=manifest.parameters)
     seed = manifest.seed
     if (kind := manifest.versions.get("cluster")) is not None:
         # Our own nodes: what the run had is what is repeated, whatever the flag's default.
@@ -103,10 +115,10 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
         flags["inventory"] = Path(inventory)
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
-    words += cluster_words(flags)
-    command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
+    words += [*variant_words(flags), *cluster_words(flags)]
+    command = shlex.join(words)
     options = options_from(flags, seed=seed, command=command)
-    return _run_all(scenario, lambda _: [options], run_count=1, as_json=as_json)
+    return _run_all(scenario, lambda _: [options], run_count=1, variant="", as_json=as_json)
 
 
 def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
@@ -138,27 +150,31 @@ def host_words(flags: dict[str, Any]) -> list[str]:
 
 def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     words = ["fencepost", "run", scenario, "--seed", str(seed)]
-    for name in FLAG_PATHS:
-        if flags[name] is not None:
-            words += [f"--{name.replace('_', '-')}", str(flags[name])]
-    words += [word for one in flags["set"] for word in ("--set", one)]
-    words += [NO_REQUIRE] if flags["no_require"] else []
-    words += cluster_words(flags)
-    if flags["no_wire"]:
-        words.append("--no-wire")
+    for name in _OF_SUBJECT:
+        words += [f"--{name}", str(flags[name])] if flags[name] is not None else []
+    words += [*variant_words(flags), *cluster_words(flags)]
     if flags["results"] != Path("results"):
         words += ["--results", str(flags["results"])]
     return shlex.join(words)
 
 
+def variant_words(flags: dict[str, Any]) -> list[str]:
+    """Return the flags that tell a run from others of its scenario, release, cluster and host."""
+    words = []
+    for name in FLAG_PATHS:
+        if name not in _OF_SUBJECT and flags.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    words += [word for one in flags.get("set") or () for word in ("--set", one)]
+    words += [NO_REQUIRE] if flags.get("no_require") else []
+    words += [word for rule in flags["without_rules"] for word in ("--without-rule", rule)]
+    return words + (["--no-wire"] if flags["no_wire"] else [])
+
+
 def cluster_words(flags: dict[str, Any]) -> list[str]:
-    """Return the flags that say what the cluster is made of, and where it is."""
+    """Return the flags that say of what kind the nodes are, and where they run."""
     first = {system.makes[0].name for system in SYSTEMS.values()}
     words = [] if str(flags["cluster"]) in first else ["--cluster", str(flags["cluster"])]
-    words += host_words(flags)
-    for rule in flags["without_rules"]:
-        words += ["--without-rule", rule]
-    return words
+    return words + host_words(flags)
 
 
 def _run_all(
@@ -166,6 +182,7 @@ def _run_all(
     options: Callable[[Progress], Iterable[RunOptions]],
     *,
     run_count: int,
+    variant: str,
     as_json: bool,
 ) -> int:
     """Run once for each of `options`, and return the exit code of them together.
@@ -176,7 +193,9 @@ def _run_all(
     if run_count > 1:
         from harness.cli.run_series import run_series
 
-        outcomes = run_series(scenario, options, run_count=run_count, aside=as_json)
+        outcomes = run_series(
+            scenario, options, run_count=run_count, variant=variant, aside=as_json
+        )
     else:
         with terminal_progress() as progress:
             (one,) = options(progress)

@@ -1,10 +1,10 @@
 """`fencepost scenarios`: the list of scenarios to run."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from harness.cli.options import as_json, emit_json
+from harness.cli.options import as_json, emit_json, set_option
 from harness.scenario.sources import find_scenario, library
 
 __all__ = ["scenarios"]
@@ -17,29 +17,35 @@ _ORDER: Final = ("nightly", "controls", "bugs", "rules")
 @click.option("--word", help="Only those with this word in the name, the title or the issue.")
 @click.option("--kind", help="Only those of this kind (nightly, bugs, controls, rules).")
 @click.option("--system", help="Only those of this system (kafka, zookeeper).")
+@set_option
 @as_json
 def scenarios(
-    name: str | None, word: str | None, kind: str | None, system: str | None, as_json: bool
+    name: str | None, word: str | None, kind: str | None, system: str | None, **flags: Any
 ) -> int:
     """List the scenarios that come with Fencepost, or print one (NAME) to start your own from.
 
+    With --set it is printed as it would be run: what it extends and its parameters filled in.
     In a pipe each is a line: name, kind and title, with tabs in between.
     """
     if name is not None:
         find_scenario(name)
     from clusters.systems import SYSTEMS, system_of
     from harness.cli.tables import console, table_of
+    from harness.scenario.flags import flag_overrides
     from harness.scenario.scenario import load_scenario
     from history.failure import UsageError
     from nemesis.words import did_you_mean
 
     if name is not None:
-        scenario = load_scenario(find_scenario(name), [])
-        if as_json:
+        scenario = load_scenario(find_scenario(name), flag_overrides({"set": flags["set"]}))
+        if flags["as_json"]:
             emit_json(scenario.document.data)
         else:
-            click.echo(find_scenario(name).read_text(), nl=False)
+            text = scenario.document.text if flags["set"] else find_scenario(name).read_text()
+            click.echo(text, nl=False)
         return 0
+    if flags["set"]:
+        raise UsageError("--set is for one scenario: name it")
     rows = [(known, path.parent.name, load_scenario(path, [])) for known, path in library().items()]
     for flag, asked, there in (
         ("--kind", kind, {of for _, of, _ in rows}),
@@ -56,7 +62,7 @@ def scenarios(
     ]
     # What is run first, first: bugs are looked up by name.
     rows.sort(key=lambda row: (_ORDER.index(row[1]) if row[1] in _ORDER else len(_ORDER), row[0]))
-    if as_json:
+    if flags["as_json"]:
         emit_json(
             [
                 {"name": n, "kind": of, "system": system_of(s.cluster).name, "title": s.title}

@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from clusters.systems import SYSTEMS
-from harness.cli.options import as_json, results_option, spark_master_option
+from harness.cli.options import as_json, results_option, set_option, spark_master_option
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
 from history.failure import UsageError
@@ -38,6 +38,7 @@ __all__ = ["selftest", "simulate"]
     metavar="RULE",
     help="Switch a rule of the reference cluster off.",
 )
+@set_option
 @click.option(
     "--until",
     type=click.IntRange(1),
@@ -71,9 +72,11 @@ def simulate(**flags: Any) -> int:
     """
     if flags["scenario"] != "storm":
         find_scenario(flags["scenario"])
+    elif flags["set"]:
+        raise UsageError("--set: a storm draws its own cluster and faults, and has no parameters")
     from harness.cli.simulating import simulate as work
 
-    return work(**flags)
+    return work(chosen=flags.pop("set"), **flags)
 
 
 @click.command()

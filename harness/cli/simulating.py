@@ -1,5 +1,6 @@
 """The bodies of `fencepost simulate` and `fencepost selftest`."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +16,8 @@ from harness.cli.options import emit_json
 from harness.cli.tables import console
 from harness.prepare.reference import rules_of, rules_without
 from harness.progress import Progress, terminal_progress
+from harness.scenario.composed import chosen_texts
+from harness.scenario.flags import flag_overrides
 from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
@@ -37,6 +40,7 @@ _STORM: Final = "storm"
 """The word in the place of a scenario: every seed draws its own cluster and faults."""
 _SHOWN_MAX: Final = 3
 _FAILED: Final = 255
+_APART: Final = re.compile(r"[^\w.]+")
 _EXCUSED: Final = "excused"
 """The word of `--keep` for trials that are no evidence."""
 
@@ -48,6 +52,7 @@ def simulate(
     first: int,
     system: str | None,
     metadata_version: str | None,
+    chosen: tuple[str, ...],
     off: tuple[str, ...],
     until: int,
     store_max: int,
@@ -57,7 +62,7 @@ def simulate(
     as_json: bool,
 ) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
-    plans = _plans(scenario, system, metadata_version)
+    plans = _plans(scenario, system, metadata_version, chosen)
     rules = rules_without(off, rules_of(plans(first).cluster))
     java = find_java()
     from harness.trials.series import TrialSeries, TrialTally, enough
@@ -68,12 +73,13 @@ def simulate(
         tally = TrialTally()
         for tally in series.run(until=enough(until)):
             progress.say(_line(tally, seeds))
-        repeat = _repeat(scenario, system, metadata_version, off)
+        repeat = _repeat(scenario, system, metadata_version, off, chosen)
         stored = []
         kept = tally.excused[:store_max] if _EXCUSED in keep else []
         for one in (*_worth_storing(tally.suspicious, store_max), *kept):
             progress.say(f"storing seed {one.seed}")
-            stored.append(_store(plans(one.seed), off=off, scenario=scenario, results=results))
+            plan = plans(one.seed)
+            stored.append(_store(plan, off=off, scenario=scenario, chosen=chosen, results=results))
     if as_json:
         emit_json(_tally_json(tally) | {"stored": [str(root) for root in stored]})
     else:
@@ -164,10 +170,12 @@ def _spark(java: Java, master: str, progress: Progress) -> "SparkStart":
     return SparkStart(java, master=master, say=progress.say)
 
 
-def _plans(scenario: str, system: str | None, metadata_version: str | None) -> "Plans":
+def _plans(
+    scenario: str, system: str | None, metadata_version: str | None, chosen: Sequence[str]
+) -> "Plans":
     if scenario == _STORM:
         return _storms(system, metadata_version)
-    overrides = []
+    overrides = flag_overrides({"set": chosen})
     if system is not None:
         overrides.append((SYSTEM_KEY, system, "--system"))
     if metadata_version is not None:
@@ -199,25 +207,35 @@ def _worth_storing(suspicious: "Sequence[TrialResult]", count: int) -> "list[Tri
     return [one for one in suspicious if one.seed in wanted]
 
 
-def _store(plan: TrialPlan, *, off: Sequence[str], scenario: str, results: Path) -> Path:
-    """Store the trial and return its directory: the same for the same seed and rules."""
+def _store(
+    plan: TrialPlan, *, off: Sequence[str], scenario: str, chosen: Sequence[str], results: Path
+) -> Path:
+    """Store the trial and return its directory: the same for the same seed, rules, parameters."""
     from harness.trials.store import store_trial
 
     stem = Path(scenario).stem
-    name = "-".join((stem, f"seed-{plan.seed}", *(f"without-{one}" for one in off)))
+    values = (f"set-{_APART.sub('-', one)}" for one in chosen)
+    name = "-".join((stem, f"seed-{plan.seed}", *values, *(f"without-{one}" for one in off)))
     root = results / "trials" / name
-    store_trial(plan, without_rules=off, root=root, name=stem)
+    parameters = chosen_texts(chosen)
+    store_trial(plan, without_rules=off, root=root, name=stem, parameters=parameters)
     return root
 
 
 def _repeat(
-    scenario: str, system: str | None, metadata_version: str | None, off: Sequence[str]
+    scenario: str,
+    system: str | None,
+    metadata_version: str | None,
+    off: Sequence[str],
+    chosen: Sequence[str] = (),
 ) -> str:
     words = ["fencepost", "simulate", scenario]
     if system is not None:
         words += ["--system", system]
     if metadata_version is not None:
         words += ["--metadata-version", metadata_version]
+    for one in chosen:
+        words += ["--set", one]
     for name in off:
         words += ["--without-rule", name]
     return shlex.join(words)

@@ -14,17 +14,25 @@ from typing import Any, Final
 import yaml
 
 from harness.scenario.sources import find_scenario
-from harness.scenario.yaml_file import Document, load_document
+from harness.scenario.yaml_file import Document, load_document, value_of
 from history.failure import Mistakes, SpecError, UsageError
 
-__all__ = ["PARAMETERS", "as_value", "chosen_values", "composed"]
+__all__ = ["PARAMETERS", "as_value", "chosen_texts", "chosen_values", "composed"]
 
 PARAMETERS: Final = "parameters"
 _EXTENDS: Final = "extends"
 _CHAIN_MAX: Final = 8
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _USE: Final = re.compile(r"\$\{([^{}]*)\}")
-_KINDS: Final = {bool: "true or false", str: "text", list: "a list", dict: "a map"}
+_KINDS: Final = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "a map",
+}
+
 
 Path_ = tuple[str | int, ...]
 
@@ -32,7 +40,8 @@ Path_ = tuple[str | int, ...]
 def chosen_values(texts: Sequence[str]) -> dict[str, object]:
     """Return the values of parameters by name, of texts as `--set` takes them: `rate=600`.
 
-    A value is YAML: `[kill, pause]` is a list. Raises UsageError.
+    A value is YAML: `[kill, pause]` is a list. Scenarios have no dates: `2026-11-29` is text.
+    Raises UsageError.
     """
     found: dict[str, object] = {}
     for text in texts:
@@ -42,10 +51,20 @@ def chosen_values(texts: Sequence[str]) -> dict[str, object]:
         if name in found:
             raise UsageError(f"--set {name}: it is given twice")
         try:
-            found[name] = yaml.safe_load(value)
+            found[name] = value_of(value)
         except (yaml.YAMLError, ValueError):
             raise UsageError(f"--set {name}: {value!r:.80} is not YAML") from None
+        if found[name] is None:
+            raise UsageError(
+                f"--set {name}: {value or 'nothing'} is no value of a parameter: leave it out for "
+                f"the default, or write --set '{name}=\"{value}\"' for text"
+            )
     return found
+
+
+def chosen_texts(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values by name as one reads them, of texts as `--set` takes them."""
+    return {name: as_value(value) for name, value in chosen_values(texts).items()}
 
 
 def composed(document: Document, chosen: Mapping[str, object]) -> Document:
@@ -80,7 +99,10 @@ def _extended(document: Document, chain: tuple[Path, ...]) -> Document:
     parent = _extended(load_document(path), (*chain, path.resolve()))
     own = {key: value for key, value in document.data.items() if key != _EXTENDS}
     replaced: list[Path_] = []
-    data = _merged(parent.data, own, (), replaced)
+    try:
+        data = _merged(parent.data, own, (), replaced)
+    except SpecError as error:
+        raise document.error(error) from None
     elsewhere = {
         path: parent.place(path)
         for path in (*parent.lines, *parent.elsewhere)
@@ -114,6 +136,9 @@ def _merged(
     found = dict(below)
     for key, value in over.items():
         here = (*path, key)
+        if isinstance(value, dict) and isinstance(found.get(key), list):
+            words = "the scenario that is extended has a list here, and a map would replace it"
+            raise SpecError(here, f"{words} whole: write all of the list, - {{…}}")
         if isinstance(value, dict) and isinstance(found.get(key, {}), dict):
             found[key] = _merged(found.get(key, {}), value, here, replaced)
             continue
@@ -186,7 +211,7 @@ def _each_value(
 
 
 def _kind(value: object) -> str:
-    return _KINDS.get(type(value), "a number")
+    return _KINDS.get(type(value), f"a {type(value).__name__}")
 
 
 def _no_such(name: str, known: Mapping[str, Any]) -> str:
@@ -203,10 +228,17 @@ def _inserted(value: object) -> str:
 
 def as_value(value: object) -> str:
     """Return a value as `--set` takes it: YAML on one line."""
-    if isinstance(value, str) and yaml.safe_load(value) == value:
+    if isinstance(value, str) and _reads_as_itself(value):
         return value
     style = '"' if isinstance(value, str) else None
     dumped = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, width=10_000, default_style=style
     )
     return str(dumped).removesuffix("...\n").strip()
+
+
+def _reads_as_itself(text: str) -> bool:
+    try:
+        return bool(value_of(text) == text)
+    except (yaml.YAMLError, ValueError):
+        return False

@@ -17,7 +17,7 @@ from clusters.port import ClusterSpec
 from clusters.stage import Stage
 from clusters.system import System
 from clusters.systems import system_of
-from harness.scenario.composed import PARAMETERS, composed
+from harness.scenario.composed import PARAMETERS, as_value, composed
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
@@ -107,6 +107,8 @@ class Scenario:
     """True if its faults come from a seed, also those that a replay repeats."""
     trial: TrialSpec | None = None
     """The spec of a trial of `fencepost simulate`, with its own draws and actions; else None."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The parameters that were filled in from outside, as `--set` takes their values."""
     clients_through_proxy: bool = False
     """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
 
@@ -210,7 +212,8 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
         path_here = path_of_records(key_path, document.data)
         laid = without_demands(document.data) if flag == NO_REQUIRE else value
         document = document.with_flag(path_here, laid, flag)
-    return parse_scenario(document)
+    parameters = {name: as_value(value) for name, value in chosen.items()}
+    return replace(parse_scenario(document), parameters=parameters)
 
 
 def parse_scenario(document: Document) -> Scenario:

@@ -12,7 +12,7 @@ import yaml
 
 from history.failure import SpecError, UsageError
 
-__all__ = ["Document", "load_document"]
+__all__ = ["Document", "load_document", "value_of"]
 
 Path_ = tuple[str | int, ...]
 
@@ -133,6 +133,11 @@ def load_document(path: Path, *, expected: str = _SCENARIO) -> Document:
     except yaml.YAMLError as error:
         raise UsageError(f"{_yaml_place(path, error)}: {_yaml_problem(error)}") from None
     return Document(name=str(path), text=text, data=data, lines=lines, flags={})
+
+
+def value_of(text: str) -> Any:
+    """Return a value of a flag, as a file would have it. Raises yaml.YAMLError or ValueError."""
+    return _Loader(text).get_single_data()
 
 
 def _text_of(path: Path) -> str:

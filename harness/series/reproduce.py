@@ -40,6 +40,7 @@ from history.reader import table_files
 from history.run_directory import RunDirectory
 
 __all__ = [
+    "Ended",
     "Runner",
     "Subject",
     "expected_by",
@@ -65,6 +66,9 @@ class Subject:
     """One run each, in order."""
 
 
+Ended = Callable[[Subject, RunOptions, RunOutcome | HarnessError, float], None]
+
+
 def planned(subjects: Sequence[Subject], *, command: str) -> Reproduction:
     """Return the reproduction before its first run."""
     scenario, options = subjects[0].scenario, subjects[0].options
@@ -88,11 +92,13 @@ def reproduce(
     *,
     path: Path,
     progress: Progress,
+    each: Ended | None = None,
     run: Runner | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Reproduction:
     """Run all of it, and keep `path` up to date; a KeyboardInterrupt returns what was done.
 
+    `each` is told of every run that ended: on what, how, its outcome, and the seconds it took.
     UsageError ends it as it would end a single run; `path` then holds what was done before.
     """
     done, runner = plan, run or _runner()
@@ -100,9 +106,11 @@ def reproduce(
     try:
         for place, subject in enumerate(subjects):
             for options in subject.options:
-                done = _with_run(
+                done, outcome = _with_run(
                     done, place, subject, options, progress=progress, run=runner, clock=clock
                 )
+                if each is not None:
+                    each(subject, options, outcome, done.series[place].runs[-1].seconds)
                 write_reproduction(path, done)
         done = replace(done, state=SeriesState.COMPLETE)
     except (KeyboardInterrupt, UsageError) as error:
@@ -190,7 +198,7 @@ def _with_run(
     progress: Progress,
     run: Runner,
     clock: Callable[[], float],
-) -> Reproduction:
+) -> tuple[Reproduction, RunOutcome | HarnessError]:
     before = done.series[place]
     number = f"run {len(before.runs) + 1} of {len(subject.options)}"
     progress.say(f"{before.label}: {number}, seed {options.seed} (repeat: {options.command})")
@@ -206,7 +214,7 @@ def _with_run(
     after = replace(before, runs=(*before.runs, made))
     progress.say(_said(after, made))
     series = (*done.series[:place], after, *done.series[place + 1 :])
-    return _with_surroundings(replace(done, series=series), place, outcome)
+    return _with_surroundings(replace(done, series=series), place, outcome), outcome
 
 
 def _series_run(

@@ -6,7 +6,7 @@ a look can be had again, with all that happened in it, as a run that any command
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -38,13 +38,20 @@ class StoredTrial:
 
 
 def store_trial(
-    plan: TrialPlan, *, without_rules: Sequence[str], root: Path, name: str
+    plan: TrialPlan,
+    *,
+    without_rules: Sequence[str],
+    root: Path,
+    name: str,
+    parameters: Mapping[str, str] | None = None,
 ) -> StoredTrial:
     """Repeat a trial and store it at `root`, which it replaces: a run, trial.json, notes.jsonl.
 
-    `name`: the name of the scenario. Raises HarnessError if the disk refuses.
+    `name`: the name of the scenario; `parameters`: those that were filled in. Raises HarnessError
+    if the disk refuses.
     """
-    scenario = scenario_of(plan, name=name, title=f"{name}, seed {plan.seed}")
+    made = scenario_of(plan, name=name, title=f"{name}, seed {plan.seed}")
+    scenario = replace(made, parameters=parameters or {})
     run = RunDirectory.replace(root)
     off = [word for rule in without_rules for word in ("--without-rule", rule)]
     make = system_of(plan.cluster).in_virtual_time

@@ -195,6 +195,20 @@ def test_a_loss_before_the_stale_join_is_a_finding_of_its_own() -> None:
     assert told(*findings) == {JOINED: (1, {"lost-write": 1}), "play/lost-write": (1, {})}
 
 
+def test_a_loss_whose_election_the_metadata_went_back_behind_follows_from_that() -> None:
+    # A deposed leader wrote its state over: the records were acknowledged after the election that
+    # did without them, and the step back is one of the two offsets or lies between them.
+    story = loss(acknowledged=33, elected=30)
+
+    def after(offset: int) -> dict[str, tuple[int, dict[str, int]]]:
+        back = met("epoch-went-back", metadata_offsets={"metadata_offset": offset})
+        return told(*found(back, lost(), losses=[story]))
+
+    one = {"play/epoch-went-back": (1, {"lost-write": 1})}
+    assert [after(offset) for offset in (30, 31, 33)] == [one, one, one]
+    assert set(after(29)) == {"play/epoch-went-back", "play/lost-write"}
+
+
 def test_a_loss_on_another_partition_is_a_finding_of_its_own() -> None:
     assert told(*found(stale_join("t-0"), lost("t-1"))) == {
         JOINED: (1, {}),

@@ -21,6 +21,8 @@ from checkers.service_level import (
     UseService,
 )
 from checkers.verdict import Validity, Verdict, read_verdict, write_verdict
+from harness.cli.verdicts import outcome_json
+from harness.run.outcome import RunOutcome
 from history.manifest import read_manifest, write_manifest
 from report.junit import write_junit
 from report.page import write_page
@@ -180,6 +182,52 @@ def test_json_has_it_without_what_each_fault_did() -> None:
     assert told["uses"][0]["longest"]["length_s"] == 5.5
     assert told["loss"]["lost_count"] == 0
     assert "by_fault" not in told["uses"][0]
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_the_head_is_the_same_everywhere(tmp_path: Path) -> None:
+    run = write_run(tmp_path, RunSpec(rate=20, faults=BROKEN, verdict=TOLD))
+    manifest = replace(
+        read_manifest(run.manifest_path),
+        system="kafka",
+        cluster="simulated",
+        host="local",
+        parameters={"rate": "7", "faults": "[kill]"},
+        end_ns=45_000_000_000,
+    )
+    write_manifest(run.manifest_path, manifest)
+    write_verdict(run.verdict_path, TOLD, about={"tested": manifest.tested})
+    tested = {"system": "kafka", "cluster": "simulated", "host": "local", "seed": "7"}
+    tested |= {"set": "rate=7 faults=[kill]", "release": manifest.release}
+
+    outcome = RunOutcome(run=run, verdict=TOLD, as_expected=None)
+    told = json.loads(json.dumps(outcome_json(outcome)))
+    stored = json.loads(run.verdict_path.read_text())
+    level = read_verdict(run.verdict_path).service_level
+    assert level is not None
+    assert told["service_level"] == json.loads(json.dumps(service_json(level)))
+    assert {key: str(told[key]) for key in tested} == stored["tested"] == tested
+    assert told["service_level"]["duration_s"] == stored["service_level"]["duration_s"] == 45.0
+
+    found = ET.parse(write_junit(run)).getroot().iter("property")
+    properties = {one.get("name"): one.get("value") for one in found}
+    assert tested.items() <= properties.items()
+    assert properties["duration_s"] == "45.000"
+    use = told["service_level"]["uses"][0]
+    assert properties["service.sends.longest_silence_s"] == f"{use['longest']['length_s']:.3f}"
+    assert properties["service.sends.outside_p99_ms"] == f"{use['outside']['p99_ms']:.3f}"
+
+    terminal = verdict_text(TOLD, run).plain
+    (first, *_) = terminal.split("\n")
+    assert all(f"{key} {value}" in first for key, value in tested.items())
+    assert first.endswith("duration 45.0 s")
+    page = parse_page(write_page(run).read_text())
+    facts = page.one("dl", id="identity").text
+    assert all(value in facts for value in (*tested.values(), "45.0 s"))
+    head = page.one("dl", id="service").text
+    for words in ("0 of 109,472", "5.50 s", "kill broker-1", "p99 9.50 ms"):
+        assert words in head
+        assert words in terminal
 
 
 def test_an_unchecked_run_has_no_head(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def test_a_valid_run_is_told_first_and_how_to_repeat_it_last(tmp_path: Path) -> 
     assert lines[-2] == "repeat: fencepost run scenarios/smoke.yaml --kafka 4.3.1 --seed 7"
     assert lines[-1] == "outcome: valid, exit code 0"
     assert lines[0] == (
-        "tested: system kafka, cluster not recorded, release 4.3.1, host not recorded, seed 7"
+        "tested: system kafka, cluster not recorded, release 4.3.1, host not recorded, seed 7, "
+        "duration 45.0 s"
     )
 
 

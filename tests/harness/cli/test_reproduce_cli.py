@@ -1,7 +1,9 @@
 """`fencepost reproduce` and `fencepost track-record` as a user calls them, without a cluster."""
 
+import html
 import json
 import re
+import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from harness.series.reproduce import reproduce
 from harness.series.reproduction import SeriesState
 from harness.series.reproduction_file import read_reproduction
 from harness.series.track_record import BEGIN, END
+from history.failure import HarnessError, UsageError
 
 HIT = verdict(*BOTH)
 SOUND = verdict()
@@ -86,6 +89,56 @@ def test_the_exit_code_tells_whether_it_is_as_expected(
     answer(monkeypatch, *answers)
     found, _, _ = call(capsys, "reproduce", trial, "--kafka", "3.4.1", "--runs", 1)
     assert found == code
+
+
+def test_it_ends_as_any_series(
+    trial: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, HIT, HarnessError("no port"), SOUND, SOUND)
+    _, out, _ = call(capsys, "reproduce", trial, "--kafka", "3.4.1,4.3.1", "--runs", 2, "--seed", 5)
+    (stored,) = (trial.parent / "results/trial/reproductions").glob("*.json")
+    junit, page = stored.with_suffix(".junit.xml"), stored.with_suffix(".html")
+    said = out.splitlines()
+    place = said.index(f"stored: {stored}")
+    assert said[place + 1 : place + 3] == [f"junit: {junit}", f"page: {page}"]
+    assert said[place + 3].startswith(f"repeat: fencepost reproduce {trial} --kafka 3.4.1,4.3.1")
+    assert "scenario" in said[place + 4]
+    line = "2 of 4 valid, 1 invalid: lost-write, unseen (KAFKA-1), 1 failed: no port"
+    assert said[-1] == line.replace("lost-write, unseen (", "lost-write (KAFKA-1), unseen (")
+    suites = ET.parse(junit).getroot()
+    cases = [case.get("name") for suite in suites for case in suite]
+    assert cases == [
+        f"trial on kafka {release}, host local, seed {seed}"
+        for release in ("3.4.1", "4.3.1")
+        for seed in (5, 6)
+    ]
+    assert said[-1] in html.unescape(page.read_text())
+
+
+def test_a_series_that_is_ended_early_ends_as_any(
+    trial: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, SOUND, UsageError("another run is under way"))
+    code, out, err = call(capsys, "reproduce", trial, "--kafka", "4.3.1", "--runs", 2)
+    assert (code, out.splitlines()[-1]) == (254, "1 of 1 valid")
+    assert "another run is under way" in err
+
+
+def test_parameters_are_filled_in_and_told(
+    trial: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.write_text(f"{SCENARIO}parameters: {{limit: 30s}}\ntime_limit: ${{limit}}\n")
+    answer(monkeypatch, SOUND)
+    flags = ("--kafka", "4.3.1", "--runs", 1, "--set", "limit=7s")
+    code, _, err = call(capsys, "reproduce", trial, *flags)
+    assert code == 0, err
+    (stored,) = (trial.parent / "results/trial/reproductions").glob("*.json")
+    assert " --set limit=7s" in read_reproduction(stored).command
+    assert " --set limit=7s" in read_reproduction(stored).series[0].runs[0].command
+    (suite,) = ET.parse(stored.with_suffix(".junit.xml")).getroot()
+    assert suite.get("name") == "trial on kafka 4.3.1, --set limit=7s"
+    code, _, err = call(capsys, "reproduce", trial, *flags[:-1], "limit=null")
+    assert (code, "--set limit: null is no value" in err) == (254, True)
 
 
 def test_as_json_it_is_one_document(

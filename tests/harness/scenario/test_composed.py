@@ -144,3 +144,37 @@ def test_a_required_parameter_is_filled_in(tmp_path: Path) -> None:
 @example("kill")
 def test_a_value_is_read_from_the_text_that_a_repeat_line_has(value: object) -> None:
     assert chosen_values([f"name={as_value(value)}"]) == {"name": value}
+
+
+def test_a_date_is_text(tmp_path: Path) -> None:
+    child = CHILD.replace("rate: 300,", "rate: 300, day: soon,").replace(
+        "title: ", "title: ${day} "
+    )
+    made = _loaded(tmp_path, child, "day=2026-11-29")
+    assert made.title.startswith("2026-11-29 300 records")
+    assert made.parameters == {"day": "2026-11-29"}
+    assert chosen_values(["days=[2026-11-29, 2026-11-30T08:00:00Z]"]) == {
+        "days": ["2026-11-29", "2026-11-30T08:00:00Z"]
+    }
+    child = child.replace("day: soon", "day: 2026-11-29")
+    assert _loaded(tmp_path, child).title.startswith("2026-11-29 300 records")
+
+
+@pytest.mark.parametrize("nothing", ["null", "~", ""])
+def test_null_is_no_value_of_a_parameter(tmp_path: Path, nothing: str) -> None:
+    with pytest.raises(UsageError, match=r"--set rate: .* is no value .* leave it out for the def"):
+        _loaded(tmp_path, CHILD, f"rate={nothing}")
+
+
+def test_a_map_does_not_take_the_place_of_a_list_unseen(tmp_path: Path) -> None:
+    parent = PARENT.replace("workload: {", "workload: [{").replace("assign}", "assign}]")
+    with pytest.raises(UsageError, match=r"child.yaml:7: workload: .* has a list here, and a map"):
+        _loaded(tmp_path, CHILD, parent=parent)
+    whole = CHILD.replace('{rate: "${rate}"}', '[{kind: produce-poll, rate: "${rate}"}]')
+    assert _loaded(tmp_path, whole, parent=parent).workload.rate == 300
+
+
+def test_what_was_filled_in_goes_with_the_run(tmp_path: Path) -> None:
+    made = _loaded(tmp_path, CHILD, "rate=7", "faults=[pause]")
+    assert made.parameters == {"rate": "7", "faults": "[pause]"}
+    assert _loaded(tmp_path, CHILD).parameters == {}

@@ -1,0 +1,178 @@
+"""The body of `fencepost track-record`: the record of reproductions, and what is told of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.text import Text
+
+from clusters.provision.java import find_java
+from clusters.systems import system_of
+from harness.cli.options import emit_json
+from harness.cli.reproducing import reproduction_json
+from harness.cli.tables import console, table_of
+from harness.progress import terminal_progress
+from harness.run.spark_start import SparkStart
+from harness.scenario.laid_over import key_of_release
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import library
+from harness.series.bounds import untried_bounds
+from harness.series.reproduction import Reproduction
+from harness.series.track_record import (
+    HEADS,
+    add_to_track_record,
+    as_named_now,
+    notes,
+    read_track_record,
+    rows,
+    table,
+    with_table,
+    without_series,
+)
+from history.atomic import write_atomically
+from history.failure import UsageError
+
+if TYPE_CHECKING:
+    from harness.series.finding_table import FindingRow
+
+__all__ = ["track_record"]
+
+_RECORD_WIDTHS: Final = (19, 8, 8, 7, 11, 10, 30)
+"""The columns of the track record in a pipe: names of checks are whole, long labels are folded."""
+_ALL_CORES: Final = "local[*]"
+
+
+def track_record(
+    *,
+    add: tuple[Path, ...],
+    write: Path | None,
+    missing: bool,
+    findings: bool,
+    seeds: int | None,
+    plays: tuple[str, ...],
+    results: Path,
+    as_json: bool,
+) -> int:
+    """Show what reproductions found: the newest series of each scenario and release."""
+    if findings and seeds is not None:
+        return _show_plays(seeds, plays, write, as_json=as_json)
+    directory = results / "track-record"
+    for path in add:
+        click.echo(add_to_track_record(path, directory), err=True)
+    recorded = as_named_now(read_track_record(directory), _scenarios())
+    if missing:
+        return _show_missing(recorded, as_json=as_json)
+    if findings:
+        return _show_findings(recorded, results, as_json=as_json)
+    if write is not None:
+        with_table(write, table(recorded))
+        click.echo(write, err=True)
+    if as_json:
+        emit_json([reproduction_json(one, None) for one in recorded])
+    elif write is None:
+        _show_record(recorded)
+    return 0
+
+
+def _scenarios() -> Iterator[Scenario]:
+    return (load_scenario(path, []) for path in library().values())
+
+
+def _show_record(recorded: Sequence[Reproduction]) -> None:
+    shown = table_of(*HEADS)
+    shown.collapse_padding = True
+    for column, width in zip(shown.columns, _RECORD_WIDTHS, strict=True):
+        column.max_width = width
+    for row in rows(recorded):
+        shown.add_row(*(_plain(cell) for cell in row))
+    out = console()
+    out.print(shown if shown.rows else "Nothing is on record yet.")
+    for note in notes(recorded):
+        click.echo(_plain(note))
+
+
+def _plain(markdown: str) -> Text:
+    return Text(markdown.replace("`", "").replace("**", ""))
+
+
+def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: bool) -> int:
+    # With all checks: what only reproduces does not wait for them.
+    from harness.series.finding_table import of_record, of_runs
+
+    stored, troubles = of_runs(results)
+    for trouble in troubles:
+        click.echo(trouble, err=True)
+    return _say_findings([*of_record(recorded), *stored], as_json=as_json)
+
+
+def _show_plays(seeds: int, plays: Sequence[str], write: Path | None, *, as_json: bool) -> int:
+    """Carry the plays out, show what they told, and write it as a page."""
+    from harness.series.finding_table import findings_page, merged_rows, of_plays
+    from harness.trials.firing import FiringPlay, ToldTrial, firing_plays, told_trials
+
+    chosen = [one for one in firing_plays() if not plays or one.play in plays]
+    for name in plays:
+        if name not in {one.play for one in chosen}:
+            raise UsageError(f"--play {name}: it shows no bug in virtual time")
+    java = find_java()
+    told: list[tuple[FiringPlay, list[ToldTrial]]] = []
+    with terminal_progress() as progress:
+        session = SparkStart(java, master=_ALL_CORES, say=progress.say).session()
+        for number, play in enumerate(chosen, start=1):
+            told.append((play, told_trials(play, range(1, seeds + 1), session=session)))
+            (row,) = of_plays(told[-1:])
+            if write is not None:  # after each, so that an interruption takes nothing
+                before = write.read_text(encoding="utf-8") if write.exists() else ""
+                page = findings_page(merged_rows(before, [row]))
+                write_atomically(write, page.encode())
+            place = f"play {number} of {len(chosen)}: {play.play} {play.made_by}"
+            progress.say(f"{place}: one finding in {' of '.join(row.cells()[2].split('/'))}")
+    if write is not None:
+        click.echo(write, err=True)
+    return _say_findings(of_plays(told), as_json=as_json)
+
+
+def _say_findings(found: "Sequence[FindingRow]", *, as_json: bool) -> int:
+    from harness.series.finding_table import HEADS as FINDING_HEADS
+    from harness.series.finding_table import shared
+
+    several = shared(found)
+    if as_json:
+        emit_json([dict(zip(FINDING_HEADS, one.cells(), strict=True)) for one in found])
+    else:
+        shown = table_of(*FINDING_HEADS)
+        for one in found:
+            shown.add_row(*one.cells())
+        console().print(shown if shown.rows else "No run has a finding yet.")
+    for name, bugs in several.items():
+        click.echo(f"plays of different bugs tell {name}: {', '.join(bugs)}", err=True)
+    return 0 if all(one.steady for one in found) and not several else 1
+
+
+def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
+    commands = [
+        f"fencepost reproduce {scenario.name} --{_key(scenario)} {release} --runs 10"
+        for scenario, release in without_series(_scenarios(), recorded)
+    ]
+    untried = [
+        (scenario, one)
+        for scenario in _scenarios()
+        if (line := system_of(scenario.cluster).makes[0].line)
+        for one in untried_bounds(scenario.expect, line)
+    ]
+    if as_json:
+        bounds = [{"scenario": scenario.name, **asdict(one)} for scenario, one in untried]
+        emit_json({"commands": commands, "untried_bounds": bounds})
+    else:
+        for command in commands:
+            click.echo(command)
+        for scenario, one in untried:
+            say = f'{scenario.name}: "{one.bound}" is not shown: {one.untried} was not tried'
+            click.echo(say)
+    return 1 if commands or untried else 0
+
+
+def _key(scenario: Scenario) -> str:
+    return key_of_release(system_of(scenario.cluster))
