@@ -86,8 +86,8 @@ class UseService:
     """The service that one use of the cluster got.
 
     A fault *reaches*, on each key that was asked for before it ended, from its effect to the first
-    acknowledgement after its heal: the tail of a fault is its own. An ask that waited at any time of that is *during* the fault; an ask
-    that waited in the reach of none is *outside*.
+    acknowledgement after its heal: the tail of a fault is its own. An ask that waited at any time
+    of that is *during* the fault; an ask that waited in the reach of none is *outside*.
     """
 
     use: str

@@ -147,7 +147,7 @@ class Make:
         """Its releases; None if it runs none."""
         if not self.releases_module:
             return None
-        line: "ReleaseLine" = import_module(self.releases_module).LINE
+        line: ReleaseLine = import_module(self.releases_module).LINE
         return line
 
     @property

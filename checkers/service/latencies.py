@@ -1,9 +1,10 @@
 """The latencies of asks outside and during faults, as sums that can be put together.
 
 A fault reaches, on each key that was asked for before it ended, from its effect to the first
-acknowledgement after its heal; an ask that waited at any time of that is during the fault (`checkers.service_level`). Whether one is, is
-known once it is read: asks come in the order of their calls, so an acknowledgement that is not read
-yet comes after that ask was called, and cannot have ended the reach before it.
+acknowledgement after its heal; an ask that waited at any time of that is during the fault
+(`checkers.service_level`). Whether one is, is known once it is read: asks come in the order of
+their calls, so an acknowledgement that is not read yet comes after that ask was called, and cannot
+have ended the reach before it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

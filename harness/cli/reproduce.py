@@ -62,8 +62,8 @@ def reproduce(**flags: Any) -> int:
 @click.option(
     "--missing",
     is_flag=True,
-    help="Show the series that scenarios claim and the record lacks, as commands that make them, and "
-    "the bounds beside which no release was tried.",
+    help="Show the series that scenarios claim and the record lacks, as commands that make them, "
+    "and the bounds beside which no release was tried.",
 )
 @click.option(
     "--findings",
