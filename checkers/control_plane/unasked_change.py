@@ -297,11 +297,11 @@ CHECKS: Final = (
             "AlterPartition was granted a partition epoch with another ISR than it asked for; or a "
             "replica is in the ISR that was not, under one leadership, and no AlterPartition that "
             "expects the partition epoch before, and no IsrChange under way at that time, names "
-            "it, while the leader is not the controller and asks by requests in its registration; or a "
-            "broker is out of the ISR, or leads no more and not for the first of the replicas, "
-            "that the controller in office had sent a request under its registration before, which "
-            "goes on, and that had asked for no controlled shutdown: where the leader stays, no "
-            "such request leaves it out.",
+            "it, while the leader is not the controller and asks by requests in its registration; or "
+            "a broker is out of the ISR, or leads no more and not for the first of the replicas, "
+            "to which the controller in office had sent a request under its registration before, "
+            "which goes on, and which had asked for no controlled shutdown: where the leader "
+            "stays, no such request leaves it out.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,

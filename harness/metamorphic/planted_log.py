@@ -100,7 +100,7 @@ def change_undone(run: CopiedRun, draw: Random) -> bool:
             and row["controller_epoch"] >= 0
             and (row["topic_id"], row["partition"], tuple(row["isr"] or ())) in granted
         ),
-        lambda row: _emptied(row),
+        _emptied,
     )
 
 

@@ -215,8 +215,8 @@ LED_BY_NONE = """
     9 noop at 60000
 """
 ALLOCATED = """
-    at 3000 broker-1 allocates epoch 1 -> ok 1000 at 3001
-    at 4000 broker-2 allocates epoch 3 -> ok {} at 4001
+    at 3000 broker-1 allocates for 1 -> ok 1000 at 3001
+    at 4000 broker-2 allocates for 3 -> ok {} at 4001
 """
 STILL_FENCED = "0 leader 1000\n1 register 1 at 1000\n2 unfence 1 at {}\n9 noop at 60000"
 BEATING = "\n".join(
