@@ -164,9 +164,9 @@ CHECKS: Final = (
             name=NAME,
             title="Two replicas hold different records that both call committed",
             rule="At an offset below the checkpointed high watermarks of two replicas, and above "
-            "both log starts, one holds a record that the other does not: another key or value, "
-            "another leader epoch, timestamp, producer id or producer epoch, or none. Unknown where "
-            "no metadata log tells of elections.",
+            "both log starts, one holds a record that the other does not: another key or value,"
+            " another leader epoch, timestamp, producer id or producer epoch, or none. Unknown "
+            "where no metadata log tells of elections.",
             meaning="What a consumer reads depends on who leads.",
             nearness=Nearness.LOG,
             case="an offset below the high watermarks of two replicas",

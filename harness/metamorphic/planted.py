@@ -141,9 +141,15 @@ PLANTED: Final = (
     ),
     _plant("move-undone", planted_metadata.move_undone, "lost-reassignment"),
     _plant("move-endless", planted_metadata.move_endless, "stuck-reassignment"),
-    _plant("leader-epoch-back", planted_log.epoch_back, "epoch-went-back"),
+    _plant("leader-epoch-back", planted_log.epoch_back, "epoch-went-back", "nonlinearizable-isr"),
     _plant("version-skipped", planted_log.version_skipped, "epoch-went-back"),
     _plant("change-undone", planted_log.change_undone, "nonlinearizable-isr"),
+    _plant(
+        "member-put-out",
+        planted_log.member_put_out,
+        "unasked-change",
+        "nonlinearizable-isr",
+    ),
     _plant("isr-emptied", planted_log.isr_emptied, "empty-isr"),
     _plant(
         "registered-twice",
@@ -165,7 +171,9 @@ PLANTED: Final = (
     _plant("heartbeat-of-the-dead", planted_frames.heartbeat_of_the_dead, "shared-identity"),
     _plant("lowest-by-one", planted_frames.lowest_by_one, "false-lowest-acknowledged-offset"),
     _plant("lowest-back", planted_frames.lowest_back, "false-lowest-acknowledged-offset"),
-    _plant("producer-ids-told-again", planted_frames.producer_ids_told_again, "illegal-transition"),
+    _plant(
+        "producer-ids-told-again", planted_frames.producer_ids_told_again, "shared-producer-ids"
+    ),
     _plant("watermark-ahead", planted_frames.watermark_ahead, "truncated-below-high-watermark"),
     _plant("epoch-shown-back", planted_shown.epoch_shown_back, "isr-read-went-back"),
     _plant("dead-topic-shown", planted_shown.dead_topic_shown, "stale-read-after-write"),
