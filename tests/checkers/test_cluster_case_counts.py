@@ -132,7 +132,7 @@ def shown(topic_id: str, at_ms: int = 3000) -> pa.Table:
 
 def replicas_shown(*replicas: int, at_ms: int = 3000) -> pa.Table:
     (row,) = shown("id-t", at_ms).to_pylist()
-    return rows_of(DESCRIBES, row | {"replicas": list(replicas)})
+    return pa.Table.from_pylist([row | {"replicas": list(replicas)}], schema=DESCRIBES)
 
 
 def showed(value: str, *, topic_id: str = "id-t") -> pa.Table:
