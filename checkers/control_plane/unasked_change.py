@@ -287,21 +287,21 @@ CHECKS: Final = (
             id="C19",
             name=NAME,
             title="A controller changed an ISR or a leader that nothing asked it to change",
-            rule="No AlterPartition on the tape that asks for its ISR can have made a version of "
-            "a partition, and one that asks for another was granted its partition epoch; or the "
-            "version has a replica in the ISR that was not in it and is not elected; or not the "
-            "one whose broker is registered, unfenced and not in controlled shutdown, before the "
-            "batch and all through it, and nothing was broken for 10 s that it or who decides "
-            "depends on; or another leader than such a broker, which is not the first of the "
-            "replicas. No reassignment is under way. Where ZooKeeper has the metadata: an "
-            "AlterPartition was granted a partition epoch with another ISR than it asked for; or a "
-            "replica is in the ISR that was not, under one leadership, and no AlterPartition that "
-            "expects the partition epoch before, and no IsrChange under way at that time, names "
-            "it, while the leader is not the controller and asks by requests in its registration; or a "
-            "broker is out of the ISR, or leads no more and not for the first of the replicas, "
-            "that the controller in office had sent a request under its registration before, which "
-            "goes on, and that had asked for no controlled shutdown: where the leader stays, no "
-            "such request leaves it out.",
+            rule="No AlterPartition on the tape that asks for its ISR can have made a version of a "
+            "partition, and one that asks for another was granted its partition epoch; or the "
+            "version has a replica in the ISR that was not in it and is not elected; or not the"
+            " one whose broker is registered, unfenced and not in controlled shutdown, before "
+            "the batch and all through it, and nothing was broken for 10 s that it or who "
+            "decides depends on; or another leader than such a broker, which is not the first "
+            "of the replicas. No reassignment is under way. Where ZooKeeper has the metadata: "
+            "an AlterPartition was granted a partition epoch with another ISR than it asked "
+            "for; or a replica is in the ISR that was not, under one leadership, and no "
+            "AlterPartition that expects the partition epoch before, and no IsrChange under way"
+            " at that time, names it, while the leader is not the controller and asks by "
+            "requests in its registration; or a broker is out of the ISR, or leads no more and "
+            "not for the first of the replicas, to which the controller in office had sent a "
+            "request under its registration before, which goes on, and which had asked for no "
+            "controlled shutdown: where the leader stays, no such request leaves it out.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,

@@ -28,10 +28,13 @@ from checkers.sources import Keep, Source, everything
 __all__ = ["COLUMNS", "keep_of"]
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "wire": (*TapeRow._fields, "correlation_id", "session_epoch", "detail"),
+    "wire": (*TapeRow._fields, "correlation_id", "session_epoch", "path", "detail"),
     "metadata_log": ROWS,
     "records": ("key", "offset", "value", "operation", "f", "outcome", "call_ns", "return_ns"),
-    "replica_records": ("key", "node", "offset", "leader_epoch", "digest", "value"),
+    "replica_records": (
+        *("key", "node", "offset", "leader_epoch", "digest", "value"),
+        *("timestamp_ms", "producer_id", "producer_epoch"),
+    ),
 }
 """The columns that kernels read of tables that have more."""
 

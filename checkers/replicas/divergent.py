@@ -19,7 +19,7 @@ Source: KIP-101 and KIP-279 (log truncation by leader epochs).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, starmap
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +142,7 @@ def _record(log: ReplicaLog, offset: int) -> Proof:
     if place == len(log.offset) or log.offset[place] != offset:
         return Proof.of("nothing")
     value = int(log.value[place])
-    batch = {
+    batch: dict[str, Any] = {
         "leader_epoch": int(log.leader_epoch[place]),
         "producer_id": int(log.producer_id[place]),
         "producer_epoch": int(log.producer_epoch[place]),
@@ -164,8 +164,9 @@ CHECKS: Final = (
             name=NAME,
             title="Two replicas hold different records that both call committed",
             rule="At an offset below the checkpointed high watermarks of two replicas, and above "
-            "both log starts, one holds a record that the other does not: another key or value, "
-            "another leader epoch, timestamp, producer id or producer epoch, or none. Unknown where no metadata log tells of elections.",
+            "both log starts, one holds a record that the other does not: another key or value,"
+            " another leader epoch, timestamp, producer id or producer epoch, or none. Unknown "
+            "where no metadata log tells of elections.",
             meaning="What a consumer reads depends on who leads.",
             nearness=Nearness.LOG,
             case="an offset below the high watermarks of two replicas",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from checkers.verdict import Validity
 from clusters.provision.java import find_java
 from clusters.systems import MAKES, system_of
 from harness.cli.options import emit_json
@@ -24,7 +25,6 @@ from harness.scenario.requirement import NO_REQUIRE
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import new_seed, stream, stream_seed
-from checkers.verdict import Validity
 from history.failure import SpecError, UsageError
 from history.run_directory import RunDirectory, find_run
 from nemesis.words import duration_s

@@ -173,7 +173,8 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
     with frames held or lost, rows told twice or not at all, other names, other times, or an earlier
     end. It has to stay valid or become unknown. RUN is a path, a scenario's name (its last run),
     or 'latest'; without one, short runs of each system are recorded in virtual time, with --all of
-    every scenario. Exit codes: 0 no cluster was accused, 1 one was, 254 a RUN is not valid as it is.
+    every scenario. Exit codes: 0 no cluster was accused, 1 one was, 254 a RUN is not valid as it
+    is.
 
     With --planted, violations are planted into the evidence of such runs: a record that is lost or
     logged twice, an ISR that nobody asked for, a table that is gone. Exit codes: 0 a check called

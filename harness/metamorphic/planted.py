@@ -141,9 +141,15 @@ PLANTED: Final = (
     ),
     _plant("move-undone", planted_metadata.move_undone, "lost-reassignment"),
     _plant("move-endless", planted_metadata.move_endless, "stuck-reassignment"),
-    _plant("leader-epoch-back", planted_log.epoch_back, "epoch-went-back"),
-    _plant("version-skipped", planted_log.version_skipped, "epoch-went-back"),
+    _plant("leader-epoch-back", planted_log.epoch_back, "epoch-went-back", "nonlinearizable-isr"),
+    _plant("version-skipped", planted_log.version_skipped, "nonlinearizable-isr"),
     _plant("change-undone", planted_log.change_undone, "nonlinearizable-isr"),
+    _plant(
+        "member-put-out",
+        planted_log.member_put_out,
+        "unasked-change",
+        "nonlinearizable-isr",
+    ),
     _plant("isr-emptied", planted_log.isr_emptied, "empty-isr"),
     _plant(
         "registered-twice",
@@ -159,19 +165,23 @@ PLANTED: Final = (
     _plant("elected-another", planted_log.election_of_another, "two-leaders"),
     _plant("answered-other-isr", planted_frames.answered_other_isr, "nonlinearizable-isr"),
     _plant("answered-other-epoch", planted_frames.answered_other_epoch, "nonlinearizable-isr"),
-    _plant("expected-older", planted_frames.expected_older, "epoch-check-bypassed"),
+    _plant(
+        "expected-older", planted_frames.expected_older, "epoch-check-bypassed", "unasked-change"
+    ),
     _plant("led-before", planted_frames.led_before, "epoch-check-bypassed"),
     _plant("sent-by-another", planted_frames.sent_by_another, "epoch-check-bypassed"),
     _plant("heartbeat-of-the-dead", planted_frames.heartbeat_of_the_dead, "shared-identity"),
     _plant("lowest-by-one", planted_frames.lowest_by_one, "false-lowest-acknowledged-offset"),
     _plant("lowest-back", planted_frames.lowest_back, "false-lowest-acknowledged-offset"),
-    _plant("producer-ids-told-again", planted_frames.producer_ids_told_again, "illegal-transition"),
+    _plant(
+        "producer-ids-told-again", planted_frames.producer_ids_told_again, "shared-producer-ids"
+    ),
     _plant("watermark-ahead", planted_frames.watermark_ahead, "truncated-below-high-watermark"),
     _plant("epoch-shown-back", planted_shown.epoch_shown_back, "isr-read-went-back"),
     _plant("dead-topic-shown", planted_shown.dead_topic_shown, "stale-read-after-write"),
     _plant("topic-hidden", planted_shown.topic_hidden, "session-went-back"),
-    _plant("replicas-shown-other", planted_shown.replicas_shown_other, "nonlinearizable-isr"),
-    _plant("partition-shown-more", planted_shown.partitions_shown_more, "nonlinearizable-isr"),
+    _plant("replicas-shown-other", planted_shown.replicas_shown_other, "unlogged-replicas"),
+    _plant("partition-shown-more", planted_shown.partitions_shown_more, "unlogged-replicas"),
     _plant("setting-shown-early", planted_shown.setting_shown_early),
     _plant("applied-ahead", planted_shown.applied_ahead, "metadata-divergence"),
     _plant("content-differs", planted_replicas.content_differs, "divergent-replicas"),
@@ -181,7 +191,9 @@ PLANTED: Final = (
     _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
     _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "illegal-transition"),
     _plant("value-exchanged", planted_replicas.value_exchanged, "divergent-replicas"),
-    _plant("watermark-beyond-end", planted_replicas.watermark_beyond_end),
+    _plant(
+        "watermark-beyond-end", planted_replicas.watermark_beyond_end, "unsafe-leader-candidate"
+    ),
     _plant("polled-again", planted_replicas.polled_again, "nonmonotonic-poll"),
     _plant("read-before-sent", planted_replicas.read_before_sent),
     _plant("failed-read", planted_replicas.failed_read, "aborted-read"),

@@ -15,6 +15,7 @@ __all__ = [
     "epoch_back",
     "id_again",
     "isr_emptied",
+    "member_put_out",
     "producer_ids_again",
     "registered_twice",
     "removal_undone",
@@ -100,7 +101,7 @@ def change_undone(run: CopiedRun, draw: Random) -> bool:
             and row["controller_epoch"] >= 0
             and (row["topic_id"], row["partition"], tuple(row["isr"] or ())) in granted
         ),
-        lambda row: _emptied(row),
+        _emptied,
     )
 
 
@@ -115,6 +116,22 @@ def isr_emptied(run: CopiedRun, draw: Random) -> bool:
     return change_log(
         run, draw, lambda row: row["type"] == _CHANGE and bool(row["isr"]), lambda _: {"isr": []}
     )
+
+
+def member_put_out(run: CopiedRun, draw: Random) -> bool:
+    """A controller that elected a leader put others out of the ISR who live."""
+    asked = {
+        (row["topic_id"], row["partition"], tuple(row["isr"]))
+        for row in (run.table("wire").to_pylist() if run.has("wire") else ())
+        if row["isr"]
+    }
+
+    def is_fit(row: Row) -> bool:
+        isr = row["isr"] or ()
+        own = row["type"] == _CHANGE and row["leader"] in isr and len(isr) > 1
+        return own and (row["topic_id"], row["partition"], tuple(isr)) not in asked
+
+    return change_log(run, draw, is_fit, lambda row: {"isr": [row["leader"]]})
 
 
 def registered_twice(run: CopiedRun, draw: Random) -> bool:

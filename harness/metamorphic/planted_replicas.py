@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations, pairwise
 from random import Random
 from typing import Any, Final
 
@@ -133,9 +134,10 @@ def producer_id_of_two(run: CopiedRun, draw: Random) -> bool:
         if process is not None and row["producer_id"] >= 0 and not row["transactional"]:
             ids[process].add(row["producer_id"])
     alone = sorted({next(iter(several)) for several in ids.values() if len(several) == 1})
-    if len(alone) < 2:
+    pairs = list(combinations(alone, 2))
+    if not pairs:
         return False
-    one, other = draw.sample(alone, 2)
+    one, other = draw.choice(pairs)
     return edited(
         run,
         "replica_records",
@@ -183,7 +185,7 @@ def watermark_beyond_end(run: CopiedRun, draw: Random) -> bool:
 
 
 def polled_again(run: CopiedRun, draw: Random) -> bool:
-    """A consumer went back within one ownership of a key: a poll returned what an earlier one had."""
+    """A consumer went back though it had kept a key: a poll returned what an earlier one had."""
     last: dict[tuple[Any, ...], Row] = {}
     fit: list[tuple[Row, Row]] = []
     polls = (row for row in _rows(run, "records") if row["f"] == "poll")
@@ -274,7 +276,7 @@ def sends_swapped(run: CopiedRun, draw: Random) -> bool:
     sends.sort(key=lambda row: (row["process"], row["key"], row["operation"]))
     pairs = [
         (one, two)
-        for one, two in zip(sends, sends[1:], strict=False)
+        for one, two in pairwise(sends)
         if is_same(one, two, "process", "key")
         and one["offset"] < two["offset"]
         and (one["return_ns"] or 0) < two["call_ns"]

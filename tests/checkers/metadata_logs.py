@@ -44,8 +44,8 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-1 to broker-2 tells epoch 2 for 33 -> ok at 3001       LeaderAndIsr
     at 3000 broker-1 to broker-2 updates epoch 2 for 33 -> ok at 3001     UpdateMetadata
     at 3000 broker-1 changes t-0 isr 1,2 leader-epoch 3 under 4 -> ok at 3005          IsrChange
-    at 3000 broker-3 to broker-2 leaves epoch 3 -> ok at 3001             ControlledShutdown
-    at 3000 broker-1 allocates epoch 3 -> ok 1000 at 3001                 AllocateProducerIds
+    at 3000 broker-3 to broker-2 leaves for 3 -> ok at 3001               ControlledShutdown
+    at 3000 broker-1 allocates for 3 -> ok 1000 at 3001                   AllocateProducerIds
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
 `describes` takes describes; they are numbered by line, and times are in ms:
@@ -486,11 +486,10 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     elif found["verb"] == "beats":
         asked |= {"broker_epoch": int(told["epoch"]), "detail": told.get("wanting", "ACTIVE")}
         answer |= _wishes(answered[1] if answered else None)
-    elif found["verb"] in ("leaves", "allocates"):
-        asked["broker_epoch"] = int(told["epoch"])
+    elif found["verb"] in ("tells", "updates", "leaves", "allocates"):
+        epoch = int(told["epoch"]) if "epoch" in told else None
+        asked = {"controller_epoch": epoch, "broker_epoch": int(told["for"])}
         answer["producer_id"] = int(answered[0]) if answered else None
-    elif found["verb"] in ("tells", "updates"):
-        asked = {"controller_epoch": int(told["epoch"]), "broker_epoch": int(told["for"])}
     elif found["verb"] == "heartbeat":
         asked |= {"broker_epoch": int(told["epoch"]), "fetch_offset": int(told.get("offset", -1))}
         asked |= _wishes(told.get("asking"))

@@ -68,6 +68,7 @@ from checkers.replicas.stray_replica import stray_replicas
 from checkers.slices import OF_KEYS
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
+from checkers.visibility.unlogged_replicas import unlogged_replicas
 from checkers.visibility.wrong_topic_id import wrong_topic_ids
 from checkers.znodes.server_disks import (
     divergent_transactions,
@@ -76,7 +77,7 @@ from checkers.znodes.server_disks import (
 )
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS, REPLICAS
 from history.ensemble_schema import ENSEMBLE
-from history.request_schema import METADATA_WRITES, PARTITION_WRITES, TOPIC_SETTINGS
+from history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES, TOPIC_SETTINGS
 from history.schema import FAULTS
 
 THREE = facts(controllers=3)
@@ -127,6 +128,11 @@ def altered(value: int) -> pa.Table:
 
 def shown(topic_id: str, at_ms: int = 3000) -> pa.Table:
     return describes(f"broker-1 showed t-0 as {topic_id} leader 1 isr 1,2 at {at_ms}..{at_ms + 10}")
+
+
+def replicas_shown(*replicas: int, at_ms: int = 3000) -> pa.Table:
+    (row,) = shown("id-t", at_ms).to_pylist()
+    return pa.Table.from_pylist([row | {"replicas": list(replicas)}], schema=DESCRIBES)
 
 
 def showed(value: str, *, topic_id: str = "id-t") -> pa.Table:
@@ -215,8 +221,8 @@ LED_BY_NONE = """
     9 noop at 60000
 """
 ALLOCATED = """
-    at 3000 broker-1 allocates epoch 1 -> ok 1000 at 3001
-    at 4000 broker-2 allocates epoch 3 -> ok {} at 4001
+    at 3000 broker-1 allocates for 1 -> ok 1000 at 3001
+    at 4000 broker-2 allocates for 3 -> ok {} at 4001
 """
 STILL_FENCED = "0 leader 1000\n1 register 1 at 1000\n2 unfence 1 at {}\n9 noop at 60000"
 BEATING = "\n".join(
@@ -607,6 +613,14 @@ CHECKS = (
         good=given(ISR + "90 noop", partition_writes=moved(2, 1)),
         good_count=1,
         nothing=given(PAIR, partition_writes=moved(2, 3)),
+    ),
+    Check(
+        kernel=unlogged_replicas,
+        bad=given(SET, describes=replicas_shown(1, 9)),
+        bad_count=1,
+        good=given(SET, describes=replicas_shown(1, 2)),
+        good_count=1,
+        nothing=given(SET, describes=replicas_shown(1, 9, at_ms=9500)),
     ),
     Check(
         kernel=wrong_topic_ids,

@@ -9,8 +9,8 @@ from checkers.facts import Facts
 from checkers.proof import Proof
 
 LOG = "0 leader 1000"
-FIRST = "at 3000 broker-1 allocates epoch 3 -> ok 1000 at 3001\n"
-SECOND = "at 4000 broker-2 allocates epoch 4 -> {} at 4001\n"
+FIRST = "at 3000 broker-1 allocates for 3 -> ok 1000 at 3001\n"
+SECOND = "at 4000 broker-2 allocates for 4 -> {} at 4001\n"
 
 
 def found(frames: str, run: Facts = FACTS) -> list[Proof]:
@@ -32,5 +32,5 @@ def test_other_ids_or_none_are_no_anomaly(answer: str) -> None:
 def test_a_case_is_a_block_that_was_given() -> None:
     frames = FIRST + SECOND.format("ok 2000") + SECOND.format("NOT_CONTROLLER 0")
     assert case_count(asked(shared_producer_ids, tables(LOG, frames), FACTS)) == 2
-    unanswered = "at 3000 broker-1 allocates epoch 3 -> nothing"
+    unanswered = "at 3000 broker-1 allocates for 3 -> nothing"
     assert not case_count(asked(shared_producer_ids, tables(LOG, unanswered), FACTS))

@@ -254,7 +254,7 @@ def test_on_zookeeper_a_leader_that_the_controller_had_for_alive_is_replaced() -
         pytest.param("9 register 3 unfenced at 8000\n" + OUT, ASKED_BEFORE + KEPT, id="it is back"),
         pytest.param(
             OUT,
-            ASKED_BEFORE + KEPT + "at 9000 broker-3 to broker-2 leaves epoch 3 -> nothing",
+            ASKED_BEFORE + KEPT + "at 9000 broker-3 to broker-2 leaves for 3 -> nothing",
             id="it is in controlled shutdown",
         ),
         pytest.param("9 to-delete t at 20000\n" + OUT, ASKED_BEFORE + KEPT, id="t is deleted"),
