@@ -170,9 +170,9 @@ def _run(found: Mapping[str, Any]) -> RunRecord:
     verdict = _of(found, "verdict", str)
     if verdict not in set(NightVerdict):
         raise ValueError(f"verdict: expected one of {', '.join(NightVerdict)}, found {verdict!r}")
-    findings, expected = _identities(found, "findings"), ()
-    if "expected" in found:  # not of older releases
-        expected = _identities(found, "expected")
+    findings = _identities(found, "findings")
+    # Nights of older releases have no such key.
+    expected = _identities(found, "expected") if "expected" in found else ()
     return RunRecord(
         subject=RunSubject(
             **{name: _of(found, name, str) for name in ("scenario", "system", "cluster")},
