@@ -48,6 +48,8 @@ def write_sums_page(
             line=sum_line(runs, left_out=left_out),
             groups=run_groups(runs),
             runs=[(run, _link(path, run)) for run in runs],
+            any_found=any(run.findings for run in runs),
+            any_told=any(run.findings or run.reason for run in runs),
             left_out=left_out,
             not_judged=not_judged_in(runs),
             verdicts=VERDICTS,

@@ -31,7 +31,7 @@ from harness.series.night_file import Cell
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.thinned import thin
-from report.notation import about, length, one_line
+from report.notation import about, length, one_line, utc
 from report.sums import LeftOutCell, SummedRun, summed_run
 
 __all__ = ["NightCourse"]
@@ -203,7 +203,7 @@ class NightCourse:
             stored=store.night_path,
             page=store.page_path,
             junit=store.junit_path,
-            title=f"Night {plan.night} of {night.started_at}",
+            title=f"Night {plan.night} of {utc(night.started_at)}",
             started_at=night.started_at,
             command=plan.command,
             left_out=missing,

@@ -148,10 +148,10 @@ class Network:
         self._played.note(step, at_s=now_s)
         self.settle()
         if step.discard:
-            evidence = f"{wire.discard(step.name)} held frames dropped"
+            evidence = f"{_frames(wire.discard(step.name))} dropped"
         else:
             delivery = wire.release(step.name)
-            evidence = f"{delivery.delivered} held frames delivered"
+            evidence = f"{_frames(delivery.delivered)} delivered"
             if delivery.undeliverable:
                 evidence += f", {delivery.undeliverable} undeliverable: their receivers are gone"
         del self._rules[step.name]
@@ -330,3 +330,7 @@ def _lost(flows: frozenset[Flow], scene: Scene) -> Iterator[str]:
     """Yield the nodes that a cut takes from the others, else its ends; found once it is asked."""
     lost = cut_off(flows, scene.nodes, scene.roles) or {node for flow in flows for node in flow}
     yield from sorted(lost - {CLIENTS})
+
+
+def _frames(count: int) -> str:
+    return f"{count} held frame{'' if count == 1 else 's'}"

@@ -65,6 +65,19 @@ def test_all_runs_are_one_line(runs: list[SummedRun], line: str) -> None:
     assert sum_line(runs) == line
 
 
+def test_a_page_has_no_column_in_which_nothing_stands(tmp_path: Path) -> None:
+    def page(*runs: SummedRun) -> str:
+        write_sums_page(
+            tmp_path / "a.html", runs, title="t", started_at="2026-03-01T08:00:00Z", command="c"
+        )
+        return (tmp_path / "a.html").read_text()
+
+    assert "found, in how many runs" not in page(VALID, OPEN)
+    assert "found, or why not" in page(VALID, OPEN)
+    assert "found, or why not" not in page(VALID, VALID)
+    assert "found, in how many runs" in page(VALID, LOST)
+
+
 def test_what_was_left_out_is_said() -> None:
     left = LeftOutCell(
         scenario="upgrade", subject="kafka 3.9.2", run_count=2, reason="no time left"
