@@ -67,6 +67,7 @@ def run_planned(plan: RunPlan, progress: Progress) -> RunOutcome:
         progress.say(f"recording to {run.root}")
         with _failure_written(run):
             stage.record(run)
+            _note_recorded(run)
             spark = SparkStart(stage.java, master=options.spark_master, say=progress.say)
             verdict = judge(run, spark, progress=progress)
     if not options.keep_data and verdict.exit_code == 0:
@@ -199,10 +200,16 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
     )
 
 
+def _note_recorded(run: RunDirectory) -> None:
+    manifest = read_manifest(run.manifest_path)
+    write_manifest(run.manifest_path, replace(manifest, state=RunState.RECORDED))
+
+
 @contextmanager
 def _failure_written(run: RunDirectory) -> Iterator[None]:
     """A run that fails says so in its manifest and gets its page; the first error goes on.
 
+    One that was recorded to its end is whole, whatever becomes of its judgement.
     One that is refused before anything has written into its directory leaves none. What the
     manifest and the page need is set aside, for the end of a run that filled its disk.
     """
@@ -221,8 +228,9 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
         run.reserve.unlink(missing_ok=True)
         try:
             manifest = read_manifest(run.manifest_path)
-            failed = replace(manifest, state=RunState.FAILED, failure=message)
-            write_manifest(run.manifest_path, failed)
+            if manifest.state is RunState.RUNNING:
+                failed = replace(manifest, state=RunState.FAILED, failure=message)
+                write_manifest(run.manifest_path, failed)
             write_reports(run)
         except (HarnessError, OSError) as second:
             error.add_note(f"and its reports could not be written: {second}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.ending import EarlyEnd, InterruptedRunError, ended_by_a_signal, interruptible
-from history.manifest import read_manifest
+from history.manifest import RunState, read_manifest
 from history.run_directory import RunDirectory
 
 
@@ -86,6 +86,26 @@ def test_a_run_that_is_interrupted_is_judged_as_far_as_it_came(tmp_path: Path) -
     manifest = read_manifest(RunDirectory(found).manifest_path)
     assert (manifest.ended_early, manifest.failure) == (True, None)
     assert manifest.healed_ns is not None
+
+
+def test_a_run_whose_judgement_is_broken_off_was_recorded_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner  # noqa: PLC0415
+
+    from harness.cli.main import cli  # noqa: PLC0415
+
+    def broken_off(*_: object, **__: object) -> None:
+        raise InterruptedRunError("interrupted by SIGINT")
+
+    monkeypatch.setattr("harness.run.run.judge", broken_off)
+    words = ["run", "smoke", "--cluster", "simulated", "--nemesis", "none", "--time-limit", "2s"]
+    found = CliRunner().invoke(cli, [*words, "--alongside", "--results", str(tmp_path)])
+    assert found.exit_code != 0
+    [run] = map(RunDirectory, (tmp_path / "smoke").glob("2*"))
+    manifest = read_manifest(run.manifest_path)
+    assert (manifest.state, manifest.failure) == (RunState.RECORDED, None)
+    assert "has not been checked" in run.junit_path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("master", ["spork://x", "local[0]", "spark://nowhere"])
