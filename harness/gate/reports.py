@@ -14,7 +14,7 @@ from typing import Any, Final
 from harness.gate.called import FindingCall
 from harness.gate.decision import GateDecision, GatedFinding
 from harness.gate.nights import NightVerdict
-from harness.gate.words import called_words, headline
+from harness.gate.words import called_words, headline, standing
 from report.notation import printable
 
 __all__ = ["as_json_data", "ctrf", "junit"]
@@ -107,7 +107,7 @@ def _cases(decision: GateDecision) -> Iterator[_Case]:
             status = "failed"
         elif one.found.call is FindingCall.RESOLVED:
             status = "passed"
-        message = "; ".join(filter(None, (called_words(one.found), one.suspended, one.lapsed)))
+        message = called_words(one.found) + standing(one)
         yield _Case(
             suite=one.found.subject.words,
             name=one.found.identity,

@@ -8,7 +8,7 @@ from harness.gate.decision import GateDecision, GatedFinding
 from harness.gate.known_issues import entry_for
 from report.notation import counted
 
-__all__ = ["alert", "annotations", "called_words", "headline", "lines", "markdown"]
+__all__ = ["alert", "annotations", "called_words", "headline", "lines", "markdown", "standing"]
 
 ALERT_LINES_MAX: Final = 10
 _ANNOTATIONS_MAX: Final = 10
@@ -73,7 +73,7 @@ def lines(decision: GateDecision) -> Iterator[str]:
     yield headline(decision)
     for one in decision.judgements:
         yield f"  {_mark(one)} {one.found.identity} ({one.found.subject.words})"
-        yield f"        {called_words(one.found)}{_standing(one)}"
+        yield f"        {called_words(one.found)}{standing(one)}"
     yield from (f"  doubt {_doubt(one)}" for one in decision.doubts)
     yield from (f"  short {reason}" for reason in decision.lacking)
     yield from (f"  note  {warning}" for warning in decision.warnings)
@@ -109,7 +109,7 @@ def markdown(decision: GateDecision) -> str:
         told += ["| | finding | on | called |", "|---|---|---|---|"]
         told += (
             f"| {_mark(one)} | `{_cell(one.found.identity)}` | {_cell(one.found.subject.words)} "
-            f"| {_cell(called_words(one.found) + _standing(one))} |"
+            f"| {_cell(called_words(one.found) + standing(one))} |"
             for one in decision.judgements
         )
     rest = (
@@ -131,7 +131,8 @@ def _mark(one: GatedFinding) -> str:
     return "known" if one.suspended and one.found.tonight.hits else "     "
 
 
-def _standing(one: GatedFinding) -> str:
+def standing(one: GatedFinding) -> str:
+    """Return what suspends a finding, or what no longer does; begins with a semicolon, or empty."""
     if one.suspended:
         return f"; suspended by {one.suspended}"
     return f"; no longer suspended by {one.lapsed}" if one.lapsed else ""
