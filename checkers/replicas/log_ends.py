@@ -35,7 +35,7 @@ from checkers.metadata.shared_values import shared_values
 from checkers.proof import Proof
 from checkers.replicas.commitments import Commitment, commitments, in_force
 from checkers.replicas.sends import AcknowledgedSends
-from checkers.sources import Source, rows_of
+from checkers.sources import Source
 
 __all__ = [
     "FETCH",
@@ -49,6 +49,7 @@ __all__ = [
 FETCH: Final = "Fetch"
 """The API whose requests `fetched_ends` reads."""
 _NONE: Final = -1
+_ROWS_AT_ONCE: Final = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,22 +143,22 @@ def fetched_ends(
     """Yield the log end told by each Fetch of the partition by a follower on the tape."""
     known = _Known(history, brokers)
     timed = ((row, known.sent_after_ns(row, facts)) for row in _fetches(wire, history))
-    kept = [(row, after) for row, after in timed if after is not None and after <= row["time_ns"]]
+    kept = [(row, after) for row, after in timed if after is not None and after <= row.time_ns]
     firsts, lasts = in_force(
         history.versions,
         facts,
         from_ns=np.array([after for _, after in kept], dtype=np.int64),
-        until_ns=np.array([row["time_ns"] for row, _ in kept], dtype=np.int64),
+        until_ns=np.array([row.time_ns for row, _ in kept], dtype=np.int64),
     )
     for (row, after_ns), first, last in zip(kept, firsts.tolist(), lasts.tolist(), strict=True):
         yield LogEndBound(
-            broker_id=row["broker_id"],
-            offset=row["fetch_offset"],
+            broker_id=row.broker_id,
+            offset=row.fetch_offset,
             after_ns=after_ns,
-            by_ns=row["time_ns"],
+            by_ns=row.time_ns,
             versions=tuple(history.versions[first : last + 1]) if first >= 0 else (),
             clause=partial(_fetched, row),
-            frame=row["frame"],
+            frame=row.frame,
         )
 
 
@@ -200,25 +201,39 @@ def _appended(group: Commitment, sends: AcknowledgedSends, place: int) -> LogEnd
     )
 
 
-def _fetched(row: Mapping[str, Any]) -> Proof:
-    epoch = {"leader_epoch": row["leader_epoch"]} if row["leader_epoch"] else {}
+class _Fetch(NamedTuple):
+    """A row of WIRE by which a follower asks for a partition. A night has a million."""
+
+    frame: int
+    source: str
+    time_ns: int
+    broker_id: int
+    broker_epoch: int | None
+    leader_epoch: int | None
+    fetch_offset: int
+
+
+def _fetched(row: _Fetch) -> Proof:
+    epoch: dict[str, Any] = {"leader_epoch": row.leader_epoch} if row.leader_epoch else {}
     in_epoch = ", in leader epoch {leader_epoch}" if epoch else ""
     return Proof.of(
         f"{{source}} fetched from offset {{end}} (frame {{frame}}{in_epoch})",
-        offsets={"end": row["fetch_offset"]},
-        frames={"frame": row["frame"]},
+        offsets={"end": row.fetch_offset},
+        frames={"frame": row.frame},
         sources=dict.fromkeys(("source", "end", "leader_epoch"), "frame"),
-        source=row["source"],
+        source=row.source,
         **epoch,
     )
 
 
-def _fetches(wire: Source, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of WIRE by which followers ask for this partition, of this very topic."""
+def _fetches(wire: Source, history: PartitionHistory) -> Iterator[_Fetch]:
+    """Yield the Fetches by which followers ask for this partition, of this very topic."""
     told = _fetches_by_partition(wire)
     named = ((history.topic_id, None), (None, history.topic))
     places = [told.places.get((*one, history.partition), _NOWHERE) for one in named]
-    return rows_of(told.rows.take(pa.array(np.sort(np.concatenate([_NOWHERE, *places])))))
+    rows = told.rows.take(pa.array(np.sort(np.concatenate([_NOWHERE, *places]))))
+    for batch in rows.select(_Fetch._fields).to_batches(max_chunksize=_ROWS_AT_ONCE):
+        yield from map(_Fetch, *(shared_values(column) for column in batch.columns))
 
 
 class _Fetches(NamedTuple):
@@ -262,21 +277,21 @@ class _Known:
     """The times before which a follower cannot have known a leader epoch, or its own epoch."""
 
     def __init__(self, history: PartitionHistory, brokers: Mapping[int, BrokerHistory]) -> None:
-        self._led_ms: dict[int, int] = {}
+        self._led_ms: dict[int | None, int] = {}
         for one in history.versions:
             if one.cause is not Cause.SNAPSHOT:
                 self._led_ms.setdefault(one.leader_epoch, one.timestamp_ms)
-        self._registered_ms: dict[tuple[int, int], int] = {}
+        self._registered_ms: dict[tuple[int, int | None], int] = {}
         for broker_id, broker in brokers.items():
             for version in broker.registrations():
                 if not version.snapshot:
                     place = (broker_id, version.broker_epoch)
                     self._registered_ms.setdefault(place, version.timestamp_ms)
 
-    def sent_after_ns(self, row: Mapping[str, Any], facts: Facts) -> int | None:
+    def sent_after_ns(self, row: _Fetch, facts: Facts) -> int | None:
         """Return a time no later than the Fetch was sent, by what its sender must have known."""
         known_ms = (
-            self._led_ms.get(row["leader_epoch"]),
-            self._registered_ms.get((row["broker_id"], row["broker_epoch"])),
+            self._led_ms.get(row.leader_epoch),
+            self._registered_ms.get((row.broker_id, row.broker_epoch)),
         )
         return max((facts.earliest_ns(one) for one in known_ms if one is not None), default=None)
