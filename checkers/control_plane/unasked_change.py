@@ -72,13 +72,13 @@ CALM_NS: Final = 10_000_000_000
 def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every change of an ISR or a leader, by partition.
 
-    Reads `metadata_log`, `wire`, `faults` and, on ZooKeeper, `node_settings`.
+    Reads `metadata_log`, `wire` and `faults`.
     """
     wire = streamed(tables, "wire")
     if seen.facts.migrating or not has_rows(wire):
         return
     if seen.facts.on_zookeeper:
-        yield from _on_zookeeper(wire, kept_brokers(wire, tables["node_settings"], seen), seen)
+        yield from _on_zookeeper(wire, kept_brokers(wire, seen), seen)
         return
     requests = requests_by_partition(wire, seen.partitions)
     unplaced = _unplaced(wire, seen, _ALTER)
@@ -319,6 +319,6 @@ CHECKS: Final = (
         ),
         kernel=unasked_changes,
         split=Split.PARTITIONS,
-        tables=("metadata_log", "wire", "faults", "node_settings"),
+        tables=("metadata_log", "wire", "faults"),
     ),
 )
