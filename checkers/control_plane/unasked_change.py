@@ -301,7 +301,8 @@ CHECKS: Final = (
             "requests in its registration; or a broker is out of the ISR, or leads no more and "
             "not for the first of the replicas, to which the controller in office had sent a "
             "request under its registration before, which goes on, and which had asked for no "
-            "controlled shutdown: where the leader stays, no such request leaves it out.",
+            "controlled shutdown: where the leader stays, no such request leaves it out. That "
+            "is not judged where brokers send MetadataHeartbeats.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,
