@@ -9,15 +9,14 @@ whatever its own queue of events still holds, if
   broker gone, or back under another registration, deals with that before it sends such a request;
 - the write has a lower zxid than the end of that registration: nobody can have known of that end;
 - no ControlledShutdown of the broker had reached a controller. One that is the controller itself
-  sends it over no link, so it is never taken for alive;
-- where brokers send MetadataHeartbeats, it had answered one of that registration as active, so late
-  that the time-out cannot have passed until the write.
+  sends it over no link, so it is never taken for alive.
 
-Nothing is said of a partition of which a broker answered that its disk failed, nor at all once a
+Nothing is said where brokers send MetadataHeartbeats, whose silence ends an office as well, nor of
+a partition of which a broker answered that its disk failed, nor at all once a
 broker has announced that one of its log directories did (KIP-112).
 
 Source: `KafkaController.processBrokerChange`, `onBrokerFailure` and `doControlledShutdown` of
-3.9.2; KIP-380; Draft: controller heartbeats.
+3.9.2; KIP-380.
 """
 
 from collections.abc import Mapping
@@ -27,14 +26,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.metadata_heartbeats import (
-    CONTROLLER_SIDE,
-    heartbeats_of,
-    timeouts_ms,
-)
+from checkers.metadata.metadata_heartbeats import heartbeats_of
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpcs
-from checkers.metadata.sessions import Term, term_at
+from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
@@ -45,7 +39,6 @@ _TELLING: Final = ("UpdateMetadata", "LeaderAndIsr")
 _SHUTDOWN: Final = "ControlledShutdown"
 _FAILED: Final = "KAFKA_STORAGE_ERROR"
 _LOG_DIRS: Final = "/log_dir_event_notification/"
-_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +54,17 @@ class KeptBrokers:
     failed: frozenset[tuple[str | None, str | None, int | None]]
     """(topic, topic id, partition) of which a broker answered that its disk failed."""
     log_dir_failed: bool
-    heartbeats: Mapping[int, Rpcs]
-    """MetadataHeartbeats by broker id."""
-    timeouts_ms: Mapping[str, int]
-    """The time-out of each controller for them."""
+    beating: bool
+    """Brokers send MetadataHeartbeats."""
 
     def judges(self, history: PartitionHistory, version: PartitionVersion) -> bool:
         """Return whether a version of this partition can be held against anyone."""
         decided_ms = history.decided_until_ms
-        if self.log_dir_failed or (decided_ms is not None and version.timestamp_ms >= decided_ms):
+        if (
+            self.beating
+            or self.log_dir_failed
+            or (decided_ms is not None and version.timestamp_ms >= decided_ms)
+        ):
             return False
         topics = {(history.topic, None), (None, history.topic_id)}
         topics.add((history.topic, history.topic_id))
@@ -91,31 +86,11 @@ class KeptBrokers:
         told_ns = self.told_ns.get((term.controller_epoch, broker_epoch), OPEN_NS)
         leaving_ns = min(self.leaving_ns.get(one, OPEN_NS) for one in (broker_epoch, -1))
         may_leave = leaving_ns <= seen.facts.latest_ns(version.timestamp_ms)
-        heard = self._heard(broker_id, broker_epoch, term, version)
-        return told_ns <= written_ns and not may_leave and heard
-
-    def _heard(
-        self, broker_id: int, broker_epoch: int, term: Term, version: PartitionVersion
-    ) -> bool:
-        """Return whether the time-out for the broker's heartbeats cannot have passed."""
-        if not self.heartbeats:
-            return True
-        timeout_ms, facts = self.timeouts_ms.get(term.node), self.seen.facts
-        from_ns, until_ns = (
-            bound(version.timestamp_ms) for bound in (facts.earliest_ns, facts.latest_ns)
-        )
-        return timeout_ms is not None and any(
-            one.ok
-            and one.answered("fenced") is False
-            and (one.target, one.of("broker_epoch")) == (term.node, broker_epoch)
-            and (one.answered_ns or OPEN_NS) <= from_ns
-            and until_ns < (one.reached_ns or 0) + timeout_ms * _MS
-            for one in self.heartbeats.get(broker_id, ())
-        )
+        return told_ns <= written_ns and not may_leave
 
 
-def kept_brokers(wire: Source, node_settings: pa.Table, seen: MetadataView) -> KeptBrokers:
-    """Return them, out of the tape and the settings of the nodes."""
+def kept_brokers(wire: Source, seen: MetadataView) -> KeptBrokers:
+    """Return them, out of the tape."""
     told_ns: dict[tuple[int, int], int] = {}
     leaving_ns: dict[int, int] = {}
     failed: set[tuple[str | None, str | None, int | None]] = set()
@@ -142,6 +117,5 @@ def kept_brokers(wire: Source, node_settings: pa.Table, seen: MetadataView) -> K
         leaving_ns=leaving_ns,
         failed=frozenset(failed),
         log_dir_failed=log_dir_failed,
-        heartbeats=heartbeats_of(wire),
-        timeouts_ms=timeouts_ms(node_settings, CONTROLLER_SIDE),
+        beating=bool(heartbeats_of(wire)),
     )

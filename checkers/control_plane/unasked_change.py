@@ -72,13 +72,13 @@ CALM_NS: Final = 10_000_000_000
 def unasked_changes(tables: Tables, seen: MetadataView) -> Judged:
     """Judge every change of an ISR or a leader, by partition.
 
-    Reads `metadata_log`, `wire`, `faults` and, on ZooKeeper, `node_settings`.
+    Reads `metadata_log`, `wire` and `faults`.
     """
     wire = streamed(tables, "wire")
     if seen.facts.migrating or not has_rows(wire):
         return
     if seen.facts.on_zookeeper:
-        yield from _on_zookeeper(wire, kept_brokers(wire, tables["node_settings"], seen), seen)
+        yield from _on_zookeeper(wire, kept_brokers(wire, seen), seen)
         return
     requests = requests_by_partition(wire, seen.partitions)
     unplaced = _unplaced(wire, seen, _ALTER)
@@ -301,7 +301,8 @@ CHECKS: Final = (
             "requests in its registration; or a broker is out of the ISR, or leads no more and "
             "not for the first of the replicas, to which the controller in office had sent a "
             "request under its registration before, which goes on, and which had asked for no "
-            "controlled shutdown: where the leader stays, no such request leaves it out.",
+            "controlled shutdown: where the leader stays, no such request leaves it out. That "
+            "is not judged where brokers send MetadataHeartbeats.",
             meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
             "in sync that no leader has seen catch up.",
             nearness=Nearness.REQUEST,
@@ -319,6 +320,6 @@ CHECKS: Final = (
         ),
         kernel=unasked_changes,
         split=Split.PARTITIONS,
-        tables=("metadata_log", "wire", "faults", "node_settings"),
+        tables=("metadata_log", "wire", "faults"),
     ),
 )

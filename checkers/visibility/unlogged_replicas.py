@@ -8,6 +8,10 @@ goes on beyond the read's return, is accused if
 - the partition never had these replicas, in whatever order;
 - or the read had returned before the record that gave it these can have been appended.
 
+A controller on ZooKeeper tells brokers of the replicas that a move leaves before it writes them
+down, and may never get to that. There each replica that is shown has to have been one at any time:
+a move writes its targets down first.
+
 How old they are is not asked: brokers may be behind. Not judged: logs that begin with a snapshot,
 migrations, and topic ids that no log has, which `wrong-topic-id` judges.
 
@@ -20,7 +24,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Found
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import key_of
@@ -50,8 +53,11 @@ def unlogged_replicas(tables: Tables, seen: MetadataView) -> Judged:
         return
     made = {one.topic_id for one in seen.log.records if one.type == "TopicRecord"}
     first_ns = _first_ns(seen)
+    judge = _strange if seen.facts.on_zookeeper else _wrong
     for key, rows in _shown(streamed(tables, "describes"), until_ns=seen.known_until_ns).items():
-        yield key, _judged(key, [one for one in rows if one["topic_id"] in made], first_ns)
+        known = [row for row in rows if row["topic_id"] in made]
+        proofs = [proof for row in known for proof in judge(key, row, first_ns)]
+        yield key, spelled(NAME, key, proofs, cases=sum(row["read_count"] for row in known))
 
 
 def _first_ns(seen: MetadataView) -> _First:
@@ -101,30 +107,43 @@ def _shown(describes: Source, *, until_ns: int) -> Mapping[str, list[dict[str, A
     return dict(sorted(by_key.items()))
 
 
-def _judged(key: str, rows: list[dict[str, Any]], first_ns: _First) -> Found:
-    proofs = [proof for row in rows for proof in _wrong(key, row, first_ns)]
-    return spelled(NAME, key, proofs, cases=sum(row["read_count"] for row in rows))
-
-
 def _wrong(key: str, row: Mapping[str, Any], first_ns: _First) -> Iterator[Proof]:
-    replicas = [int(one) for one in row["replicas"].split(",") if one]
+    replicas = _replicas(row)
     known = first_ns.get((row["topic_id"], row["partition"]))
-    shown = Proof.of(
+    if known is None or (replicas and replicas not in known):
+        yield from _unknown(key, row, of_partition=known is None)
+    elif replicas and row["return_ns_first"] < (earliest := known[replicas]):
+        yield _proof(key, row).further(
+            ", and it was given these no earlier than {earliest}", times={"earliest": earliest}
+        )
+
+
+def _strange(key: str, row: Mapping[str, Any], first_ns: _First) -> Iterator[Proof]:
+    known = first_ns.get((row["topic_id"], row["partition"]))
+    if known is None or _replicas(row) - frozenset[int]().union(*known):
+        yield from _unknown(key, row, of_partition=known is None)
+
+
+def _unknown(key: str, row: Mapping[str, Any], *, of_partition: bool) -> Iterator[Proof]:
+    if of_partition:
+        yield _proof(key, row).further(", and the topic never had that partition")
+    else:
+        yield _proof(key, row).further(", and the partition never had these")
+
+
+def _replicas(row: Mapping[str, Any]) -> frozenset[int]:
+    return frozenset(int(one) for one in row["replicas"].split(",") if one)
+
+
+def _proof(key: str, row: Mapping[str, Any]) -> Proof:
+    return Proof.of(
         "{node} showed {key} with replicas {replicas} to read {read}, which returned at {returned}",
         values={"read": row["read_first"]},
         times={"returned": row["return_ns_first"]},
         node=row["node_first"],
         key=key,
-        replicas=replicas,
+        replicas=[int(one) for one in row["replicas"].split(",") if one],
     )
-    if known is None:
-        yield shown.further(", and the topic never had that partition")
-    elif replicas and frozenset(replicas) not in known:
-        yield shown.further(", and the partition never had these")
-    elif replicas and row["return_ns_first"] < (earliest := known[frozenset(replicas)]):
-        yield shown.further(
-            ", and it was given these no earlier than {earliest}", times={"earliest": earliest}
-        )
 
 
 CHECKS: Final = (
@@ -135,8 +154,9 @@ CHECKS: Final = (
             title="A read of metadata shows a partition, or replicas, that its topic never had",
             rule="A read shows, under a topic id of the log of record, a partition that the topic "
             "never had, or replicas that the partition never had, in whatever order, or had only "
-            "after the read had returned. Nothing is judged where the log begins with a snapshot, "
-            "or in a migration.",
+            "after the read had returned. Where ZooKeeper has the metadata: a replica that the "
+            "partition never had. Nothing is judged where the log begins with a snapshot, or in a "
+            "migration.",
             meaning="A client looks for its records where they are not, or a tool moves replicas "
             "by a picture of them that was never true.",
             nearness=Nearness.VIEW,

@@ -58,6 +58,12 @@ def test_replicas_that_it_was_given_afterwards() -> None:
     assert not accused([1, 2, 3], at_ms=2950), "clocks may differ by that"
 
 
+def test_on_zookeeper_brokers_are_told_what_a_move_leaves_before_it_is_written() -> None:
+    for replicas, at_ms in (([1, 2, 3], 2000), ([2, 3], 5000)):
+        assert accused(replicas, at_ms=at_ms)
+        assert not accused(replicas, at_ms=at_ms, facts=ON_ZOOKEEPER)
+
+
 def test_a_partition_that_the_topic_never_had() -> None:
     (proof,) = accused([1, 2], key="t-7")
     assert_proof(proof, "never had that partition", key="t-7")
