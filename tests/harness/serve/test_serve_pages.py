@@ -191,7 +191,11 @@ def test_a_night_under_way_is_asked_for_again_and_says_so_only_if_it_changed(
     assert "data-live" not in later.text
 
 
-@pytest.mark.parametrize("harness", [None, mark_of_a_reused_pid(), "no mark"])
+@pytest.mark.parametrize(
+    "harness",
+    [None, mark_of_a_reused_pid(), "no mark"],
+    ids=["no harness", "a pid used again", "no mark"],
+)
 def test_a_night_whose_process_is_gone_is_not_called_live_whoever_has_its_pid_now(
     results: Path, harness: str | None
 ) -> None:
