@@ -46,6 +46,12 @@ class _Life:
     """The metadata offset of the first record that gave it a setting, by name and value."""
     is_over: bool = False
 
+    def give(self, record: MetadataRecord) -> None:
+        """Take a ConfigRecord of it."""
+        name = record.name or ""
+        self.states.append({**self.states[-1], name: record.value})
+        self.given.setdefault((name, record.value), record.metadata_offset)
+
 
 def unlogged_settings(tables: Tables, seen: MetadataView) -> Judged:
     """Find settings shown without a record. Reads `metadata_log` and `topic_settings`."""
@@ -67,19 +73,29 @@ def _lives(records: Iterable[MetadataRecord]) -> Mapping[str, _Life]:
     lives: dict[str, _Life] = {}
     living: dict[str | None, _Life] = {}
     """By name."""
+    first: list[MetadataRecord] = []
+    """Settings of a topic that does not live, one right after the other."""
     for record in records:
         if record.type == "TopicRecord" and record.topic and not record.snapshot:
             life = _Life(topic=record.topic, states=[{}])
             lives[record.topic_id or ""] = living[record.topic] = life
+            if first and _is_next(first[-1], record):
+                # Up to 3.3 a creation begins with the settings.
+                for one in first:
+                    life.give(one)
         elif record.type == "ConfigRecord" and record.topic in living:
-            life = living[record.topic]
-            life.states.append({**life.states[-1], record.name or "": record.value})
-            life.given.setdefault((record.name or "", record.value), record.metadata_offset)
+            living[record.topic].give(record)
+        elif record.type == "ConfigRecord":
+            first = [*(first if first and _is_next(first[-1], record) else ()), record]
         elif record.type == "RemoveTopicRecord" and record.topic_id in lives:
             gone = lives[record.topic_id]
             gone.is_over = True
             living.pop(gone.topic, None)
     return lives
+
+
+def _is_next(one: MetadataRecord, other: MetadataRecord) -> bool:
+    return one.topic == other.topic and one.metadata_offset + 1 == other.metadata_offset
 
 
 def _judged(row: _Row, life: _Life, lives: Mapping[str, _Life]) -> Proof | None:

@@ -113,3 +113,18 @@ def test_without_a_log_of_record_it_is_unknown() -> None:
     shown = pa.Table.from_pylist([row("id-b", SHORT)], schema=TOPIC_SETTINGS)
     given = tables(metadata_log(broker_1=LOG), topic_settings=shown)
     assert doubts(asked(unlogged_settings, given, FACTS))
+
+
+def test_a_creation_may_begin_with_the_settings_as_it_does_up_to_3_3() -> None:
+    first = """
+        1 config t min.insync.replicas 1 at 1000
+        2 config t retention.ms 1000 at 1000
+        3 topic t as id-a at 1000
+        4 delete t as id-a at 2000
+        6 topic t as id-b at 3000
+        9 noop at 9000
+    """
+    assert judged(row("id-a", SHORT | {"min.insync.replicas": "1"}), log=first) == ([], 1)
+    # The settings of the topic that is gone are not those of the next one.
+    (proof,), _ = judged(row("id-b", SHORT), log=first)
+    assert proof.fact("given_offset") == 2
