@@ -1,5 +1,6 @@
 """`fencepost scenarios`: the list of scenarios to run."""
 
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -28,22 +29,13 @@ def scenarios(
     In a pipe each is a line: name, kind and title, with tabs in between.
     """
     if name is not None:
-        find_scenario(name)
+        return _show_one(find_scenario(name), flags["set"], as_json=flags["as_json"])
     from clusters.systems import SYSTEMS, system_of
     from harness.cli.tables import console, table_of
-    from harness.scenario.flags import flag_overrides
     from harness.scenario.scenario import load_scenario
     from history.failure import UsageError
     from nemesis.words import did_you_mean
 
-    if name is not None:
-        scenario = load_scenario(find_scenario(name), flag_overrides({"set": flags["set"]}))
-        if flags["as_json"]:
-            emit_json(scenario.document.data)
-        else:
-            text = scenario.document.text if flags["set"] else find_scenario(name).read_text()
-            click.echo(text, nl=False)
-        return 0
     if flags["set"]:
         raise UsageError("--set is for one scenario: name it")
     rows = [(known, path.parent.name, load_scenario(path, [])) for known, path in library().items()]
@@ -79,4 +71,16 @@ def scenarios(
     for known, of, scenario in rows:
         table.add_row(known, of, scenario.title)
     out.print(table)
+    return 0
+
+
+def _show_one(path: Path, filled_in: tuple[str, ...], *, as_json: bool) -> int:
+    from harness.scenario.flags import flag_overrides
+    from harness.scenario.scenario import load_scenario
+
+    document = load_scenario(path, flag_overrides({"set": filled_in})).document
+    if as_json:
+        emit_json(document.data)
+    else:
+        click.echo(document.text if filled_in else path.read_text(encoding="utf-8"), nl=False)
     return 0

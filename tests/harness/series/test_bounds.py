@@ -82,7 +82,7 @@ LACKING = {
     "zombie-follower": ["3.4.2", "3.9.1"],
     "zookeeper-dirty-snapshot": ["3.8"],
     "zookeeper-late-commit": ["3.9.0"],
-    "zookeeper-late-commit-npe": ["3.9.1"],
+    "zookeeper-late-commit-npe": ["3.9.0"],
     "zookeeper-passing-disk-error": ["3.8"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
