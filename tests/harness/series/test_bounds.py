@@ -81,7 +81,7 @@ LACKING = {
     "unanswered-shrink": ["2.6", "2.7"],
     "zombie-follower": ["3.4.2", "3.9.1"],
     "zookeeper-dirty-snapshot": ["3.8"],
-    "zookeeper-late-commit": ["3.9.0"],
+    "zookeeper-late-commit": ["3.8"],
     "zookeeper-late-commit-npe": ["3.9.0"],
     "zookeeper-passing-disk-error": ["3.8"],
 }
