@@ -15,11 +15,14 @@ broker epoch and with one answer, is one finding.
 Source: KIP-631, "Broker registration"; `BrokerLifecycleManager`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
@@ -34,6 +37,7 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "refused_but_running"]
 
 NAME: Final = "refused-but-running"
+_WORKS: Final = ("BrokerHeartbeat", "AlterPartition")
 
 
 class _Kind(NamedTuple):
@@ -49,7 +53,7 @@ def refused_but_running(tables: Tables, seen: MetadataView) -> Judged:  # noqa: 
     """Yield the findings on what refused incarnations did, by node. Reads `wire`."""
     wire = streamed(tables, "wire")
     registrations = _by_source(wire, "BrokerRegistration")
-    works = _by_source(wire, "BrokerHeartbeat", "AlterPartition")
+    works = _by_source(_after_refusals(wire, registrations), *_WORKS)
     for node, mine in sorted(registrations.items()):
         yield node, counted(NAME, node, _judged(mine, works.get(node, mine[:0])))
 
@@ -58,6 +62,44 @@ def _by_source(wire: Source, *apis: str) -> dict[str, Rpcs]:
     asked = rpcs(wire, *apis)
     first = asked.where(pc.equal(asked.of("item"), 0))
     return {source: several for (source,), several in first.by("source").items()}
+
+
+def _after_refusals(wire: Source, registrations: Mapping[str, Rpcs]) -> Source:
+    """Return the frames of connections on which a node sent anything after a refusal.
+
+    A night has half a million heartbeats of a broker, and nearly none of these.
+    """
+    refused = {node: _refusal_times(mine) for node, mine in registrations.items()}
+    found: set[int] = set()
+    for batch in wire(("api", "direction", "source", "connection", "time_ns")):
+        asked = batch.filter(
+            pc.and_(
+                pc.is_in(batch.column("api"), pa.array(_WORKS)),
+                pc.equal(batch.column("direction"), "request"),
+            )
+        )
+        for node, (begin_ns, end_ns) in refused.items():
+            mine = asked.filter(pc.equal(asked.column("source"), node))
+            time_ns = mine.column("time_ns").to_numpy()
+            place = np.searchsorted(begin_ns, time_ns, side="right") - 1
+            after = (place >= 0) & (time_ns <= end_ns[place])
+            found |= set(mine.column("connection").to_numpy()[after].tolist())
+    kept = pa.array(sorted(found), pa.int64())
+    return lambda columns: (
+        batch.filter(pc.is_in(batch.column("connection"), kept)) for batch in wire(columns)
+    )
+
+
+def _refusal_times(registrations: Rpcs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return when refusals were returned, and by when the next try or one behind it was asked."""
+    until = [*registrations.asked_ns[1:].tolist(), OPEN_NS]
+    spans = sorted(
+        (rpc.returned_ns, until_ns)
+        for rpc, until_ns in zip(registrations, until, strict=True)
+        if not rpc.ok and rpc.returned_ns is not None
+    )
+    begin_ns, end_ns = np.array([*spans, (OPEN_NS, OPEN_NS)], dtype=np.int64).T
+    return begin_ns, np.maximum.accumulate(end_ns)
 
 
 def _judged(registrations: Rpcs, works: Rpcs) -> Iterator[Proof | None]:
