@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
+from checkers.metadata.exchanges import CORRELATION
+from checkers.metadata.frames import TapeRow
 from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
@@ -71,7 +73,7 @@ def _after_refusals(wire: Source, registrations: Mapping[str, Rpcs]) -> Source:
     """
     refused = {node: _refusal_times(mine) for node, mine in registrations.items()}
     found: set[int] = set()
-    for batch in wire(("api", "direction", "source", "connection", "time_ns")):
+    for batch in wire((*TapeRow._fields, CORRELATION)):  # as a slice of the tape is kept
         asked = batch.filter(
             pc.and_(
                 pc.is_in(batch.column("api"), pa.array(_WORKS)),
