@@ -176,21 +176,33 @@ PLANTED: Final = (
     _plant(
         "producer-ids-told-again", planted_frames.producer_ids_told_again, "shared-producer-ids"
     ),
-    _plant("watermark-ahead", planted_frames.watermark_ahead, "truncated-below-high-watermark"),
-    _plant("epoch-shown-back", planted_shown.epoch_shown_back, "isr-read-went-back"),
+    _plant(
+        "epoch-shown-back",
+        planted_shown.epoch_shown_back,
+        "isr-read-went-back",
+        "session-went-back",
+        "nonrepeatable-read",
+    ),
     _plant("dead-topic-shown", planted_shown.dead_topic_shown, "stale-read-after-write"),
-    _plant("topic-hidden", planted_shown.topic_hidden, "session-went-back"),
+    _plant(
+        "topic-hidden", planted_shown.topic_hidden, "session-went-back", "stale-read-after-write"
+    ),
     _plant("replicas-shown-other", planted_shown.replicas_shown_other, "unlogged-replicas"),
     _plant("partition-shown-more", planted_shown.partitions_shown_more, "unlogged-replicas"),
     _plant("setting-shown-early", planted_shown.setting_shown_early),
-    _plant("applied-ahead", planted_shown.applied_ahead, "metadata-divergence"),
+    _plant("applied-ahead", planted_shown.applied_ahead, "metadata-divergence", "epoch-went-back"),
     _plant("content-differs", planted_replicas.content_differs, "divergent-replicas"),
     _plant("epoch-differs", planted_replicas.epoch_differs, "divergent-replicas"),
     _plant("time-differs", planted_replicas.time_differs, "divergent-replicas"),
     _plant("marker-turned", planted_replicas.committed_turned, "torn-transaction"),
     _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
     _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "illegal-transition"),
-    _plant("value-exchanged", planted_replicas.value_exchanged, "divergent-replicas"),
+    _plant(
+        "value-exchanged",
+        planted_replicas.value_exchanged,
+        "divergent-replicas",
+        "truncated-below-high-watermark",
+    ),
     _plant(
         "watermark-beyond-end", planted_replicas.watermark_beyond_end, "unsafe-leader-candidate"
     ),

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, Final
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import FAR, Row, change_one
+from harness.metamorphic.planted_rows import Row, change_one
 
 __all__ = [
     "answered_other_epoch",
@@ -17,7 +17,6 @@ __all__ = [
     "lowest_by_one",
     "producer_ids_told_again",
     "sent_by_another",
-    "watermark_ahead",
 ]
 
 _FRAME: Final = ("frame", "item")
@@ -168,24 +167,3 @@ def producer_ids_told_again(run: CopiedRun, draw: Random) -> bool:
         lambda row: row["api"] == "AllocateProducerIds" and (row["producer_id"] or 0) > first,
         lambda _: {"producer_id": first},
     )
-
-
-def watermark_ahead(run: CopiedRun, draw: Random) -> bool:
-    """A leader told a follower a high watermark that its log never reached."""
-    keys = {row["topic_id"] for row in _described(run)}
-    return _change_frame(
-        run,
-        draw,
-        lambda row: (
-            row["api"] == "Fetch"
-            and _is_granted(row)
-            and row["topic_id"] in keys
-            and (row["high_watermark"] or -1) >= 0
-        ),
-        lambda row: {"high_watermark": row["high_watermark"] + FAR},
-    )
-
-
-def _described(run: CopiedRun) -> list[Row]:
-    rows: list[Row] = run.table("replicas").to_pylist() if run.has("replicas") else []
-    return [row for row in rows if row["topic_id"] is not None]

@@ -261,7 +261,7 @@ def test_a_shipped_scenario_is_tried_whole_or_refused_with_the_word_and_its_plac
     try:
         plan = plan_of(scenario, seed=1)
     except UsageError as error:
-        placed = re.match(rf"{path}:\d+: (play|nemesis|cluster)\S*: ", str(error))
+        placed = re.match(rf"{path}:\d+: (play|nemesis|cluster|workload)\S*: ", str(error))
         assert placed or str(error).startswith(f"{path.stem}: "), error  # noqa: PT017
     else:
         for _, step in places(plan.play or ()):

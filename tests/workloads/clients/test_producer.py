@@ -178,7 +178,7 @@ def test_after_a_fatal_error_a_new_process_goes_on(tmp_path: Path) -> None:
 def test_a_producer_that_meets_nothing_but_fatal_errors_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workloads.clients.producer._GENERATIONS_MAX", 3)
+    monkeypatch.setattr("workloads.clients.producer.GENERATIONS_MAX", 3)
 
     def connect(conf: dict[str, object]) -> QueueProducer:
         producer = QueueProducer(conf)
