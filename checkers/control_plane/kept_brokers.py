@@ -7,13 +7,13 @@ whatever its own queue of events still holds, if
 - it had told the broker so under the registration in force: a request of this controller epoch that
   names the registration's broker epoch had been sent before the write. A controller that finds a
   broker gone, or back under another registration, deals with that before it sends such a request;
-- the write has a lower zxid than the end of that registration: nobody can have known of that end;
+- the registration ends at a higher zxid than the write: the controller cannot know of its end;
 - no ControlledShutdown of the broker had reached a controller. One that is the controller itself
   sends it over no link, so it is never taken for alive.
 
 Nothing is said where brokers send MetadataHeartbeats, whose silence ends an office as well, nor of
-a partition of which a broker answered that its disk failed, nor at all once a
-broker has announced that one of its log directories did (KIP-112).
+a partition of which a broker answered that its disk failed, nor at all once a broker has announced
+that one of its log directories did (KIP-112).
 
 Source: `KafkaController.processBrokerChange`, `onBrokerFailure` and `doControlledShutdown` of
 3.9.2; KIP-380.

@@ -88,8 +88,8 @@ def with_culprits(
 def of_clients(findings: pa.Table, *, bound: float) -> pa.Table:
     """Return FINDINGS of D28 out of those of duplicates that the logs have been asked about.
 
-    No more than `bound` in all keys is none. A duplicate of which the logs did not tell may be a
-    client's: a doubt.
+    Up to `bound` of them, over all keys, are allowed. A duplicate on which the logs are silent is a
+    doubt, since a client may have made it.
     """
     mine = findings.filter(pc.equal(findings["check"], _NAME)).to_pylist()
     again = [[one for one in row["anomalies"] if _AGAIN in (one["rule"] or "")] for row in mine]

@@ -94,14 +94,18 @@ def _after_refusals(wire: Source, registrations: Mapping[str, Rpcs]) -> Source:
 
 def _refusal_times(registrations: Rpcs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return when refusals were returned, and by when the next try or one behind it was asked."""
-    until = [*registrations.asked_ns[1:].tolist(), OPEN_NS]
     spans = sorted(
         (rpc.returned_ns, until_ns)
-        for rpc, until_ns in zip(registrations, until, strict=True)
+        for rpc, until_ns in _until_next_try(registrations)
         if not rpc.ok and rpc.returned_ns is not None
     )
     begin_ns, end_ns = np.array([*spans, (OPEN_NS, OPEN_NS)], dtype=np.int64).T
     return begin_ns, np.maximum.accumulate(end_ns)
+
+
+def _until_next_try(registrations: Rpcs) -> Iterator[tuple[Rpc, int]]:
+    """Yield each try of a node with when the next one was asked; OPEN_NS with the last."""
+    return zip(registrations, [*registrations.asked_ns[1:].tolist(), OPEN_NS], strict=True)
 
 
 def _judged(registrations: Rpcs, works: Rpcs) -> Iterator[Proof | None]:
@@ -109,8 +113,7 @@ def _judged(registrations: Rpcs, works: Rpcs) -> Iterator[Proof | None]:
     registered: set[str] = set()
     refusals = 0
     kinds: dict[_Kind, list[tuple[Rpc, Rpc]]] = {}
-    until = [*registrations.asked_ns[1:].tolist(), OPEN_NS]
-    for rpc, until_ns in zip(registrations, until, strict=True):
+    for rpc, until_ns in _until_next_try(registrations):
         incarnation = rpc.of("incarnation_id")
         if rpc.ok or (rpc.response is None and rpc.reached_ns is not None):
             registered.add(incarnation)

@@ -6,10 +6,10 @@ for what may happen to any producer: a transaction that timed out, a coordinator
 (KIP-360, KIP-890). Whether an error that ends a client was due depends on all that its broker knew
 when it answered, and in which order: a record that is refused because its transaction has ended is
 refused rightly with INVALID_TXN_STATE while the marker is not in the log yet, and wrongly after it,
-where the newer epoch of the marker has to be said. No table tells the order within a broker, so
-that nothing is held against it here but what the scenario promises: so many transactions may end
-their client (`require: {fatal_errors_max: 0}`), and no more. A scenario
-whose producers share a transactional id cannot promise that: they end each other.
+where the newer epoch of the marker has to be said. No table tells the order within a broker. So
+this check compares with the scenario's promise alone: the number of transactions that may end their
+client (`require: {fatal_errors_max: 0}`). A scenario whose producers share a transactional id
+cannot promise that: they end each other.
 
 It is asked of runs alone whose scenario has that bound. Each error counts that a client recorded,
 whatever it was about: a record, offsets, the commit or the abort.

@@ -49,7 +49,7 @@ _REFUSALS: Final = frozenset(
     }
 )
 _GAPS: Final = 10
-"""The bound comes to so many of the longest gap between two tries."""
+"""The bound, divided by this, is the longest gap between two tries of one stretch."""
 _LISTED_MAX: Final = 3
 
 Row = Mapping[str, Any]

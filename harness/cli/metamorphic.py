@@ -26,6 +26,7 @@ from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import new_seed, stream, stream_seed
 from history.failure import SpecError, UsageError
+from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
 from nemesis.words import duration_s
 
@@ -40,6 +41,8 @@ __all__ = ["metamorphic"]
 _TIME_LIMIT: Final = "30s"
 _NEVER_S: Final = float("inf")
 _PARTITIONS_MAX: Final = 500
+_FOR_BUGS: Final = ("bugs", "rules")
+"""The kinds of scenarios that were written for a bug."""
 _OWN_RUNS: Final = (
     ("storm", "simulated"),
     ("reference-zookeeper-storm", "simulated-zookeeper"),
@@ -110,7 +113,7 @@ def metamorphic(
         for run in named or _recorded(seed, root, progress, every=every, bound_s=bound_s):
             session = SparkTasks(spark.session())
             one = _tried(run, seed=seed, root=root, chosen=chosen, session=session, own=not named)
-            tried.append(replace(one, may_be_invalid=every))
+            tried.append(replace(one, may_be_invalid=every and _is_for_a_bug(run)))
             progress.say(_line(tried[-1]))
     if as_json:
         emit_json({"seed": seed, "runs": [_json(one) for one in tried]})
@@ -126,6 +129,11 @@ def _chosen(names: Sequence[str], *, planted: bool) -> "Sequence[Transformation]
 
     known = PLANTED if planted else TRANSFORMATIONS
     return [transformation_of(name, known) for name in names] or known
+
+
+def _is_for_a_bug(run: RunDirectory) -> bool:
+    scenario = find_scenario(read_manifest(run.manifest_path).scenario)
+    return scenario.parent.name in _FOR_BUGS
 
 
 def _bound_s(within: str | None) -> float:

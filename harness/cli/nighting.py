@@ -67,7 +67,7 @@ def night(
                 started_at=datetime.now(UTC).isoformat(timespec="seconds"),
                 harness=harness_mark(),
             )
-        # What draws pages is imported when something is run.
+        # Imported here, since a refusal or a plan draws no page.
         from harness.cli.night_course import NightCourse
 
         with _alone(plan, results, alongside=flags["alongside"]):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from checkers.metadata.client_answers import CLIENTS, DATA_APIS
 from checkers.metadata.sessions import session_timeouts_ns
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import SOME, Row, change_one, edited, is_same
+from harness.metamorphic.planted_rows import SOME, Row, change_one, change_shown, edited, is_same
 from history.counter import counter_of
 
 __all__ = [
@@ -45,29 +45,16 @@ _ASKED_MIN: Final = 4
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
-def _change_shown(
-    run: CopiedRun, draw: Random, is_fit: Callable[[Row], bool], news: Callable[[Row], Row]
-) -> bool:
-    """Change what a broker showed before the end, after which no log tells what was so."""
-    until_ns = run.manifest.healed_ns or 0
-
-    def is_judged(row: Row) -> bool:
-        is_shown = row["error"] in (None, "NONE") and row["return_ns"] is not None
-        return is_shown and row["return_ns"] < until_ns and is_fit(row)
-
-    return change_one(run, draw, "describes", _READ, is_fit=is_judged, news=news)
-
-
 def isr_never_was(run: CopiedRun, draw: Random) -> bool:
     """A broker showed an ISR that its partition never had under that leader epoch."""
-    return _change_shown(
+    return change_shown(
         run, draw, lambda row: bool(row["isr"]), lambda row: {"isr": [*row["isr"], 99]}
     )
 
 
 def leader_epoch_ahead(run: CopiedRun, draw: Random) -> bool:
     """A broker showed a leader epoch that its partition never had."""
-    return _change_shown(
+    return change_shown(
         run,
         draw,
         lambda row: row["leader_epoch"] is not None,
@@ -77,7 +64,7 @@ def leader_epoch_ahead(run: CopiedRun, draw: Random) -> bool:
 
 def setting_unwritten(run: CopiedRun, draw: Random) -> bool:
     """A broker showed a setting that was never written."""
-    return _change_shown(
+    return change_shown(
         run,
         draw,
         lambda row: bool(row["config_value"]),
@@ -91,7 +78,7 @@ def _shows_id(row: Row) -> bool:
 
 def id_unmade(run: CopiedRun, draw: Random) -> bool:
     """A broker showed a topic with an id that was never made."""
-    return _change_shown(run, draw, _shows_id, lambda row: {"topic_id": row["topic_id"][::-1]})
+    return change_shown(run, draw, _shows_id, lambda row: {"topic_id": row["topic_id"][::-1]})
 
 
 def id_of_another(run: CopiedRun, draw: Random) -> bool:
@@ -100,7 +87,7 @@ def id_of_another(run: CopiedRun, draw: Random) -> bool:
     other = {row["topic"]: row["topic_id"] for row in rows if _shows_id(row)}
     names = sorted(other)
     following = dict(zip(names, [*names[1:], *names[:1]], strict=True))
-    return _change_shown(
+    return change_shown(
         run,
         draw,
         lambda row: _shows_id(row) and len(names) > 1,
@@ -122,7 +109,7 @@ def id_of_the_dead(run: CopiedRun, draw: Random) -> bool:
             is_soon = 0 < row["call_ns"] - before["return_ns"] < _SOON_NS
             again |= {(row["read"], row["topic"])} if is_soon else set()
         shown[row["node"], row["topic"]] = row
-    return _change_shown(
+    return change_shown(
         run,
         draw,
         lambda row: _shows_id(row) and (row["read"], row["topic"]) in again,

@@ -7,7 +7,15 @@ from random import Random
 from typing import Any, Final
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import FAR, Row, drawn_row, edited, is_same
+from harness.metamorphic.planted_rows import (
+    FAR,
+    Row,
+    change_one,
+    drawn_row,
+    edited,
+    is_same,
+    rows_of,
+)
 
 __all__ = [
     "committed_turned",
@@ -28,14 +36,9 @@ _PLACE: Final = ("operation", "position")
 _LOGGED: Final = ("key", "node", "offset")
 
 
-def _rows(run: CopiedRun, name: str) -> list[Row]:
-    rows: list[Row] = run.table(name).to_pylist() if run.has(name) else []
-    return rows
-
-
 def _committed(run: CopiedRun) -> list[Row]:
     """Return the records of replicas that lie below the end of every replica of their key."""
-    rows = _rows(run, "replica_records")
+    rows = rows_of(run, "replica_records")
     ends: dict[tuple[str, str], int] = {}
     for row in rows:
         place = (row["key"], row["node"])
@@ -93,31 +96,23 @@ def time_differs(run: CopiedRun, draw: Random) -> bool:
 
 def committed_turned(run: CopiedRun, draw: Random) -> bool:
     """A transaction's marker says on every replica that it was aborted, and it was committed."""
-    rows = _rows(run, "replica_records")
-    fit = [row for row in rows if row["control"] and row["committed"]]
-    if not fit:
-        return False
-    found = draw.choice(fit)
-    return edited(
-        run,
-        "replica_records",
-        ("key", "offset"),
-        lambda row: {"committed": False} if is_same(row, found, "key", "offset") else {},
-    )
+    return _on_marker(run, draw, lambda row: bool(row["committed"]), {"committed": False})
 
 
 def marker_of_nobody(run: CopiedRun, draw: Random) -> bool:
     """A transaction's marker is of a producer that had no transaction."""
-    rows = _rows(run, "replica_records")
-    fit = [row for row in rows if row["control"]]
-    if not fit:
-        return False
-    found = draw.choice(fit)
-    return edited(
+    return _on_marker(run, draw, lambda _row: True, {"producer_id": FAR})
+
+
+def _on_marker(run: CopiedRun, draw: Random, is_fit: Callable[[Row], bool], news: Row) -> bool:
+    """Change a transaction's marker on every replica."""
+    return change_one(
         run,
+        draw,
         "replica_records",
         ("key", "offset"),
-        lambda row: {"producer_id": FAR} if is_same(row, found, "key", "offset") else {},
+        is_fit=lambda row: row["control"] and is_fit(row),
+        news=lambda _row: news,
     )
 
 
@@ -125,11 +120,11 @@ def producer_id_of_two(run: CopiedRun, draw: Random) -> bool:
     """Two producers were given one producer id."""
     sent = {
         (row["key"], row["value"]): row["process"]
-        for row in _rows(run, "records")
+        for row in rows_of(run, "records")
         if row["f"] == "send"
     }
     ids: dict[int, set[int]] = defaultdict(set)
-    for row in _rows(run, "replica_records"):
+    for row in rows_of(run, "replica_records"):
         process = sent.get((row["key"], row["value"]))
         if process is not None and row["producer_id"] >= 0 and not row["transactional"]:
             ids[process].add(row["producer_id"])
@@ -148,7 +143,7 @@ def producer_id_of_two(run: CopiedRun, draw: Random) -> bool:
 
 def value_exchanged(run: CopiedRun, draw: Random) -> bool:
     """Every replica has another value at an offset than the one that was acknowledged there."""
-    rows = _rows(run, "records")
+    rows = rows_of(run, "records")
     acknowledged = {
         (row["key"], row["offset"])
         for row in rows
@@ -188,7 +183,7 @@ def polled_again(run: CopiedRun, draw: Random) -> bool:
     """A consumer went back though it had kept a key: a poll returned what an earlier one had."""
     last: dict[tuple[Any, ...], Row] = {}
     fit: list[tuple[Row, Row]] = []
-    polls = (row for row in _rows(run, "records") if row["f"] == "poll")
+    polls = (row for row in rows_of(run, "records") if row["f"] == "poll")
     for row in sorted(polls, key=lambda one: (one["operation"], one["position"])):
         of = (row["process"], row["key"], row["session"])
         before = last.get(of)
@@ -208,7 +203,7 @@ def read_before_sent(run: CopiedRun, draw: Random) -> bool:
     """A record was read a while before it was sent."""
     sent = {
         (row["key"], row["value"]): row["call_ns"]
-        for row in _rows(run, "records")
+        for row in rows_of(run, "records")
         if row["f"] == "send"
     }
     found = drawn_row(
@@ -222,7 +217,7 @@ def read_before_sent(run: CopiedRun, draw: Random) -> bool:
     later_ns = found["return_ns"] + 1_000_000_000
     operation = next(
         row["operation"]
-        for row in _rows(run, "records")
+        for row in rows_of(run, "records")
         if row["f"] == "send" and is_same(row, found, "key", "value")
     )
     times = {"call_ns": later_ns, "return_ns": later_ns + 1_000_000}
@@ -239,7 +234,7 @@ def read_before_sent(run: CopiedRun, draw: Random) -> bool:
 
 def failed_read(run: CopiedRun, draw: Random) -> bool:
     """A record was read whose send surely failed."""
-    read = {(row["key"], row["value"]) for row in _rows(run, "records") if row["f"] == "poll"}
+    read = {(row["key"], row["value"]) for row in rows_of(run, "records") if row["f"] == "poll"}
     found = drawn_row(
         draw,
         run,
@@ -270,7 +265,7 @@ def sends_swapped(run: CopiedRun, draw: Random) -> bool:
     """Two records of one producer lie in the wrong order, for every client and on every replica."""
     sends = [
         row
-        for row in _rows(run, "records")
+        for row in rows_of(run, "records")
         if (row["f"], row["outcome"]) == ("send", "ok") and row["offset"] is not None
     ]
     sends.sort(key=lambda row: (row["process"], row["key"], row["operation"]))
@@ -298,7 +293,7 @@ def sends_swapped(run: CopiedRun, draw: Random) -> bool:
     edited(run, "records", ("key", "f", "value", "offset"), clients)
     logged = {
         row["offset"]: row
-        for row in _rows(run, "replica_records")
+        for row in rows_of(run, "replica_records")
         if row["key"] == one["key"] and row["value"] in swapped
     }
     exchanged = {one["offset"]: two["offset"], two["offset"]: one["offset"]}

@@ -13,16 +13,19 @@ __all__ = [
     "SOME",
     "Row",
     "change_one",
+    "change_shown",
     "count_anew",
     "drawn_row",
     "edited",
     "is_same",
+    "rows_of",
     "without",
 ]
 
 Row = dict[str, Any]
 FAR: Final = 1_000_000
 """Added to offsets and values, it makes ones that a short run does not have."""
+_READ: Final = ("read", "topic", "partition")
 SOME: Final = 20
 """As many records are lost where several are."""
 
@@ -65,10 +68,15 @@ def without(
     return run.has(name) and run.change(name, left)
 
 
+def rows_of(run: CopiedRun, name: str) -> list[Row]:
+    """Return the rows of a table; none if the run has no such table."""
+    rows: list[Row] = run.table(name).to_pylist() if run.has(name) else []
+    return rows
+
+
 def drawn_row(draw: Random, run: CopiedRun, name: str, is_fit: Callable[[Row], bool]) -> Row | None:
     """Draw a row of a table that fits; None if there is none."""
-    rows = run.table(name).to_pylist() if run.has(name) else []
-    fit = [row for row in rows if is_fit(row)]
+    fit = [row for row in rows_of(run, name) if is_fit(row)]
     return draw.choice(fit) if fit else None
 
 
@@ -103,3 +111,16 @@ def change_one(
         return False
     changed = news(found)
     return edited(run, name, by, lambda row: changed if is_same(row, found, *by) else {})
+
+
+def change_shown(
+    run: CopiedRun, draw: Random, is_fit: Callable[[Row], bool], news: Callable[[Row], Row]
+) -> bool:
+    """Change what a broker showed before the end, after which no log tells what was so."""
+    until_ns = run.manifest.healed_ns or 0
+
+    def is_judged(row: Row) -> bool:
+        is_shown = row["error"] in (None, "NONE") and row["return_ns"] is not None
+        return is_shown and row["return_ns"] < until_ns and is_fit(row)
+
+    return change_one(run, draw, "describes", _READ, is_fit=is_judged, news=news)

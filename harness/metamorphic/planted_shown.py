@@ -1,15 +1,13 @@
 """Violations planted into what brokers showed of metadata, and told of themselves."""
 
-from collections.abc import Callable
 from random import Random
 from typing import Final
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import FAR, Row, change_one
+from harness.metamorphic.planted_rows import FAR, Row, change_one, change_shown, rows_of
 
 __all__ = [
     "applied_ahead",
-    "change_shown",
     "dead_topic_shown",
     "epoch_shown_back",
     "partitions_shown_more",
@@ -22,29 +20,11 @@ _READ: Final = ("read", "topic", "partition")
 _SOON_NS: Final = 1_000_000_000
 
 
-def change_shown(
-    run: CopiedRun, draw: Random, is_fit: Callable[[Row], bool], news: Callable[[Row], Row]
-) -> bool:
-    """Change what a broker showed before the end, after which no log tells what was so."""
-    until_ns = run.manifest.healed_ns or 0
-
-    def is_judged(row: Row) -> bool:
-        is_shown = row["error"] in (None, "NONE") and row["return_ns"] is not None
-        return is_shown and row["return_ns"] < until_ns and is_fit(row)
-
-    return change_one(run, draw, "describes", _READ, is_fit=is_judged, news=news)
-
-
-def _rows(run: CopiedRun, name: str) -> list[Row]:
-    rows: list[Row] = run.table(name).to_pylist() if run.has(name) else []
-    return rows
-
-
 def _following_soon(run: CopiedRun) -> list[tuple[Row, Row]]:
     """Return what a broker showed of a partition, and what it showed again soon afterwards."""
     found: list[tuple[Row, Row]] = []
     last: dict[tuple[str, str, int], Row] = {}
-    shown = [row for row in _rows(run, "describes") if row["partition"] is not None]
+    shown = [row for row in rows_of(run, "describes") if row["partition"] is not None]
     for row in sorted(shown, key=lambda one: one["call_ns"]):
         of = (row["node"], row["topic_id"] or row["topic"], row["partition"])
         before = last.get(of)
@@ -75,8 +55,10 @@ def dead_topic_shown(run: CopiedRun, draw: Random) -> bool:
 
 
 def topic_hidden(run: CopiedRun, draw: Random) -> bool:
-    """A broker that had shown a topic knew nothing of it a moment later, and nobody deleted it."""
-    deleted = {row["topic"] for row in _rows(run, "metadata_writes") if row["f"] == "delete-topic"}
+    """A topic that nobody deleted is unknown a moment later to a broker that had shown it."""
+    deleted = {
+        row["topic"] for row in rows_of(run, "metadata_writes") if row["f"] == "delete-topic"
+    }
     soon = {row["read"] for _, row in _following_soon(run)}
     nothing = dict.fromkeys(
         ("topic_id", "leader", "leader_epoch", "isr", "replicas", "config_value")
@@ -93,17 +75,17 @@ def _error_changed(run: CopiedRun, draw: Random, *, f: str) -> bool:
     """Let a broker show a topic as it had shown it, after it was changed so."""
     shown = {
         row["topic"]: row
-        for row in _rows(run, "describes")
+        for row in rows_of(run, "describes")
         if row["partition"] == 0 and row["error"] in (None, "NONE")
     }
     done: dict[str, int] = {}
-    for row in _rows(run, "metadata_writes"):
+    for row in rows_of(run, "metadata_writes"):
         if (row["f"], row["outcome"]) == (f, "ok"):
             done[row["topic"]] = row["return_ns"]
     columns = ("topic_id", "partition", "leader", "leader_epoch", "isr", "replicas")
     again = [
         row
-        for row in _rows(run, "describes")
+        for row in rows_of(run, "describes")
         if row["partition"] is None
         and row["topic"] in shown
         and row["call_ns"] > done.get(row["topic"], 2**62) + 5 * _SOON_NS
@@ -139,7 +121,7 @@ def partitions_shown_more(run: CopiedRun, draw: Random) -> bool:
 def setting_shown_early(run: CopiedRun, draw: Random) -> bool:
     """A broker showed a setting before it was written."""
     first_ns: dict[tuple[str, int], int] = {}
-    for row in _rows(run, "metadata_writes"):
+    for row in rows_of(run, "metadata_writes"):
         if row["config_value"]:
             first_ns[row["topic"], row["config_value"]] = row["call_ns"]
     last = {topic: (value, call_ns) for (topic, value), call_ns in sorted(first_ns.items())}

@@ -15,7 +15,7 @@ from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.seal import seal
 
-__all__ = ["judge"]
+__all__ = ["advance", "judge"]
 
 
 def judge(
@@ -29,7 +29,7 @@ def judge(
     spark.begin()
     progress.say("sealing the history")
     seal(run)
-    _advance(run, RunState.RECORDED)
+    advance(run, RunState.RECORDED)
     progress.say("checking on Spark")
 
     def shown(done: int, count: int) -> None:
@@ -37,13 +37,13 @@ def judge(
 
     session = SparkTasks(spark.session(), shown=shown)
     verdict = check_run(run, session=session, budget_s=budget_s)
-    _advance(run, RunState.CHECKED)
+    advance(run, RunState.CHECKED)
     progress.live("drawing the page")
     write_reports(run)
     return verdict
 
 
-def _advance(run: RunDirectory, state: RunState) -> None:
+def advance(run: RunDirectory, state: RunState) -> None:
     """Note the state, but never over a failure: a failed run that is judged stays a failed run."""
     manifest = read_manifest(run.manifest_path)
     if manifest.state is not RunState.FAILED:

@@ -26,7 +26,7 @@ from harness.prepare.releases import wanted_by, way_out
 from harness.prepare.settings import refuse_unknown_of
 from harness.progress import Progress
 from harness.run.ending import InterruptedRunError, interruptible
-from harness.run.judge import judge
+from harness.run.judge import advance, judge
 from harness.run.lock import alone
 from harness.run.outcome import RunOutcome
 from harness.run.plan import RunPlan, planned
@@ -67,7 +67,7 @@ def run_planned(plan: RunPlan, progress: Progress) -> RunOutcome:
         progress.say(f"recording to {run.root}")
         with _failure_written(run):
             stage.record(run)
-            _note_recorded(run)
+            advance(run, RunState.RECORDED)
             spark = SparkStart(stage.java, master=options.spark_master, say=progress.say)
             verdict = judge(run, spark, progress=progress)
     if not options.keep_data and verdict.exit_code == 0:
@@ -198,11 +198,6 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
         as_expected=None if expectation is None else is_met(expectation, verdict),
         ended_early=ended_early,
     )
-
-
-def _note_recorded(run: RunDirectory) -> None:
-    manifest = read_manifest(run.manifest_path)
-    write_manifest(run.manifest_path, replace(manifest, state=RunState.RECORDED))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class UntriedBound:
     bound: str
     """As the scenario has it: ">=3.5"."""
     untried: str
-    """What was not tried: "3.4", a release of which will do, or "3.5.1"."""
+    """The version without a tried release: "3.5.1", or "3.4" for any release of that line."""
 
 
 def untried_bounds(

@@ -49,7 +49,7 @@ class FiringPlay:
 
     @property
     def made_by(self) -> str:
-        """What makes it show: `without one_vote`, or `metadata.version 1`."""
+        """The condition under which the bug shows: `without one_vote`, or `metadata.version 1`."""
         return f"metadata.version {self.level}" if self.level else f"without {self.bug}"
 
     def scenario(self) -> Scenario:
@@ -61,7 +61,7 @@ class FiringPlay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldTrial:
-    """What the checks told of one trial."""
+    """The findings of one trial."""
 
     seed: int
     identities: tuple[str, ...]
