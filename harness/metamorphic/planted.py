@@ -176,6 +176,12 @@ PLANTED: Final = (
     _plant(
         "producer-ids-told-again", planted_frames.producer_ids_told_again, "shared-producer-ids"
     ),
+    _plant("watermark-ahead", planted_frames.watermark_ahead, "watermark-ahead"),
+    _plant(
+        "metadata-watermark-ahead",
+        planted_frames.metadata_watermark_ahead,
+        "metadata-watermark-ahead",
+    ),
     _plant(
         "epoch-shown-back",
         planted_shown.epoch_shown_back,
