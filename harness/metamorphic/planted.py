@@ -202,7 +202,7 @@ PLANTED: Final = (
     _plant("time-differs", planted_replicas.time_differs, "divergent-replicas"),
     _plant("marker-turned", planted_replicas.committed_turned, "torn-transaction"),
     _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
-    _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "illegal-transition"),
+    _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "producer-id-of-two"),
     _plant(
         "value-exchanged",
         planted_replicas.value_exchanged,
