@@ -7,7 +7,10 @@ one was told too early:
 
 1. a record that was acknowledged below it, under acks=all, was sent only after the answer had
    arrived. What had been there instead would have been committed and is gone, which is worse;
-2. in the end the log of a member of the ISR ends before it, and no fault changed its disk since.
+2. in the end the log of a member of the ISR ends before it.
+
+Neither counts if a fault has changed the disk of any of its replicas since: what is lost with a
+disk may be missing on the others, too, once a leader without it is elected.
 
 Which followers had fetched what by then is not known: of their Fetches of data the tape has those
 that tell a new broker epoch or partition. So records that had been sent, and that followers lacked,
@@ -22,9 +25,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.anomaly import Found
-from checkers.disk_faults import last_disk_fault_ns
+from checkers.disk_faults import DISK_FAULTS
 from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
@@ -33,6 +37,7 @@ from checkers.metadata.watermarks import ToldWatermarks, told_to_clients
 from checkers.proof import Proof
 from checkers.replicas.replica_logs import UNCLEAN
 from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
+from checkers.rows import OPEN_NS
 from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
@@ -58,12 +63,12 @@ def watermarks_ahead(tables: Tables, seen: MetadataView) -> Judged:
     }
 
     def judged(history: PartitionHistory) -> Found:
-        mine = told[history.key]
+        mine, lost = told[history.key], _DiskFaults(history, tables, seen)
         proofs = {
             place: _sent_later(mine, place, send)
-            for place, send in sorted(_later_sends(mine, history, tables).items())
+            for place, send in sorted(_later_sends(mine, history, tables, lost).items())
         }
-        for place, row in _members_short(mine, history, tables, seen):
+        for place, row in _members_short(mine, history, tables, seen, lost):
             proofs.setdefault(place, _short(mine, place, row))
         return spelled(
             NAME,
@@ -78,41 +83,64 @@ def watermarks_ahead(tables: Tables, seen: MetadataView) -> Judged:
 
 
 def _later_sends(
-    told: ToldWatermarks, history: PartitionHistory, tables: Tables
+    told: ToldWatermarks, history: PartitionHistory, tables: Tables, lost: "_DiskFaults"
 ) -> dict[int, AcknowledgedSends]:
     """Return, of each answer that told an offset which was filled later, the first such send."""
     found: dict[int, AcknowledgedSends] = {}
     for sends in sends_by_key(tables)[history.key].stretches(tables):
-        # The first answer that told an offset was also the earliest.
-        place = np.searchsorted(told.high_watermark, sends.offset, side="right")
-        is_told = place < len(told)
-        late = np.zeros(len(sends), dtype=np.bool_)
-        late[is_told] = sends.call_ns[is_told] > told.time_ns[place[is_told]]
+        # The last answer before a send told the most.
+        place = np.searchsorted(told.time_ns, sends.call_ns) - 1
+        late = (place >= 0) & (sends.offset < told.high_watermark[place])
+        late &= lost.ended_ns(sends.call_ns) < told.time_ns[place]
         for one in reversed(np.flatnonzero(late).tolist()):
             found[int(place[one])] = sends.take(np.array([one]))
     return found
 
 
 def _members_short(
-    told: ToldWatermarks, history: PartitionHistory, tables: Tables, seen: MetadataView
+    told: ToldWatermarks,
+    history: PartitionHistory,
+    tables: Tables,
+    seen: MetadataView,
+    lost: "_DiskFaults",
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the first answer that told more than a member of the last ISR has, with its row."""
     if seen.log.doubt or seen.doubt_at_the_end():
         return
     members = {seen.facts.nodes_at_the_end().get(one) for one in history.last.isr}
     of_key = tables["replicas"].filter(pc.equal(tables["replicas"]["key"], history.key))
+    since = int(np.searchsorted(told.time_ns, lost.last_ns, side="right"))
     for row in of_key.to_pylist():
         whole = row["damage"] is None and row["topic_id"] in (None, history.topic_id)
         place = int(np.searchsorted(told.high_watermark, row["log_end_offset"], side="right"))
-        if row["node"] in members and whole and place < len(told):
-            # Later answers told no less, and the last one is the likeliest to be after a fault.
-            place = place if _is_kept(told, place, row, tables) else len(told) - 1
-            if _is_kept(told, place, row, tables):
-                yield place, row
+        if row["node"] in members and whole and max(place, since) < len(told):
+            yield max(place, since), row
 
 
-def _is_kept(told: ToldWatermarks, place: int, row: dict[str, Any], tables: Tables) -> bool:
-    return bool(last_disk_fault_ns(tables["faults"], row["node"]) < told.time_ns[place])
+class _DiskFaults:
+    """The faults that changed what lay on a disk of a partition's replicas."""
+
+    def __init__(self, history: PartitionHistory, tables: Tables, seen: MetadataView) -> None:
+        replicas = {one for version in history.versions for one in version.replicas}
+        nodes = {node for node, id_ in seen.facts.node_ids.items() if id_ in replicas | {-1}}
+        spans = sorted(
+            (row["begin_ns"], OPEN_NS if row["end_ns"] is None else row["end_ns"])
+            for row in tables["faults"].to_pylist()
+            if row["fault"] in DISK_FAULTS and nodes & {*row["targets"]}
+        )
+        self._begin_ns = np.array([begin for begin, _ in spans], dtype=np.int64)
+        ends = np.array([-1, *(end for _, end in spans)], dtype=np.int64)
+        self._end_ns = np.maximum.accumulate(ends)
+
+    @property
+    def last_ns(self) -> int:
+        """The time when the last one was over; -1 without one."""
+        return int(self._end_ns[-1])
+
+    def ended_ns(self, by_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return when the last of those was over that had begun by each time."""
+        ended: NDArray[np.int64] = self._end_ns[np.searchsorted(self._begin_ns, by_ns)]
+        return ended
 
 
 def _named(told: ToldWatermarks, place: int) -> dict[str, Any]:
@@ -146,7 +174,7 @@ def _sent_later(told: ToldWatermarks, place: int, send: AcknowledgedSends) -> Pr
 def _short(told: ToldWatermarks, place: int, row: dict[str, Any]) -> Proof:
     return Proof.of(
         f"{_TOLD}; the log of {{member}}, which is in the ISR to the end, ends at "
-        "{log_end_offset}, and no fault changed its disk since",
+        "{log_end_offset}",
         offsets={
             "high_watermark": int(told.high_watermark[place]),
             "log_end_offset": row["log_end_offset"],
@@ -165,8 +193,8 @@ CHECKS: Final = (
             title="A client was told a high watermark that was not one yet",
             rule="With acks=all, the answer to a client's Fetch named a high watermark, and a "
             "record that was acknowledged below it was sent only after the answer had arrived; or "
-            "the log of a member of the last ISR ends before it, and no fault changed its disk "
-            "since.",
+            "the log of a member of the last ISR ends before it. No fault had changed the disk of "
+            "a replica of the partition since.",
             meaning="Consumers are shown what may still be lost.",
             nearness=Nearness.LOG,
             case="an answer that told a client a higher high watermark of a partition than any "

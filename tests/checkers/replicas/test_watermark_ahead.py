@@ -90,6 +90,24 @@ def test_a_log_that_may_end_earlier(held: str, change: str, struck: pa.Table | N
     assert not judged(late, held=held, change=change, struck=struck)[0]
 
 
+@pytest.mark.parametrize(
+    ("struck", "count"),
+    [
+        pytest.param(("cut_power", "broker-2", 2000), 0, id="a disk was lost in between"),
+        pytest.param(("cut_power", "broker-2", 1200), 1, id="before the answer"),
+        pytest.param(("cut_power", "broker-2", 1450), 0, id="as it was answered"),
+        pytest.param(("cut_power", "broker-2", 3100), 1, id="after the send"),
+        pytest.param(("cut_power", "broker-3", 2000), 1, id="of no replica"),
+        pytest.param(("kill", "broker-2", 2000), 1, id="a kill keeps what was written"),
+    ],
+)
+def test_what_was_lost_with_a_disk_may_be_sent_anew(
+    struck: tuple[str, str, int], count: int
+) -> None:
+    found, cases = judged(TOLD.format(2), struck=faults(struck))
+    assert (len(found), cases) == (count, 1)
+
+
 def test_under_an_unclean_election_or_without_acks_all_it_is_no_anomaly() -> None:
     assert not judged(TOLD.format(2), change="20 change t-0 isr 2 leader 2 recovering at 2000")[0]
     assert judged(TOLD.format(2), run=facts(acks="1")) == ({}, 0)
