@@ -45,6 +45,8 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "watermarks_ahead"]
 
 NAME: Final = "watermark-ahead"
+_LASTING: Final = frozenset({"lock_disk", "fail_disk"})
+"""The faults of disks that go on; the others have changed a disk once their effect is seen."""
 
 
 def watermarks_ahead(tables: Tables, seen: MetadataView) -> Judged:
@@ -91,7 +93,7 @@ def _later_sends(
         # The last answer before a send told the most.
         place = np.searchsorted(told.time_ns, sends.call_ns) - 1
         late = (place >= 0) & (sends.offset < told.high_watermark[place])
-        late &= lost.ended_ns(sends.call_ns) < told.time_ns[place]
+        late &= lost.ended_ns(sends.return_ns) < told.time_ns[place]
         for one in reversed(np.flatnonzero(late).tolist()):
             found[int(place[one])] = sends.take(np.array([one]))
     return found
@@ -124,7 +126,7 @@ class _DiskFaults:
         replicas = {one for version in history.versions for one in version.replicas}
         nodes = {node for node, id_ in seen.facts.node_ids.items() if id_ in replicas | {-1}}
         spans = sorted(
-            (row["begin_ns"], OPEN_NS if row["end_ns"] is None else row["end_ns"])
+            (row["begin_ns"], _over_ns(row))
             for row in tables["faults"].to_pylist()
             if row["fault"] in DISK_FAULTS and nodes & {*row["targets"]}
         )
@@ -141,6 +143,12 @@ class _DiskFaults:
         """Return when the last of those was over that had begun by each time."""
         ended: NDArray[np.int64] = self._end_ns[np.searchsorted(self._begin_ns, by_ns)]
         return ended
+
+
+def _over_ns(fault: dict[str, Any]) -> int:
+    """Return when a fault surely had changed all that it changed; OPEN_NS: perhaps never."""
+    over = fault["end_ns"] if fault["fault"] in _LASTING else fault["effect_ns"]
+    return OPEN_NS if over is None else int(over)
 
 
 def _named(told: ToldWatermarks, place: int) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def test_a_log_that_may_end_earlier(held: str, change: str, struck: pa.Table | N
     [
         pytest.param(("cut_power", "broker-2", 2000), 0, id="a disk was lost in between"),
         pytest.param(("cut_power", "broker-2", 1200), 1, id="before the answer"),
-        pytest.param(("cut_power", "broker-2", 1450), 0, id="as it was answered"),
+        pytest.param(("cut_power", "broker-2", 1500), 0, id="as it was answered"),
+        pytest.param(("cut_power", "broker-2", 3005), 0, id="as it was sent"),
         pytest.param(("cut_power", "broker-2", 3100), 1, id="after the send"),
         pytest.param(("cut_power", "broker-3", 2000), 1, id="of no replica"),
         pytest.param(("kill", "broker-2", 2000), 1, id="a kill keeps what was written"),
