@@ -72,7 +72,7 @@ def _plant(
 
 PLANTED: Final = (
     _plant("acknowledged-lost", planted_records.lost, "lost-write", "unseen"),
-    _plant("logged-twice", planted_records.twice, "duplicate"),
+    _plant("logged-twice", planted_records.twice, "duplicate", "out-of-sequence"),
     _plant("key-unrecorded", planted_records.key_unrecorded),
     _plant("sends-without-record", planted_records.sends_without_record),
     _plant("offset-elsewhere", planted_records.offset_elsewhere, "inconsistent-offset"),
@@ -202,7 +202,7 @@ PLANTED: Final = (
     _plant("time-differs", planted_replicas.time_differs, "divergent-replicas"),
     _plant("marker-turned", planted_replicas.committed_turned, "torn-transaction"),
     _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
-    _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "producer-id-of-two"),
+    _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "out-of-sequence"),
     _plant(
         "value-exchanged",
         planted_replicas.value_exchanged,
