@@ -38,7 +38,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "records": ("key", "offset", "value", "operation", "f", "outcome", "call_ns", "return_ns"),
     "replica_records": (
         *("key", "node", "offset", "leader_epoch", "digest", "value"),
-        *("timestamp_ms", "producer_id", "producer_epoch"),
+        *("timestamp_ms", "producer_id", "producer_epoch", "control", "committed", "transactional"),
     ),
 }
 """The columns that kernels read of tables that have more."""

@@ -200,7 +200,7 @@ PLANTED: Final = (
     _plant("content-differs", planted_replicas.content_differs, "divergent-replicas"),
     _plant("epoch-differs", planted_replicas.epoch_differs, "divergent-replicas"),
     _plant("time-differs", planted_replicas.time_differs, "divergent-replicas"),
-    _plant("marker-turned", planted_replicas.committed_turned, "torn-transaction"),
+    _plant("marker-turned", planted_replicas.committed_turned, "wrong-marker"),
     _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
     _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "out-of-sequence"),
     _plant(
