@@ -31,6 +31,7 @@ from checkers.table_check import TableCheck
 __all__ = ["CHECKS", "NAME", "wrong_markers"]
 
 NAME: Final = "wrong-marker"
+_Row = Mapping[str, Any]
 _WORDS: Final = {True: "commits", False: "aborts"}
 
 
@@ -49,7 +50,7 @@ def wrong_markers(tables: Tables, seen: MetadataView) -> Judged:
         yield key, counted(NAME, key, found.values())
 
 
-def _ended(transactions: pa.Table) -> Mapping[int, dict[str, Any]]:
+def _ended(transactions: pa.Table) -> Mapping[int, _Row]:
     """Return the transactions whose end was acknowledged, by the values that they sent."""
     names = ["index", "process", "intent", "return_ns", "values"]
     ok = transactions.filter(pc.equal(transactions["outcome"], "ok")).select(names)
@@ -57,7 +58,7 @@ def _ended(transactions: pa.Table) -> Mapping[int, dict[str, Any]]:
 
 
 def _of_log(
-    log: pa.Table, node: str, ended: Mapping[int, dict[str, Any]]
+    log: pa.Table, node: str, ended: Mapping[int, _Row]
 ) -> Iterator[tuple[int, Proof | None]]:
     """Yield a proof or None for each record of a known transaction with a marker behind it."""
     rows = log.sort_by([("producer_id", "ascending"), ("offset", "ascending")])
@@ -70,16 +71,37 @@ def _of_log(
     places = np.flatnonzero(is_ended)
     records = rows.take(pa.array(places)).select(["offset", "value"]).to_pylist()
     ends = rows.take(pa.array(marker[behind[places]])).select(["offset", "committed"]).to_pylist()
+    first: dict[int, tuple[_Row, _Row]] = {}
+    """Of each marker the first record that it ends, and its transaction."""
     for record, end in zip(records, ends, strict=True):
         told = ended.get(record["value"])
-        if told is not None and end["committed"] is not None:
-            right = end["committed"] == (told["intent"] == "commit")
-            yield told["index"], None if right else _proof(node, record, end, told)
+        if told is None or end["committed"] is None:
+            continue
+        before, other = first.setdefault(end["offset"], (record, told))
+        if end["committed"] != (told["intent"] == "commit"):
+            yield told["index"], _proof(node, record, end, told)
+        elif other["index"] != told["index"]:
+            yield told["index"], _of_two(node, (before, other), (record, told))
+        else:
+            yield told["index"], None
 
 
-def _proof(
-    node: str, record: Mapping[str, Any], end: Mapping[str, Any], told: Mapping[str, Any]
-) -> Proof:
+def _of_two(node: str, one: tuple[_Row, _Row], other: tuple[_Row, _Row]) -> Proof:
+    (before, earlier), (behind, later) = one, other
+    return Proof.of(
+        "in the log of {node}, value {value} of transaction {transaction} at {offset} and value "
+        "{value_behind} of transaction {other_transaction} at {behind} have no marker of their "
+        "producer between them, and both transactions of process {process} were over for it",
+        offsets={"offset": before["offset"], "behind": behind["offset"]},
+        values={"value": before["value"], "value_behind": behind["value"]},
+        node=node,
+        transaction=earlier["index"],
+        other_transaction=later["index"],
+        process=later["process"],
+    )
+
+
+def _proof(node: str, record: _Row, end: _Row, told: _Row) -> Proof:
     return Proof.of(
         "process {process} was told at {returned} that transaction {transaction} is over "
         "({intent}), and in the log of {node} the marker at {marker}, behind its value {value} at "
@@ -103,7 +125,8 @@ CHECKS: Final = (
             title="A log ends a transaction otherwise than its client was told",
             rule="The commit of a transaction was acknowledged, and in the log of a replica the "
             "first marker of its producer behind one of its records aborts; or its abort was, and "
-            "that marker commits.",
+            "that marker commits; or the same marker is the first one behind records of two such "
+            "transactions.",
             meaning="Records that were promised are hidden from whoever reads now, or what was "
             "taken back is shown.",
             nearness=Nearness.LOG,

@@ -201,7 +201,12 @@ PLANTED: Final = (
     _plant("epoch-differs", planted_replicas.epoch_differs, "divergent-replicas"),
     _plant("time-differs", planted_replicas.time_differs, "divergent-replicas"),
     _plant("marker-turned", planted_replicas.committed_turned, "wrong-marker"),
-    _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
+    _plant(
+        "marker-of-nobody",
+        planted_replicas.marker_of_nobody,
+        "wrong-marker",
+        "hanging-transaction",
+    ),
     _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "out-of-sequence"),
     _plant(
         "value-exchanged",

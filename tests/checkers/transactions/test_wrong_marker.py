@@ -79,6 +79,13 @@ def test_the_first_marker_of_the_producer_behind_a_record_ends_it() -> None:
     assert judged(two, log(17, True, 18, True))[0]
 
 
+def test_a_marker_between_two_transactions_is_missing() -> None:
+    found, cases = judged([transaction(17), transaction(18, index=1)], log(17, None, 18, True))
+    told = {"value": 17, "offset": 0, "value_behind": 18, "behind": 2, "other_transaction": 1}
+    assert_proof(only(found, "t-0"), "have no marker of their producer between", **told)
+    assert cases == 2
+
+
 def test_one_replica_is_enough() -> None:
     found, cases = judged([transaction(17)], log(17, True), log(17, False, node="broker-2"))
     assert (only(found, "t-0").fact("node"), cases) == ("broker-2", 1)
