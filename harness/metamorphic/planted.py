@@ -18,6 +18,7 @@ from harness.metamorphic import (
     planted_records,
     planted_replicas,
     planted_shown,
+    planted_tables,
 )
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import change_one
@@ -221,6 +222,10 @@ PLANTED: Final = (
     _plant("read-before-sent", planted_replicas.read_before_sent),
     _plant("failed-read", planted_replicas.failed_read, "aborted-read"),
     _plant("sends-swapped", planted_replicas.sends_swapped, "nonmonotonic-send"),
+    _plant("record-retold", planted_tables.record_retold),
+    _plant("copy-retold", planted_tables.copy_retold),
+    _plant("log-begins-later", planted_tables.log_begins_later),
+    _plant("fault-gone", planted_tables.fault_gone),
     _plant("returned-before-call", _returned_before_call),
     _plant("harness-failed", _harness_failed),
     *(

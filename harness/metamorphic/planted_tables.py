@@ -1,0 +1,84 @@
+"""Contradictions between the tables of a run: what one of them tells is not so in another."""
+
+from random import Random
+
+import pyarrow as pa
+
+from harness.metamorphic.copied_run import CopiedRun
+from harness.metamorphic.planted_rows import (
+    FAR,
+    SOME,
+    Row,
+    change_one,
+    drawn_row,
+    edited,
+    is_same,
+    rows_of,
+    without,
+)
+from history.roles import ZOOKEEPER, role_of
+
+__all__ = ["copy_retold", "fault_gone", "log_begins_later", "record_retold"]
+
+
+def record_retold(run: CopiedRun, draw: Random) -> bool:
+    """A record was read by another process than its operation tells."""
+    return change_one(
+        run,
+        draw,
+        "records",
+        ("operation", "position"),
+        is_fit=lambda row: row["f"] == "poll",
+        news=lambda row: {"process": row["process"] + FAR},
+    )
+
+
+def copy_retold(run: CopiedRun, draw: Random) -> bool:
+    """One node's copy of a record of the metadata log has its digest and another ISR."""
+    if any(role_of(node) == ZOOKEEPER for node in run.manifest.node_ids):
+        return False
+    rows = [row for row in rows_of(run, "metadata_log") if row["isr"] and not row["snapshot"]]
+    copied = [row for row in rows if any(_is_copy(row, other) for other in rows)]
+    if not copied:
+        return False
+    found = draw.choice(copied)
+    named = ("node", "snapshot", "metadata_offset")
+    other = {"isr": [*found["isr"], 99]}
+    return edited(
+        run, "metadata_log", named, lambda row: other if is_same(row, found, *named) else {}
+    )
+
+
+def _is_copy(row: Row, other: Row) -> bool:
+    same = is_same(row, other, "metadata_offset", "controller_epoch", "digest")
+    return same and row["node"] != other["node"]
+
+
+def log_begins_later(run: CopiedRun, draw: Random) -> bool:
+    """Every replica of a key has lost its first twenty records, and says so."""
+    found = drawn_row(draw, run, "replicas", lambda row: row["record_count"] > 2 * SOME)
+    if found is None:
+        return False
+    lost: dict[str, int] = {}
+
+    def is_lost(row: Row) -> bool:
+        gone = bool(row["key"] == found["key"] and row["offset"] < SOME)
+        lost[row["node"]] = lost.get(row["node"], 0) + gone
+        return gone
+
+    def later(row: Row) -> Row:
+        count = row["record_count"] - lost.get(row["node"], 0)
+        changed = {"log_start_offset": SOME, "record_count": count}
+        return changed if row["key"] == found["key"] else {}
+
+    without(run, "replica_records", ("key", "node", "offset"), is_lost)
+    return edited(run, "replicas", ("key", "node", "record_count"), later)
+
+
+def fault_gone(run: CopiedRun, draw: Random) -> bool:
+    """A fault that excuses what followed is not told of."""
+    count = len(rows_of(run, "faults"))
+    place = draw.randrange(count - 1) if count > 1 else None
+    return place is not None and run.change(
+        "faults", lambda rows: pa.concat_tables([rows.slice(0, place), rows.slice(place + 1)])
+    )
