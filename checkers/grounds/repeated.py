@@ -69,8 +69,8 @@ def repeated_by(records: Source) -> int:
 
 
 def _rows(rows: pa.Table, index: _Numbers) -> _Numbers:
-    of_one_key = pc.not_equal(rows["f"], F.POLL.value)
-    key = pc.if_else(of_one_key, rows["key"], pa.scalar(None, pa.string()))
+    of_one_key = pc.not_equal(_words(rows["f"]), F.POLL.value)
+    key = pc.if_else(of_one_key, _words(rows["key"]), pa.scalar(None, pa.string()))
     return_ns = pc.fill_null(rows["return_ns"], OPEN_NS)
     columns = (rows["process"], rows["f"], rows["outcome"], rows["call_ns"], return_ns, key)
     return _joined(index, *map(_numbers, columns))
@@ -123,9 +123,16 @@ def _places(rows: pa.Table) -> _Numbers:
     return _joined(*(_numbers(rows[name]) for name in _COPY))
 
 
+def _words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of words as such: a file may be read with numbers for them."""
+    return column.cast(pa.string())
+
+
 def _numbers(column: pa.ChunkedArray) -> _Numbers:
     """Return a number for each value, the same for equal ones."""
     values = column.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(pa.string())
     if pa.types.is_list(values.type):
         return _of_lists(values)
     if pa.types.is_string(values.type):

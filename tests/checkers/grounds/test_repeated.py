@@ -40,6 +40,17 @@ def test_the_sum_does_not_depend_on_the_order_or_the_batches_of_rows() -> None:
     assert repeated_by(source_of(cut)) == told()
 
 
+def test_words_may_be_read_as_numbers() -> None:
+    past = history(PAST)
+    coded = pa.table(
+        {
+            name: column.dictionary_encode() if pa.types.is_string(column.type) else column
+            for name, column in zip(past.operations.schema.names, past.operations, strict=True)
+        }
+    )
+    assert repeated_of(coded) == repeated_of(past.operations)
+
+
 @pytest.mark.parametrize(
     "change",
     [
