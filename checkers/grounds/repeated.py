@@ -10,6 +10,7 @@ what was decoded of them is equal as well.
 """
 
 import zlib
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from checkers.rows import OPEN_NS
 from checkers.sources import Source
 from history.schema import F
 
-__all__ = ["other_copy", "repeated_by", "repeated_of", "signed"]
+__all__ = ["numbers_of", "other_copy", "repeated_by", "repeated_of", "signed"]
 
 _REPEATED: Final = (
     *("operation", "position", "process", "f", "outcome", "call_ns", "return_ns", "key"),
@@ -120,7 +121,12 @@ def _own(batch: pa.RecordBatch) -> pa.Table:
 
 
 def _places(rows: pa.Table) -> _Numbers:
-    return _joined(*(_numbers(rows[name]) for name in _COPY))
+    return numbers_of(rows, _COPY)
+
+
+def numbers_of(rows: pa.Table, columns: Sequence[str]) -> NDArray[np.uint64]:
+    """Return a number for each row, the same for those that are equal in these columns."""
+    return _joined(*(_numbers(rows[name]) for name in columns))
 
 
 def _words(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -226,6 +226,8 @@ PLANTED: Final = (
     _plant("copy-retold", planted_tables.copy_retold),
     _plant("log-begins-later", planted_tables.log_begins_later),
     _plant("fault-gone", planted_tables.fault_gone),
+    _plant("frame-redirected", planted_tables.frame_redirected),
+    _plant("answer-unasked", planted_tables.answer_unasked),
     _plant("returned-before-call", _returned_before_call),
     _plant("harness-failed", _harness_failed),
     *(

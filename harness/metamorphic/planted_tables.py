@@ -1,6 +1,8 @@
 """Contradictions between the tables of a run: what one of them tells is not so in another."""
 
+from collections import Counter
 from random import Random
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,7 +20,16 @@ from harness.metamorphic.planted_rows import (
 )
 from history.roles import ZOOKEEPER, role_of
 
-__all__ = ["copy_retold", "fault_gone", "log_begins_later", "record_retold"]
+__all__ = [
+    "answer_unasked",
+    "copy_retold",
+    "fault_gone",
+    "frame_redirected",
+    "log_begins_later",
+    "record_retold",
+]
+
+_ASKED: Final = ("BrokerHeartbeat", "MetadataHeartbeat", "AlterPartition", "IsrChange")
 
 
 def record_retold(run: CopiedRun, draw: Random) -> bool:
@@ -81,4 +92,35 @@ def fault_gone(run: CopiedRun, draw: Random) -> bool:
     place = draw.randrange(count - 1) if count > 1 else None
     return place is not None and run.change(
         "faults", lambda rows: pa.concat_tables([rows.slice(0, place), rows.slice(place + 1)])
+    )
+
+
+def frame_redirected(run: CopiedRun, draw: Random) -> bool:
+    """A frame went to another node than the others of its connection."""
+    rows = rows_of(run, "wire")
+    targets = sorted({row["target"] for row in rows})
+    connections = Counter(row["connection"] for row in rows)
+
+    def another(row: Row) -> Row:
+        return {"target": draw.choice([one for one in targets if one != row["target"]])}
+
+    return len(targets) > 1 and change_one(
+        run,
+        draw,
+        "wire",
+        ("frame",),
+        is_fit=lambda row: connections[row["connection"]] > 1,
+        news=another,
+    )
+
+
+def answer_unasked(run: CopiedRun, draw: Random) -> bool:
+    """A node answered a heartbeat or a request to change an ISR that nobody had sent."""
+    return change_one(
+        run,
+        draw,
+        "wire",
+        ("frame",),
+        is_fit=lambda row: row["direction"] == "response" and row["api"] in _ASKED,
+        news=lambda row: {"correlation_id": row["correlation_id"] + FAR},
     )
