@@ -144,8 +144,9 @@ def _numbers(column: pa.ChunkedArray) -> _Numbers:
     if pa.types.is_string(values.type):
         coded = values.dictionary_encode()
         words = [zlib.crc32(word.encode()) for word in coded.dictionary.to_pylist()]
-        known = np.array([*words, _NULL], dtype=np.uint64)
-        return known[coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)]
+        known: _Numbers = np.array([*words, _NULL], dtype=np.uint64)
+        found: _Numbers = known[coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)]
+        return found
     numbers = pc.fill_null(values.cast(pa.int64()), _NULL).to_numpy(zero_copy_only=False)
     return numbers.astype(np.int64).view(np.uint64)
 

@@ -153,6 +153,13 @@ PLANTED: Final = (
     ),
     _plant("isr-emptied", planted_log.isr_emptied, "empty-isr"),
     _plant(
+        "never-unfenced",
+        planted_log.never_unfenced,
+        "ineligible-member",
+        "illegal-transition",
+    ),
+    _plant("min-isr-raised", planted_log.min_isr_raised, "acknowledged-below-min-isr"),
+    _plant(
         "registered-twice",
         planted_log.registered_twice,
         "epoch-went-back",
@@ -222,6 +229,9 @@ PLANTED: Final = (
     _plant("read-before-sent", planted_replicas.read_before_sent),
     _plant("failed-read", planted_replicas.failed_read, "aborted-read"),
     _plant("sends-swapped", planted_replicas.sends_swapped, "nonmonotonic-send"),
+    _plant("value-sent-twice", planted_tables.value_sent_twice),
+    _plant("describes-blank", planted_tables.describes_blank),
+    _plant("fatal-line", planted_tables.fatal_line, "fatal-fault"),
     _plant("record-retold", planted_tables.record_retold),
     _plant("copy-retold", planted_tables.copy_retold),
     _plant("log-begins-later", planted_tables.log_begins_later),

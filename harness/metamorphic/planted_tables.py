@@ -15,18 +15,21 @@ from harness.metamorphic.planted_rows import (
     drawn_row,
     edited,
     is_same,
+    on_zookeeper,
     rows_of,
     without,
 )
-from history.roles import ZOOKEEPER, role_of
 
 __all__ = [
     "answer_unasked",
     "copy_retold",
+    "describes_blank",
+    "fatal_line",
     "fault_gone",
     "frame_redirected",
     "log_begins_later",
     "record_retold",
+    "value_sent_twice",
 ]
 
 _ASKED: Final = ("BrokerHeartbeat", "MetadataHeartbeat", "AlterPartition", "IsrChange")
@@ -46,7 +49,7 @@ def record_retold(run: CopiedRun, draw: Random) -> bool:
 
 def copy_retold(run: CopiedRun, draw: Random) -> bool:
     """One node's copy of a record of the metadata log has its digest and another ISR."""
-    if any(role_of(node) == ZOOKEEPER for node in run.manifest.node_ids):
+    if on_zookeeper(run):
         return False
     rows = [row for row in rows_of(run, "metadata_log") if row["isr"] and not row["snapshot"]]
     copied = [row for row in rows if any(_is_copy(row, other) for other in rows)]
@@ -123,4 +126,43 @@ def answer_unasked(run: CopiedRun, draw: Random) -> bool:
         ("frame",),
         is_fit=lambda row: row["direction"] == "response" and row["api"] in _ASKED,
         news=lambda row: {"correlation_id": row["correlation_id"] + FAR},
+    )
+
+
+def value_sent_twice(run: CopiedRun, draw: Random) -> bool:
+    """Two sends sent one value, which nothing could tell apart then."""
+    sends = [row for row in rows_of(run, "records") if row["f"] == "send"]
+    by_key: dict[str, list[Row]] = {}
+    for row in sends:
+        by_key.setdefault(row["key"], []).append(row)
+    several = [rows for _, rows in sorted(by_key.items()) if len(rows) > 1]
+    if not several:
+        return False
+    one, other = draw.sample(draw.choice(several), 2)
+    named = ("f", "operation", "position")
+    value = {"value": one["value"]}
+    return edited(run, "records", named, lambda row: value if is_same(row, other, *named) else {})
+
+
+def describes_blank(run: CopiedRun, draw: Random) -> bool:
+    """No read of metadata tells of any leader or ISR."""
+    del draw
+    blank = {"leader": None, "isr": None}
+    return edited(run, "describes", ("read",), lambda _row: blank)
+
+
+def fatal_line(run: CopiedRun, draw: Random) -> bool:
+    """A node's log has a line of a fault that its code holds impossible."""
+    if "log_findings" not in run.manifest.recorded:
+        return False
+    row = {
+        "node": draw.choice(sorted(run.manifest.node_ids)),
+        "file": "server.log",
+        "line": 4711,
+        "finding": "fatal-fault",
+        "text": "ERROR Encountered fatal fault: planted",
+    }
+    return run.change(
+        "log_findings",
+        lambda rows: pa.concat_tables([rows, pa.Table.from_pylist([row], schema=rows.schema)]),
     )
