@@ -147,7 +147,7 @@ def _numbers(column: pa.ChunkedArray) -> _Numbers:
         known: _Numbers = np.array([*words, _NULL], dtype=np.uint64)
         found: _Numbers = known[coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)]
         return found
-    numbers = pc.fill_null(values.cast(pa.int64()), _NULL).to_numpy(zero_copy_only=False)
+    numbers: NDArray[np.int64] = pc.fill_null(values.cast(pa.int64()), _NULL).to_numpy(False)
     return numbers.astype(np.int64).view(np.uint64)
 
 

@@ -6,7 +6,7 @@ anything new.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +55,7 @@ def told_to_clients(wire: Source, history: PartitionHistory) -> ToldWatermarks:
     )
 
 
-def _of(batch: pa.RecordBatch, history: PartitionHistory) -> list[dict[str, object]]:
+def _of(batch: pa.RecordBatch, history: PartitionHistory) -> list[dict[str, Any]]:
     mine = pc.and_(
         pc.equal(batch.column("partition"), history.partition),
         pc.if_else(
@@ -64,7 +64,7 @@ def _of(batch: pa.RecordBatch, history: PartitionHistory) -> list[dict[str, obje
             pc.equal(batch.column("topic"), history.topic),
         ),
     )
-    rows: list[dict[str, object]] = batch.filter(mine).to_pylist()
+    rows: list[dict[str, Any]] = batch.filter(mine).to_pylist()
     return rows
 
 
@@ -87,9 +87,9 @@ def raised_first(wire: pa.RecordBatch) -> pa.RecordBatch:
     return told.take(pa.array(sorted(row["at"] for row in kept), pa.int64()))
 
 
-def _rising(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+def _rising(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return those that tell more of their partition than all before them."""
-    highest: dict[tuple[object, ...], int] = {}
+    highest: dict[tuple[Any, ...], int] = {}
     found = []
     for row in rows:
         place, told = tuple(row[name] for name in _PLACE), row["high_watermark"]
