@@ -76,7 +76,6 @@ LACKING = {
     "low-watermark-join": ["2.0.1"],
     "recreated-in-migration": ["3.5"],
     "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
-    "reformatted-controller-dynamic": ["3.8"],
     "unanswered-shrink": ["2.6", "2.7"],
     "zombie-follower": ["3.4.2", "3.9.1"],
     "zookeeper-dirty-snapshot": ["3.7"],
