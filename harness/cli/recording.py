@@ -110,7 +110,7 @@ def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: 
 def _show_plays(seeds: int, plays: Sequence[str], write: Path | None, *, as_json: bool) -> int:
     """Carry the plays out, show what they told, and write it as a page."""
     from harness.series.finding_table import findings_page, merged_rows, of_plays
-    from harness.trials.firing import FiringPlay, ToldTrial, firing_plays, told_trials
+    from harness.series.firing import FiringPlay, ToldTrial, firing_plays, told_trials
 
     chosen = [one for one in firing_plays() if not plays or one.play in plays]
     for name in plays:

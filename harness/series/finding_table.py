@@ -15,7 +15,7 @@ from typing import Final
 from checkers.catalogue import CATALOGUE
 from checkers.verdict import read_verdict
 from harness.series.reproduction import Reproduction
-from harness.trials.firing import FiringPlay, ToldTrial, firing_plays
+from harness.series.firing import FiringPlay, ToldTrial, firing_plays
 from history.failure import HarnessError
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory

@@ -18,7 +18,7 @@ from harness.series.finding_table import (
     shared,
 )
 from harness.series.track_record import read_track_record
-from harness.trials.firing import FiringPlay, ToldTrial, firing_plays
+from harness.series.firing import FiringPlay, ToldTrial, firing_plays
 from harness.trials.generations import GENERATIONS
 from history.manifest import write_manifest
 
