@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -108,12 +108,15 @@ def unfired_plays() -> Iterator[UnfiredPlay]:
     yield from (one for one in _of_library() if isinstance(one, UnfiredPlay))
 
 
-def _of_library() -> Iterator[FiringPlay | UnfiredPlay]:
-    """Yield the plays that expect to be invalid: mixes show a bug by chance."""
-    for name in library():
-        scenario = load_scenario(find_scenario(name), [])
-        if scenario.play is not None and any(map(_is_invalid, scenario.expect)):
-            yield _expecting(scenario)
+@cache
+def _of_library() -> tuple[FiringPlay | UnfiredPlay, ...]:
+    """Return the plays that expect to be invalid: mixes show a bug by chance."""
+    scenarios = (load_scenario(find_scenario(name), []) for name in library())
+    return tuple(
+        _expecting(one)
+        for one in scenarios
+        if one.play is not None and any(map(_is_invalid, one.expect))
+    )
 
 
 def _expecting(scenario: Scenario) -> FiringPlay | UnfiredPlay:
@@ -128,7 +131,9 @@ def _expecting(scenario: Scenario) -> FiringPlay | UnfiredPlay:
             reason = _PLACE.sub("", str(error).splitlines()[0]).removeprefix(f"{name}: ")
             return UnfiredPlay(play=name, reason=reason)
         spec = laid.cluster
-        if _is_invalid(expectation_for(laid.expect, release=release_like(spec), level=level_of(spec))):
+        if _is_invalid(
+            expectation_for(laid.expect, release=release_like(spec), level=level_of(spec))
+        ):
             return play
     where = " or ".join(str(one.releases) for one in scenario.expect if _is_invalid(one))
     return UnfiredPlay(play=name, reason=f"no metadata.version stands for a Kafka {where}")
