@@ -78,6 +78,7 @@ docs: $(READY)
 	$(BIN)/python -m harness.metamorphic.planted_page
 	$(BIN)/python -m nemesis.verbs.page
 	$(BIN)/fencepost track-record --write docs/track-record.md
+	$(BIN)/fencepost track-record --findings --write docs/identities.md
 	$(BIN)/fencepost claim --write docs/claims.md
 
 setup: $(READY)

@@ -6,6 +6,7 @@ without a window or a GPU, driven by playwright; the server is that of `fencepos
 process.
 """
 
+import re
 import socket
 import statistics
 import tempfile
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,9 @@ from history.schema import FAULTS, OPERATIONS, TABLES
 from report.serve import timeline
 from report.serve.app import application
 from report.serve.timeline.opened import OpenRun
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 __all__ = ["TimelineFigures", "served", "synthetic_run", "timeline_bench"]
 
@@ -85,6 +89,8 @@ class TimelineFigures:
     filter_ms: float
     heap_bytes: int
     """Of the tab's scripts, typed arrays included."""
+    tab_bytes: int
+    """The proportional set size of the tab's whole process: Chromium's own code and caches, too."""
     script_bytes: int
 
     def as_data(self) -> dict[str, object]:
@@ -104,7 +110,7 @@ class TimelineFigures:
             f"a draw: p50 {self.draw_p50_ms:.1f} ms, p95 {self.draw_p95_ms:.1f} ms",
             f"between frames: p50 {self.frame_p50_ms:.1f} ms, p95 {self.frame_p95_ms:.1f} ms",
             f"a filter: {self.filter_ms:.0f} ms",
-            f"the tab's scripts hold {self.heap_bytes / mb:.0f} MiB",
+            f"the tab holds {self.tab_bytes / mb:.0f} MiB, its scripts {self.heap_bytes / mb:.0f}",
         ]
 
 
@@ -145,6 +151,7 @@ def timeline_bench(run: RunDirectory | None, *, events: int, frames: int) -> Tim
                 return performance.now() - begun; }"""
             )
             heap = page.evaluate(_MEMORY)
+            tab = _tab_bytes(browser)
             browser.close()
     return TimelineFigures(
         **server,
@@ -156,6 +163,7 @@ def timeline_bench(run: RunDirectory | None, *, events: int, frames: int) -> Tim
         frame_p95_ms=_p95(moved["between"]),
         filter_ms=filtered,
         heap_bytes=heap,
+        tab_bytes=tab,
         script_bytes=_script_bytes(),
     )
 
@@ -172,6 +180,18 @@ def _server_figures(run: RunDirectory) -> dict[str, Any]:
         "events_s": time.perf_counter() - counted,
         "body_bytes": len(body),
     }
+
+
+def _tab_bytes(browser: "Browser") -> int:
+    """Return the PSS of the largest renderer: a spare one has no page."""
+    told = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    return max(_pss_bytes(one["id"]) for one in told if one["type"] == "renderer")
+
+
+def _pss_bytes(pid: int) -> int:
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    (kib,) = re.findall(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)
+    return int(kib) << 10
 
 
 def _p95(values: Sequence[float]) -> float:

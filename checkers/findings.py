@@ -82,6 +82,8 @@ class _Met:
     """The metadata offset at which it was decided, or None."""
     span: tuple[int, int] | None
     """The first and the last time of its proof, or None."""
+    lasts: bool
+    """Whether its proof says how long it lasted; another decision lasts until the next one."""
     losses: tuple[Loss, ...]
     """The stories of what its partition lost; of a lost record, its own."""
 
@@ -116,10 +118,20 @@ class _Met:
         if not self._is_near(cause):
             return False
         if self.nearness is Nearness.STANDSTILL and self.span and cause.span:
+            if cause.nearness in _DECIDED and not cause.lasts:
+                return self._stands_on(cause)
             return cause.span[0] <= self.span[1] and self.span[0] <= cause.span[1]
         if self.nearness in _HARM and cause.nearness in _DECIDED and cause.offset is not None:
             return not self.losses or any(_holds(loss, cause.offset) for loss in self.losses)
         return True
+
+    def _stands_on(self, cause: "_Met") -> bool:
+        """Return whether a standstill began in the state that a decision had left behind."""
+        assert self.span is not None
+        assert cause.span is not None
+        if self.offset is not None and cause.offset is not None:
+            return cause.offset <= self.offset
+        return cause.span[0] <= self.span[1]
 
     def _is_near(self, cause: "_Met") -> bool:
         if cause.key in {self.key, self.topic} or self.key == cause.topic:
@@ -260,6 +272,7 @@ def _met_one(
         ties=frozenset(_ties(anomaly)),
         offset=next(iter(decided or (int(fact.value) for fact in offsets)), None),
         span=(min(times), max(times)) if times else None,
+        lasts=bool(names & {"out_since", "out_until"}),
         losses=losses,
     )
 

@@ -322,6 +322,10 @@ CHECKS: Final = (
             meaning="Clients are sent to a broker that is cut off from the controller, and so "
             "serves what is out of date.",
             nearness=Nearness.METADATA,
+            variants={
+                "no heartbeat of its incarnation": "never-heard",
+                "its last heartbeat had reached": "fallen-silent",
+            },
             case="a leadership of a broker other than the controller and not legacy: its begin, "
             "and its end",
             source="Draft: controller heartbeats, broker incarnation ids",

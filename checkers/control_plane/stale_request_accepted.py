@@ -6,7 +6,8 @@ long on its way must do nothing any more:
 
 - one with a controller epoch below that of a request which the broker had answered before
   (STALE_CONTROLLER_EPOCH). A broker that restarted has no memory of the other request, so both must
-  lie between two registrations of the broker;
+  lie between two registrations of the broker. What a controller sends to its own broker crosses no
+  link: there a request of its own counts that it had sent to another broker `LEARNT_NS` before;
 - one with another broker epoch than the registration that it has (STALE_BROKER_EPOCH, KIP-380), if
   that had been made `LEARNT_NS` before the request was passed on: a broker learns its epoch from
   ZooKeeper's answer. Requests of older versions name no broker epoch.
@@ -51,24 +52,27 @@ def stale_requests_accepted(tables: Tables, seen: MetadataView) -> Judged:
     registrations = _registrations(seen)
     still = Standstills.of(tables.get("faults"))
     for node in sorted(seen.facts.brokers):
+        of_node = list(rpcs(_told(streamed(tables, "wire"), node), *CONTROLLER_REQUESTS))
         requests = [
             rpc
-            for rpc in rpcs(_told(streamed(tables, "wire"), node), *CONTROLLER_REQUESTS)
-            if rpc.reached_ns is not None and rpc.response is not None
+            for rpc in of_node
+            if rpc.target == node and rpc.reached_ns is not None and rpc.response is not None
         ]
         if requests:
             mine = registrations.get(seen.facts.node_ids.get(node, -1), ())
-            yield node, counted(NAME, node, _judged(requests, mine, seen.facts, still))
+            own = [rpc for rpc in of_node if rpc.source == node]
+            yield node, counted(NAME, node, _judged(requests, own, mine, seen.facts, still))
 
 
 def _told(wire: Source, node: str) -> Source:
-    """Return the first items of what a node is asked, 90,000 times a night, and its answers."""
+    """Return the first items of what a node asks and is asked, 90,000 a night, and the answers."""
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in wire(columns):
             first = pc.equal(batch.column("item"), 0)
             wanted = pc.or_(first, pc.not_equal(batch.column("direction"), "request"))
-            yield batch.filter(pc.and_(pc.equal(batch.column("target"), node), wanted))
+            mine = (pc.equal(batch.column(end), node) for end in ("source", "target"))
+            yield batch.filter(pc.and_(pc.or_(*mine), wanted))
 
     return batches
 
@@ -79,24 +83,30 @@ def _registrations(seen: MetadataView) -> Mapping[int, Sequence[BrokerVersion]]:
 
 def _judged(
     requests: Sequence[Rpc],
+    own: Sequence[Rpc],
     registrations: Sequence[BrokerVersion],
     facts: Facts,
     still: Standstills,
 ) -> Iterator[Proof | None]:
-    """Judge the requests to a broker, in the order in which they reached it."""
+    """Judge the requests to a broker, in the order in which they reached it.
+
+    `own`: those that it sent as a controller.
+    """
     learnt = Learnt(registrations, facts, still)
+    sent = {_epoch(one): one for one in sorted(own, key=lambda one: -one.asked_ns)}
     newest: Rpc | None = None
     for rpc, answered in in_turn(requests):
         for done in answered:
             newest = done if newest is None or _epoch(done) >= _epoch(newest) else newest
-        before = _before(newest, rpc, registrations, facts)
+        refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
+        known_from = (newest, *(one for one in sent.values() if _acted_on(one, rpc, still)))
+        befores = (_before(one, rpc, registrations, facts) for one in known_from)
+        before = next(filter(None, befores), None)
         if before is not None:
-            refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
             yield None if refused else _of_controller(rpc, before)
         known = learnt.known(rpc)
         if known is not None and rpc.of("broker_epoch") is not None and rpc.of("broker_epoch") >= 0:
             is_its = rpc.of("broker_epoch") >= known.broker_epoch
-            refused = rpc.error in (_OLD_CONTROLLER, _OLD_BROKER)
             yield None if is_its or refused else _of_broker(rpc, known)
 
 
@@ -108,9 +118,9 @@ def _epoch(rpc: Rpc) -> int:
 def _before(
     newest: Rpc | None, rpc: Rpc, registrations: Sequence[BrokerVersion], facts: Facts
 ) -> Rpc | None:
-    """Return the request of a later controller that the same process had answered before.
+    """Return the request of a later controller that the same process knew of before.
 
-    `newest`: of those that the broker had answered by then.
+    `newest`: of those that the broker had answered by then, or one that it had sent.
     """
     if newest is None or not 0 <= _epoch(rpc) < _epoch(newest):
         return None
@@ -121,6 +131,12 @@ def _before(
         for one in registrations
     )
     return None if restarted else newest
+
+
+def _acted_on(own: Rpc, rpc: Rpc, still: Standstills) -> bool:
+    """Return whether a broker had time to tell itself what it had sent as a controller."""
+    until_ns = rpc.reached_ns or 0
+    return still.acted_ns(own.asked_ns, until_ns, node=rpc.target, hears_from=()) > LEARNT_NS
 
 
 class Learnt:
@@ -151,15 +167,19 @@ class Learnt:
 
 
 def _of_controller(rpc: Rpc, before: Rpc) -> Proof:
+    is_own = before.source == rpc.target
+    known = "{target} had sent one with controller epoch {newer} itself at {sent}"
+    if not is_own:
+        known = "one with controller epoch {newer} had been answered at {answered}"
+    at = {"sent": before.asked_ns} if is_own else {"answered": before.answered_ns}
     return Proof.of(
         "{target} answered the {api} of {source}, passed on at {reached} (frame {frame}), with "
-        "{error}: it has controller epoch {epoch}, and one with controller epoch {newer} had been "
-        "answered at {answered} (frame {before})",
+        f"{{error}}: it has controller epoch {{epoch}}, and {known} (frame {{before}})",
         frames={"frame": rpc.frame, "before": before.frame},
         values={"epoch": _epoch(rpc), "newer": _epoch(before)},
-        times={"reached": rpc.reached_ns, "answered": before.answered_ns},
+        times={"reached": rpc.reached_ns, **at},
         sources=dict.fromkeys(("epoch", "reached", "api"), "frame")
-        | dict.fromkeys(("newer", "answered"), "before"),
+        | dict.fromkeys(("newer", *at), "before"),
         target=rpc.target,
         api=rpc.api,
         source=rpc.source,
@@ -192,11 +212,17 @@ CHECKS: Final = (
             name=NAME,
             title="A broker carried out a controller's request that is out of date",
             rule="A LeaderAndIsr, StopReplica or UpdateMetadata with a controller epoch below one "
-            "that the broker had answered before, or with a broker epoch below that of its "
-            "registration, was not answered STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.",
+            "that the broker had answered before, or had sent 2 s before as a controller, or with "
+            "a broker epoch below that of its registration, was not answered "
+            "STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.",
             meaning="A broker carries out now a decision of long ago.",
             nearness=Nearness.REQUEST,
-            culprit=("{api}:controller→broker",),
+            # Which of an old controller's requests comes first is chance.
+            culprit=("controller→broker",),
+            variants={
+                "it has controller epoch": "older-controller-epoch",
+                "it is for broker epoch": "older-broker-epoch",
+            },
             case="a request that is out of date by a controller epoch, or one that names a broker "
             "epoch",
             source="KIP-380",

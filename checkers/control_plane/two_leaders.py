@@ -302,6 +302,10 @@ CHECKS: Final = (
             meaning="Two nodes take writes, or decide, at a time; what one of them took will be "
             "cut.",
             nearness=Nearness.QUORUM,
+            variants={
+                "{other_leader} does (": "two-in-one-epoch",
+                "is not among its ": "not-eligible",
+            },
             case="an epoch whose leader two sources name, or a version of a partition with a "
             "leader",
             source="KIP-101, KIP-595, KIP-631",

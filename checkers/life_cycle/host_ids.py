@@ -50,6 +50,12 @@ GARBAGE: Final = "host-garbage"
 
 READ_MS: Final = 10_000
 GRACE_MS: Final = 10_000
+_AGREED: Final = "its configuration and its disk agree on"
+_CONFIGURED: Final = "its configuration has"
+_ON_DISK: Final = "its disk has"
+_OF_HOST: Final = "ZooKeeper keeps for its host"
+_MISSING: Final = "topics name and no broker has registered"
+_UNUSED: Final = "was never used (a new one)"
 _NEW: Final = -1
 """Stands for an id that was never used."""
 
@@ -175,18 +181,18 @@ def _right_ids(
     kept = state.mappings.get(name)
     missing = state.missing
     if told.configured >= 0 and disk not in (None, told.configured):
-        found = frozenset[int](), "its configuration and its disk agree on"
+        found = frozenset[int](), _AGREED
     elif told.configured >= 0:
-        found = frozenset((told.configured,)), "its configuration has"
+        found = frozenset((told.configured,)), _CONFIGURED
     elif disk is not None:
-        found = frozenset((disk,)), "its disk has"
+        found = frozenset((disk,)), _ON_DISK
     elif kept is not None and kept not in state.registered:
-        found = frozenset((kept,)), "ZooKeeper keeps for its host"
+        found = frozenset((kept,)), _OF_HOST
     elif told.adopts and missing:
         alone = missing if len(missing) == 1 else frozenset[int]()
-        found = alone, "topics name and no broker has registered"
+        found = alone, _MISSING
     else:
-        found = frozenset((_NEW,)), "was never used (a new one)"
+        found = frozenset((_NEW,)), _UNUSED
     return found, state
 
 
@@ -198,14 +204,18 @@ def _fits(broker_id: int, ids: tuple[frozenset[int], str], state: HostIds) -> bo
 def _wrong_id(record: MetadataRecord, ids: tuple[frozenset[int], str], state: HostIds) -> Proof:
     right = ", ".join(str(one) for one in sorted(ids[0] - {_NEW})) or "none of those in use"
     missing = ", ".join(map(str, sorted(state.missing))) or "none"
+    taken = "a new one"
+    if record.broker_id in state.missing | state.known:
+        taken = "a missing one" if record.broker_id in state.missing else "a known one"
     return Proof.of(
-        "host {host} registered with broker id {broker_id} at metadata offset {metadata_offset}; "
-        "the id that {source} is: {right} (ids that topics name and no broker has: {missing})",
+        "host {host} registered with broker id {broker_id}, {taken}, at metadata offset "
+        f"{{metadata_offset}}; the id that {ids[1]} is: {{right}} (ids that topics name and no "
+        "broker has: {missing})",
         metadata_offsets={"metadata_offset": record.metadata_offset},
         sources=dict.fromkeys(("host", "broker_id"), "metadata_offset"),
         host=record.name,
         broker_id=record.broker_id,
-        source=ids[1],
+        taken=taken,
         right=right,
         missing=missing,
     )
@@ -334,6 +344,14 @@ CHECKS: Final = (
             "before, in which it could read, was it the right one.",
             meaning="A broker serves replicas that lie on another disk, or none at all.",
             nearness=Nearness.REGISTRATION,
+            culprit=("took {taken}",),
+            variants={
+                "its configuration ": "not-that-of-its-configuration",
+                "its disk has": "not-that-of-its-disk",
+                "ZooKeeper keeps for its host": "not-that-of-its-host",
+                "topics name and no broker": "not-the-missing-one",
+                "was never used": "not-a-new-one",
+            },
             case="a registration by a host that was told its name",
             source=_SOURCE,
             needs=_NEEDS,

@@ -197,7 +197,7 @@ CHECKS: Final = (
             "in office told a new incarnation that it is active before that had answered an "
             "UpdateMetadata of it.",
             meaning="A broker serves clients, and may lead, by metadata from before its own start.",
-            nearness=Nearness.REGISTRATION,
+            nearness=Nearness.REQUEST,
             case="an unfencing, or the first answer that calls an incarnation active, of a "
             "registration of which a heartbeat is on the tape",
             source="KIP-631, Broker state machine",

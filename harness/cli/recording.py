@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +15,7 @@ from clusters.systems import system_of
 from harness.cli.options import emit_json
 from harness.cli.reproducing import reproduction_json
 from harness.cli.tables import console, table_of
+from harness.machine import machine_facts
 from harness.progress import terminal_progress
 from harness.run.spark_start import SparkStart
 from harness.scenario.laid_over import key_of_release
@@ -57,13 +60,15 @@ def track_record(
 ) -> int:
     """Show what reproductions found: the newest series of each scenario and release."""
     if findings and seeds is not None:
-        return _show_plays(seeds, plays, write, as_json=as_json)
+        return _show_plays(seeds, plays, results, as_json=as_json)
     directory = results / "track-record"
     for path in add:
         click.echo(add_to_track_record(path, directory), err=True)
     recorded = as_named_now(read_track_record(directory), _scenarios())
     if missing:
         return _show_missing(recorded, as_json=as_json)
+    if findings and write is not None:
+        return _write_findings(recorded, directory, write)
     if findings:
         return _show_findings(recorded, results, as_json=as_json)
     if write is not None:
@@ -107,10 +112,25 @@ def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: 
     return _say_findings([*of_record(recorded), *stored], as_json=as_json)
 
 
-def _show_plays(seeds: int, plays: Sequence[str], write: Path | None, *, as_json: bool) -> int:
-    """Carry the plays out, show what they told, and write it as a page."""
-    from harness.series.finding_table import findings_page, merged_rows, of_plays
-    from harness.trials.firing import FiringPlay, ToldTrial, firing_plays, told_trials
+def _write_findings(recorded: Sequence[Reproduction], directory: Path, page: Path) -> int:
+    """Draw the page of what plays told from the record."""
+    from harness.series.finding_record import read_finding_records
+    from harness.series.finding_table import findings_page, of_plays, of_record
+    from harness.series.firing import firing_plays, unfired_plays
+
+    records = read_finding_records(directory / "findings")
+    places = ((play, records.get((play.play, play.made_by))) for play in firing_plays())
+    rows = of_plays((play, () if one is None else one.trials) for play, one in places)
+    write_atomically(page, findings_page(rows, unfired_plays(), of_record(recorded)).encode())
+    click.echo(page, err=True)
+    return 0
+
+
+def _show_plays(seeds: int, plays: Sequence[str], results: Path, *, as_json: bool) -> int:
+    """Carry the plays out, store what each told, and show it."""
+    from harness.series.finding_record import FindingRecord, write_finding_record
+    from harness.series.finding_table import of_plays
+    from harness.series.firing import FiringPlay, ToldTrial, firing_plays, told_trials
 
     chosen = [one for one in firing_plays() if not plays or one.play in plays]
     for name in plays:
@@ -121,16 +141,22 @@ def _show_plays(seeds: int, plays: Sequence[str], write: Path | None, *, as_json
     with terminal_progress() as progress:
         session = SparkStart(java, master=_ALL_CORES, say=progress.say).session()
         for number, play in enumerate(chosen, start=1):
-            told.append((play, told_trials(play, range(1, seeds + 1), session=session)))
+            started = datetime.now(UTC)
+            trials = told_trials(play, range(1, seeds + 1), session=session)
+            told.append((play, trials))
+            record = FindingRecord(
+                play=play.play,
+                made_by=play.made_by,
+                command=f"fencepost track-record --findings --seeds {seeds} --play {play.play}",
+                started_at=started.isoformat(timespec="seconds"),
+                fencepost_version=version("fencepost"),
+                machine=machine_facts(),
+                trials=tuple(trials),
+            )
+            write_finding_record(record, results / "track-record" / "findings")
             (row,) = of_plays(told[-1:])
-            if write is not None:  # after each, so that an interruption takes nothing
-                before = write.read_text(encoding="utf-8") if write.exists() else ""
-                page = findings_page(merged_rows(before, [row]))
-                write_atomically(write, page.encode())
             place = f"play {number} of {len(chosen)}: {play.play} {play.made_by}"
             progress.say(f"{place}: one finding in {' of '.join(row.cells()[2].split('/'))}")
-    if write is not None:
-        click.echo(write, err=True)
     return _say_findings(of_plays(told), as_json=as_json)
 
 

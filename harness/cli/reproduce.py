@@ -57,7 +57,8 @@ def reproduce(**flags: Any) -> int:
     "--write",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Put the table between the markers of this file; with --seeds, write its page.",
+    help="Put the table between the markers of this file; with --findings, write the page of what "
+    "plays told.",
 )
 @click.option(
     "--missing",
@@ -75,7 +76,7 @@ def reproduce(**flags: Any) -> int:
     "--seeds",
     type=click.IntRange(1, SEED_MAX),
     help="With --findings: instead of what is stored, carry out each play that shows a bug in "
-    "virtual time with seeds from 1 to this one.",
+    "virtual time with seeds from 1 to this one, and record what the checks told.",
 )
 @click.option(
     "--play",
@@ -96,8 +97,8 @@ def track_record(**flags: Any) -> int:
         raise UsageError("--seeds is for --findings: it counts the runs of each play")
     if flags["plays"] and flags["seeds"] is None:
         raise UsageError("--play is for --seeds: it names what is carried out")
-    if flags["findings"] and flags["write"] is not None and flags["seeds"] is None:
-        raise UsageError("--write with --findings is for --seeds: what is stored varies")
+    if flags["seeds"] is not None and flags["write"] is not None:
+        raise UsageError("--write draws a page of the record: leave --seeds out")
     for play in flags["plays"]:
         find_scenario(play)
     from harness.cli.recording import track_record as work

@@ -234,6 +234,40 @@ def test_a_replica_is_stuck_by_a_broker_that_is_out_only_while_it_is() -> None:
     assert told(*another) == {REGISTERED: (1, {}), "play/stuck-replica": (1, {})}
 
 
+def test_a_replica_is_stuck_in_the_state_that_a_decision_left_behind() -> None:
+    def left(decided: int, stood: int) -> list[str]:
+        cause = met(
+            "epoch-check-bypassed",
+            rule="named leader epoch",
+            times={"asked": 2 * S},
+            metadata_offsets={"metadata_offset": decided},
+            api="IsrChange",
+            refusal="NOT_LEADER_OR_FOLLOWER",
+        )
+        out = stuck(since_s=3, until_s=80)
+        state = Proof.of("{metadata_offset}", metadata_offsets={"metadata_offset": stood})
+        proof = replace(out.proof, rule=out.proof.rule + state.rule)
+        stood_still = replace(out, proof=replace(proof, facts=(*proof.facts, *state.facts)))
+        return [one.check for one in found(cause, stood_still)]
+
+    # The request was granted before the replica stood still, and all that time it stood in force.
+    assert left(decided=7, stood=7) == ["epoch-check-bypassed"]
+    assert left(decided=8, stood=7) == ["epoch-check-bypassed", "stuck-replica"]
+
+
+def test_which_request_of_an_old_controller_comes_first_is_not_in_the_identity() -> None:
+    def accepted(api: str, rule: str) -> str:
+        epoch = {"epoch": 1}
+        (one,) = found(met("stale-request-accepted", "broker-2", rule=rule, values=epoch, api=api))
+        return one.identity
+
+    words = "it has controller epoch {epoch}"
+    identity = "play/stale-request-accepted/controller→broker/older-controller-epoch"
+    assert {accepted(api, words) for api in ("LeaderAndIsr", "UpdateMetadata")} == {identity}
+    other = accepted("UpdateMetadata", "it is for broker epoch {epoch}")
+    assert other.endswith("/older-broker-epoch")
+
+
 def test_what_nodes_do_not_agree_on_in_the_metadata_log_comes_before_all_else() -> None:
     findings = found(met("metadata-divergence", "metadata"), lost(check="duplicate"))
     assert told(*findings) == {"play/metadata-divergence": (1, {"duplicate": 1})}

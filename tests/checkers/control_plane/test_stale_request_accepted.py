@@ -55,6 +55,24 @@ def test_a_request_of_a_controller_before_the_last_one() -> None:
     assert found(restarted, NEW, OLD.format("200", "ok")) == ([], 0)
 
 
+def test_a_request_of_a_controller_before_the_broker_that_is_it_itself() -> None:
+    """What it sends to its own broker crosses no link."""
+    own = "at {} broker-2 to broker-3 on 2 tells epoch 2 for -1 -> ok at 5010"
+    (proof,), count = found(LOG, own.format(5000), OLD.format("200", "ok"))
+    assert_proof(
+        proof, "itself at {sent}", target="broker-2", epoch=1, newer=2, sent=5000, before=0
+    )
+    assert count == 1
+    assert found(LOG, own.format(5000), OLD.format("200", "STALE_CONTROLLER_EPOCH")) == ([], 1)
+    # It may not have told itself yet, or have restarted since.
+    assert found(LOG, own.format(5200), OLD.format("200", "ok")) == ([], 0)
+    restarted = LOG + "\n9 register 2 unfenced at 6500"
+    assert found(restarted, own.format(5000), OLD.format("200", "ok")) == ([], 0)
+    # And one that it sent as an earlier controller than the old one says nothing.
+    earlier = own.replace("epoch 2", "epoch 0").format(4000)
+    assert found(LOG, earlier, OLD.format("200", "ok")) == ([], 0)
+
+
 def test_a_request_that_is_not_answered_yet_hides_none_that_is() -> None:
     slow = "at 7100 broker-3 to broker-2 on 2 updates epoch {} for -1 -> ok at 9000"
     for epoch in (2, 3):

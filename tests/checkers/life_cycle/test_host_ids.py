@@ -74,7 +74,7 @@ def found(
 
 
 def assert_wrong(proof: Proof, source: str, right: str, **named: object) -> None:
-    assert_proof(proof, "the id that {source} is: {right}", source=source, right=right, **named)
+    assert_proof(proof, f"the id that {source} is: {{right}}", right=right, **named)
 
 
 TWO = "1 runs-on 1 h1 at 1000\n2 keeps h1 1 at 1001\n3 runs-on 2 h2 at 1100\n4 keeps h2 2 at 1101\n"

@@ -4,21 +4,27 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from click.testing import CliRunner
 from manifests import MANIFEST
 
 from checkers.verdict import RunFinding, Verdict, write_verdict
 from clusters.systems import system_of
+from harness.cli.reproduce import track_record
+from harness.series.finding_record import (
+    FindingRecord,
+    read_finding_records,
+    write_finding_record,
+)
 from harness.series.finding_table import (
     FindingRow,
     findings_page,
-    merged_rows,
     of_plays,
     of_record,
     of_runs,
     shared,
 )
+from harness.series.firing import FiringPlay, ToldTrial, UnfiredPlay, firing_plays, unfired_plays
 from harness.series.track_record import read_track_record
-from harness.trials.firing import FiringPlay, ToldTrial, firing_plays
 from harness.trials.generations import GENERATIONS
 from history.manifest import write_manifest
 
@@ -104,20 +110,63 @@ def test_plays_of_one_bug_may_share_a_finding_and_those_of_others_may_not() -> N
     rows += of_plays([(other, [ToldTrial(seed=1, identities=("c/lost-write", "c/gone"))])])
     assert shared(rows) == {"lost-write": ("KAFKA-1", "one_vote")}
     assert [one.steady for one in rows] == [True, True, False]
-    assert "| c | without one_vote | 1/1 | 0/1 | `c/gone + c/lost-write` (1) |" in findings_page(
-        rows
+    page = findings_page(rows, [], [])
+    assert "| c | without one_vote | 1/1 | 0/1 | `c/gone + c/lost-write` (1) |" in page
+    assert "Plays of different bugs tell `lost-write`: KAFKA-1, one_vote." in page
+
+
+def test_a_play_that_needs_the_real_software_has_its_reason_and_what_is_on_record() -> None:
+    unfired = [UnfiredPlay(play="s", reason="no disks"), UnfiredPlay(play="t", reason="no clocks")]
+    other = replace(row(b=1), release="3.9.2")
+    page = findings_page([], unfired, [row(a=19, b=1), other])
+    assert "| s | no disks | `a` 19/21; `b` 2/21 |\n| t | no clocks | none |" in page
+
+
+def test_a_record_replaces_that_of_the_same_play_and_condition_alone(tmp_path: Path) -> None:
+    def record(made_by: str, *identities: str) -> FindingRecord:
+        return FindingRecord(
+            play="cut-off",
+            made_by=made_by,
+            command="fencepost track-record --findings --seeds 1 --play cut-off",
+            started_at="2027-01-01T00:00:00+00:00",
+            fencepost_version="0.1.0",
+            machine={"cores": "2"},
+            trials=(ToldTrial(seed=1, identities=identities),),
+        )
+
+    for one in (record("without a", "x"), record("without b", "y"), record("without a", "x", "z")):
+        write_finding_record(one, tmp_path)
+    assert read_finding_records(tmp_path) == {
+        ("cut-off", "without a"): record("without a", "x", "z"),
+        ("cut-off", "without b"): record("without b", "y"),
+    }
+
+
+def test_the_page_is_the_one_that_the_record_draws(tmp_path: Path) -> None:
+    page = tmp_path / "identities.md"
+    results = str(ROOT / "results")
+    run = CliRunner().invoke(
+        track_record, ["--findings", "--write", str(page), "--results", results]
     )
-    assert "Plays of different bugs tell `lost-write`: KAFKA-1, one_vote." in findings_page(rows)
+    assert run.exit_code == 0, run.output
+    assert page.read_text() == (ROOT / "docs" / "identities.md").read_text()
 
 
-def test_a_page_keeps_the_lines_of_plays_that_were_not_carried_out_again() -> None:
-    first, second, *_ = firing_plays()
-    trials = [ToldTrial(seed=1, identities=("x/a", "x/b")), ToldTrial(seed=2, identities=())]
-    rows = of_plays([(first, trials), (second, trials)])
-    page = findings_page(rows)
-    assert merged_rows(page, []) == rows
-    (again,) = of_plays([(first, trials[1:])])
-    assert merged_rows(page, [again]) == [again, rows[1]]
+def test_each_play_of_a_bug_is_carried_out_or_says_why_not() -> None:
+    bugs = {path.stem for path in (ROOT / "scenarios" / "bugs").glob("*.yaml")}
+    told = {one.play for one in firing_plays()} | {one.play for one in unfired_plays()}
+    # These expect no release to have the bug any more, or to have it for certain.
+    assert bugs - told == {"librdkafka-4953-java", "reformatted-controller-dynamic"}
+    assert all(one.reason for one in unfired_plays())
+
+
+def test_a_play_shows_its_bug_at_the_newest_version_that_has_it() -> None:
+    made_by = {one.play: one.made_by for one in firing_plays() if not one.without_rules}
+    # Below it, it is the bug of kip-903.
+    assert made_by["epochless-join"] == "metadata.version 3"
+    assert made_by["kip-903"] == "metadata.version 1"
+    assert made_by["kip-903-reassignment"] == "metadata.version 1"  # no trial, but a run
+    assert made_by["old-incarnation-joins"] == "as it stands"
 
 
 def test_each_play_that_fires_in_virtual_time_is_carried_out_once() -> None:
@@ -127,5 +176,5 @@ def test_each_play_that_fires_in_virtual_time_is_carried_out_once() -> None:
     assert ("kip-903", "metadata.version 1") in named
     assert ("old-records", "without commit_in_own_epoch") in named
     rules = {name for one in GENERATIONS.values() for name in one.plays}
-    assert {one.bug for one in plays if one.level is None} == rules
+    assert {one.bug for one in plays if one.without_rules} == rules
     assert all(system_of(one.scenario().cluster).in_virtual_time for one in plays)
