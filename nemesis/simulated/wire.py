@@ -19,9 +19,17 @@ from clusters.simulation.kinds import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
 from nemesis.simulated.data_frames import ClientsData, DataFrames, FollowersData
-from nemesis.simulated.frames import TAPED_KINDS, direction_of, frame_of, kinds_of
+from nemesis.simulated.frames import (
+    TAPED_KINDS,
+    MessageFrame,
+    answer_read,
+    direction_of,
+    frame_of,
+    kinds_of,
+)
 from nemesis.simulated.parties import SimulatedParties
-from nemesis.simulated.refusals import refusal, why_no_such_rule
+from nemesis.wire.answers import error_response
+from nemesis.wire.carried import NO_VERSIONS
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rulebook import LaidRule, Rulebook
@@ -110,8 +118,8 @@ class SimulatedWire:
     def add(self, rule: Rule) -> None:
         """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
         refuse_impossible(rule)
-        if (why := why_no_such_rule(rule.action, rule.match)) is not None:
-            raise UsageError(f"rule {rule.name}: {why}")
+        if isinstance(rule.action, LowerVersion):
+            raise UsageError(f"rule {rule.name}: {NO_VERSIONS}")
         self._book.add(rule)
         self._network.refresh()
 
@@ -233,7 +241,7 @@ class SimulatedWire:
             if match.direction is direction and _concerns(match, party):
                 yield from kinds_of(match.api, direction)
 
-    def _act(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
+    def _act(self, frame: MessageFrame, held: _Held, entry: LaidRule[_Held]) -> None:
         """Do what the rule says to a frame that is being sent."""
         match entry.rule.action:
             case Hold():
@@ -250,14 +258,27 @@ class SimulatedWire:
             case Duplicate():
                 self._pass_twice(frame, held, entry)
             case Answer(error=error):
-                self._record(frame, entry.rule.name, FrameFate.ANSWERED, passed=False)
-                self._network.answer(held.link, held.message, refusal(held.message, error))
+                self._answer(frame, held, entry, error)
             case Stall():
                 self._stall(frame, held, entry)
             case LowerVersion() | Watch() as action:
                 raise AssertionError(action)  # refused when laid; it decides nothing
             case action:
                 assert_never(action)
+
+    def _answer(self, frame: MessageFrame, held: _Held, entry: LaidRule[_Held], error: str) -> None:
+        asked = frame.header.answered
+        response = error_response(frame, error) if asked else None
+        fate = FrameFate.DROPPED if asked and response is None else FrameFate.ANSWERED
+        self._record(frame, entry.rule.name, fate, passed=False)
+        if not asked:
+            return
+        node = held.link.receiver.number
+        message = None if response is None else answer_read(frame, response, node=node)
+        if message is None:
+            self._break(held)
+        else:
+            self._network.answer(held.link, held.message, message)
 
     def _cut(self, frame: Frame, held: _Held, entry: LaidRule[_Held], *, passed_on: bool) -> None:
         self._record(frame, entry.rule.name, FrameFate.CUT, passed=passed_on)
@@ -361,7 +382,7 @@ class SimulatedWire:
 
     # The identities of parties.
 
-    def _frame(self, link: Channel, party: WireLink, message: Any, request: Any) -> Frame:
+    def _frame(self, link: Channel, party: WireLink, message: Any, request: Any) -> MessageFrame:
         now_ns = self._world.now_ns
         return frame_of(link, party, message, request, time_ns=now_ns, names=self._names)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemesis.wire.apis import api_name
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID
-from nemesis.wire.decoding.entities import Decoded, decoded
+from nemesis.wire.decoding.entities import Decoded, decoded, entity_of
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction, Link
 
@@ -47,6 +47,10 @@ class Frame:
     def decoded(self) -> Decoded:
         """The columns and items that the frame states."""
         return decoded(self.header, self.direction, self.data)
+
+    def entity(self) -> Any:
+        """Return the message as kio's entity; raise UnreadableFrame."""
+        return entity_of(self.header, self.direction, self.data)
 
     @property
     def items(self) -> tuple[Mapping[str, Any], ...]:

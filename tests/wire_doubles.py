@@ -18,6 +18,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from clusters.port import NodeName
 from clusters.protocol.framing import request_frame
+from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import HeldFrame
@@ -55,14 +56,20 @@ class Notes:
 class Line:
     """A session on a link, and what came out of it."""
 
-    def __init__(self, link: Link, *rules: Rule) -> None:
+    def __init__(self, link: Link, *rules: Rule, dialect: bool = False) -> None:
         self.notes = Notes()
         self.far = self.near = b""
         self.others: list[Effect] = []
         self.book: Rulebook[HeldFrame] = Rulebook()
         for rule in rules:
             self.book.add(rule)
-        common = Common(book=self.book, tape=Tape(self.notes), names=TopicNames(), act=self._act)
+        common = Common(
+            book=self.book,
+            tape=Tape(self.notes),
+            names=TopicNames(),
+            act=self._act,
+            meant=meant if dialect else None,
+        )
         self.session = Session(0, link, common)
 
     def _act(self, _session: Session, effect: Effect) -> None:
