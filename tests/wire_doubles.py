@@ -25,6 +25,7 @@ from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Link, Rule
 from nemesis.wire.sessions import Common, Session
+from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Tape
 
 BROKER, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
@@ -70,7 +71,7 @@ class Line:
             act=self._act,
             meant=meant if dialect else None,
         )
-        self.session = Session(0, link, common)
+        self.session = proxied(0, link, common)
 
     def _act(self, _session: Session, effect: Effect) -> None:
         if not isinstance(effect, Send):
@@ -91,7 +92,7 @@ class Line:
         entry = self.book.remove(name)
         assert entry is not None
         for waiting in tuple(entry.held):
-            entry.let_go(waiting, delivered=self.session.deliver(waiting, now_ns))
+            entry.let_go(waiting, delivered=self.session.resume(waiting, now_ns))
 
 
 def join_request(correlation_id: int = 1, *, isr: Sequence[int] = (1, 2), epoch: int = 5) -> bytes:

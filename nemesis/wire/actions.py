@@ -1,4 +1,4 @@
-"""The effects of a rule on a frame, one action after the other.
+"""The actions of rules, each as what it does to a connection, whatever carries it (`Channel`).
 
 An ApiVersions response that offers less has a version number changed in place. It is not decoded
 and written again: a field that some later release adds would be lost. Layout:
@@ -6,16 +6,15 @@ ApiVersionsResponse.json; its header is version 0 always, so that any client can
 """
 
 import struct
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.answers import error_response
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.entities import is_version_0
-from nemesis.wire.effects import Errand, Wake
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import behind_tags
-from nemesis.wire.pipe import HeldFrame, Pipe
+from nemesis.wire.pipe import Channel, HeldFrame, Pipe
 from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import (
     Answer,
@@ -31,7 +30,7 @@ from nemesis.wire.rules import (
 )
 from nemesis.wire.tape import FrameFate
 
-__all__ = ["act_on", "lowered"]
+__all__ = ["act", "let_go", "lowered"]
 
 _ERROR_END: Final = 10
 """The place behind length, correlation id and error."""
@@ -40,142 +39,103 @@ _COUNT: Final = struct.Struct(">i")
 _FLEXIBLE_FROM: Final = 3
 
 
-if TYPE_CHECKING:
-    from nemesis.wire.sessions import Session
-
-
-def act_on(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
+def act(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
     """Do what the rule says to a frame that has just come."""
     rule = entry.rule.name
     match entry.rule.action:
         case Hold():
-            _hold(session, pipe, frame, entry)
+            _hold(channel, pipe, frame, entry)
         case Delay(min_ms=low, max_ms=high):
-            _delay(session, pipe, frame, entry, delay_ms=entry.random.uniform(low, high))
+            # From its arrival on, so that frames that came together are late together.
+            due_ns = frame.time_ns + round(entry.random.uniform(low, high) * 1e6)
+            _stop(channel, pipe, frame, entry, FrameFate.DELAYED, due_ns=due_ns)
         case Reorder():
-            _reorder(session, pipe, frame, entry)
+            _reorder(channel, pipe, frame, entry)
         case Stall():
-            number = session.pass_on(pipe, frame, FrameFate.FORWARDED, rule=rule)
-            session.wait(
-                HeldFrame(
-                    session=session,
-                    pipe=pipe,
-                    entry=entry,
-                    frame=frame,
-                    number=number,
-                    fate=FrameFate.FORWARDED,
-                    passed=True,
-                )
-            )
+            number = channel.send(pipe, frame, FrameFate.FORWARDED, rule=rule)
+            fate = FrameFate.FORWARDED
+            held = HeldFrame(channel, pipe, entry, frame, number=number, fate=fate, passed=True)
+            channel.stop(held)
         case Drop():
-            session.common.tape.record(frame, FrameFate.DROPPED, forwarded_ns=None, rule=rule)
-            session.cut()
+            channel.keep_back(frame, FrameFate.DROPPED, rule=rule)
+            channel.close()
         case Cut(passed_on=True):
             # Its receiver reads the frame, then that nothing follows; its answer goes nowhere.
-            session.pass_on(pipe, frame, FrameFate.CUT, rule=rule)
-            session.close_behind(pipe)
+            channel.send(pipe, frame, FrameFate.CUT, rule=rule)
+            channel.close_behind(pipe)
         case Cut():
-            session.common.tape.record(frame, FrameFate.CUT, forwarded_ns=None, rule=rule)
-            session.cut()
+            channel.keep_back(frame, FrameFate.CUT, rule=rule)
+            channel.close()
         case Duplicate():
-            session.pass_on(pipe, frame, FrameFate.DUPLICATED, rule=rule)
-            session.common.act(session, Errand(frame, copy=True))
+            channel.send(pipe, frame, FrameFate.DUPLICATED, rule=rule)
+            channel.again(frame, copy=True)
         case Answer(error=error):
-            _answer(session, frame, error, rule)
+            _answer(channel, frame, error, rule)
         case LowerVersion(api=api, max_version=max_version):
             data = lowered(frame, api, max_version)
             fate = FrameFate.FORWARDED if data == frame.data else FrameFate.REWRITTEN
-            session.pass_on(pipe, frame, fate, rule=rule, data=data)
+            channel.send(pipe, frame, fate, rule=rule, data=data)
         case Watch() as action:
             raise AssertionError(action)  # It decides nothing: the book passes it over.
         case action:
             assert_never(action)
 
 
-def _hold(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
+def let_go(held: HeldFrame, now_ns: int) -> None:
+    """Pass on a frame that its rule holds, and go on behind it."""
+    held.entry.let_go(held, delivered=held.channel.resume(held, now_ns))
+
+
+def _hold(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
     """Hold a frame; one of a session of ZooKeeper's only as long as the session does without pings.
 
     A rule that stops all messages, or the pings themselves, is meant to end the session.
     """
     bounded = entry.rule.match.api not in (None, "ping")
-    limit_ns = session.hold_ns_max if bounded else None
-    if limit_ns is None:
-        _wait(session, pipe, frame, entry, now=FrameFate.HELD, later=FrameFate.RELEASED)
-        return
-    now, later = FrameFate.HELD, FrameFate.RELEASED
-    _wait_until(session, pipe, frame, entry, now=now, later=later, due_ns=frame.time_ns + limit_ns)
+    limit_ns = channel.hold_ns_max if bounded else None
+    due_ns = None if limit_ns is None else frame.time_ns + limit_ns
+    _stop(channel, pipe, frame, entry, FrameFate.HELD, later=FrameFate.RELEASED, due_ns=due_ns)
 
 
-def _wait(
-    session: "Session",
+def _stop(
+    channel: Channel,
     pipe: Pipe,
     frame: Frame,
     entry: LaidRule[HeldFrame],
+    fate: FrameFate,
     *,
-    now: FrameFate,
-    later: FrameFate,
+    later: FrameFate | None = None,
     due_ns: int | None = None,
-) -> HeldFrame:
-    waiting = HeldFrame(
-        session=session,
-        pipe=pipe,
-        entry=entry,
-        frame=frame,
-        number=session.common.tape.record(frame, now, forwarded_ns=None, rule=entry.rule.name),
-        fate=later,
-        due_ns=due_ns,
-    )
-    session.wait(waiting)
-    return waiting
+) -> HeldFrame | None:
+    """Have a frame wait; None: it was due already, and is passed on."""
+    later = later or fate
+    if due_ns is not None and due_ns <= channel.now_ns:
+        channel.send(pipe, frame, later, rule=entry.rule.name)
+        return None
+    number = channel.keep_back(frame, fate, rule=entry.rule.name)
+    held = HeldFrame(channel, pipe, entry, frame, number=number, fate=later, due_ns=due_ns)
+    channel.stop(held)
+    return held
 
 
-def _delay(
-    session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame], *, delay_ms: float
-) -> None:
-    """Delay a frame from its arrival on, so that frames that came together are late together."""
-    late, due_ns = FrameFate.DELAYED, frame.time_ns + round(delay_ms * 1e6)
-    _wait_until(session, pipe, frame, entry, now=late, later=late, due_ns=due_ns)
+def _reorder(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
+    overtaken = entry.overtaken.pop(frame.link, None)
+    if overtaken is not None:
+        channel.send(pipe, frame, FrameFate.FORWARDED, rule=entry.rule.name)
+        let_go(overtaken, channel.now_ns)
+    elif (held := _stop(channel, pipe, frame, entry, FrameFate.REORDERED)) is not None:
+        entry.overtaken[frame.link] = held
 
 
-def _wait_until(
-    session: "Session",
-    pipe: Pipe,
-    frame: Frame,
-    entry: LaidRule[HeldFrame],
-    *,
-    now: FrameFate,
-    later: FrameFate,
-    due_ns: int,
-) -> None:
-    if due_ns <= session.now_ns:
-        session.pass_on(pipe, frame, later, rule=entry.rule.name)
-        return
-    _wait(session, pipe, frame, entry, now=now, later=later, due_ns=due_ns)
-    session.common.act(session, Wake(due_ns))
-
-
-def _reorder(session: "Session", pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
-    link = session.link
-    overtaken = entry.overtaken.pop(link, None)
-    if overtaken is None:
-        entry.overtaken[link] = _wait(
-            session, pipe, frame, entry, now=FrameFate.REORDERED, later=FrameFate.REORDERED
-        )
-        return
-    session.pass_on(pipe, frame, FrameFate.FORWARDED, rule=entry.rule.name)
-    delivered = overtaken.session.deliver(overtaken, session.now_ns)
-    entry.let_go(overtaken, delivered=delivered)
-
-
-def _answer(session: "Session", frame: Frame, error: str, rule: str) -> None:
+def _answer(channel: Channel, frame: Frame, error: str, rule: str) -> None:
     response = error_response(frame, error) if frame.header.answered else b""
     if response is None:
-        session.common.tape.record(frame, FrameFate.DROPPED, forwarded_ns=None, rule=rule)
-        session.give_up(f"rule {rule} cannot answer {frame}")
+        channel.keep_back(frame, FrameFate.DROPPED, rule=rule)
+        channel.give_up(f"rule {rule} cannot answer {frame}")
         return
-    session.common.tape.record(frame, FrameFate.ANSWERED, forwarded_ns=None, rule=rule)
+    channel.keep_back(frame, FrameFate.ANSWERED, rule=rule)
     if response:
-        session.answer(frame, response, rule=rule)
+        channel.answer(frame, response, rule=rule)
 
 
 def lowered(frame: Frame, api: str, max_version: int) -> bytes:

@@ -1,7 +1,7 @@
 """A wanted frame: where it goes, its bytes, and its content once that is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,15 @@ class Frame:
     def decoded(self) -> Decoded:
         """The columns and items that the frame states."""
         return decoded(self.header, self.direction, self.data)
+
+    @property
+    def payload(self) -> Any:
+        """The frame as it is sent."""
+        return self.data
+
+    def answered(self, response: bytes) -> "Frame | None":
+        """Return the frame of a response to this request; None: who asked cannot read it."""
+        return replace(self, direction=Direction.RESPONSE, data=response)
 
     def entity(self) -> Any:
         """Return the message as kio's entity; raise UnreadableFrame."""
