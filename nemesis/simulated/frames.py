@@ -40,9 +40,9 @@ __all__ = [
     "API_NAMES",
     "TAPED_KINDS",
     "MessageFrame",
-    "answer_read",
     "direction_of",
     "frame_of",
+    "header_of",
     "kinds_of",
 ]
 
@@ -73,6 +73,21 @@ class MessageFrame(Frame):
     message: Any
     request: Any
     """The request that the message answers; None of a request."""
+    way: Channel
+    """The link on which it was sent; of an answer of the wire's own, that of the request."""
+
+    @property
+    def payload(self) -> Any:
+        """The frame itself."""
+        return self
+
+    def answered(self, response: bytes) -> "MessageFrame | None":
+        """Return the frame of a response to this request; None: who asked cannot read it."""
+        message = _read(self, response)
+        if message is None:
+            return None
+        way = Direction.RESPONSE
+        return replace(self, direction=way, data=response, message=message, request=self.message)
 
     def entity(self) -> Any:
         """Return what the codec would encode."""
@@ -96,34 +111,36 @@ def frame_of(
     link: Channel, party: WireLink, message: Any, request: Any, *, time_ns: int, names: TopicNames
 ) -> MessageFrame:
     """Return the frame of a message on its way; `request`: what it answers, or None."""
-    asked = message if request is None else request
-    spoken = address_of(asked) if asked.kind in _DIALECT else None
-    header = Header(
-        api_key=_KEYS[asked.kind],
-        api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
-        correlation_id=message.correlation,
-        client_id=(link.sender if request is None else link.receiver).name,
-        answered=message.correlation >= 0,
-        spoken=spoken,
-    )
+    asked, asker = (message, link.sender) if request is None else (request, link.receiver)
     return MessageFrame(
         connection=link.connection,
         link=asked_as(party, asked.kind),
         direction=direction_of(link),
-        header=header,
+        header=header_of(asked, asker.name),
         data=b"",
         time_ns=time_ns,
         names=names,
         message=message,
         request=request,
+        way=link,
     )
 
 
-def answer_read(frame: MessageFrame, response: bytes, *, node: int) -> Any:
-    """Return the message that a node reads of a response to its request; None: it cannot.
+def header_of(asked: Any, client_id: str | None = None) -> Header:
+    """Return the header of a request."""
+    spoken = address_of(asked) if asked.kind in _DIALECT else None
+    return Header(
+        api_key=_KEYS[asked.kind],
+        api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
+        correlation_id=asked.correlation,
+        client_id=client_id,
+        answered=asked.correlation >= 0,
+        spoken=spoken,
+    )
 
-    `node`: the number of the node that was asked.
-    """
+
+def _read(frame: MessageFrame, response: bytes) -> Any:
+    """Return the message that a node reads of a response to its request; None: it cannot."""
     request, image = frame.message, _Known(frame.names)
     codec = Codec(apis=tuple(_APIS.values()), image=lambda: image)
     version = frame.header.api_version
@@ -133,7 +150,9 @@ def answer_read(frame: MessageFrame, response: bytes, *, node: int) -> Any:
             return None
         api.ask(_in_bytes(request), Labels(image))  # so that topics have the ids that it meant
     try:
-        return codec.answered(response[_LENGTH_BYTES:], request, version=version, node=node)
+        return codec.answered(
+            response[_LENGTH_BYTES:], request, version=version, node=frame.way.receiver.number
+        )
     except Unreadable:
         return None
 
@@ -258,8 +277,10 @@ class _NamesOfIds(Mapping[int, str]):
         self._asked_for = asked_for
 
     def __getitem__(self, identifier: int) -> str:
-        name = self._by_id[text_of(identifier)]
-        self._asked_for[name] = identifier
+        name = self._by_id.get(text_of(identifier))
+        self._asked_for[name or ""] = identifier
+        if name is None:
+            raise KeyError(identifier)  # it goes without a name
         return name
 
     def __iter__(self) -> Iterator[int]:

@@ -16,7 +16,7 @@ from nemesis.wire.matching import Matcher
 from nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
 from nemesis.wire.status import RuleStatus
 
-__all__ = ["Judgement", "LaidRule", "Rulebook"]
+__all__ = ["UNCONCERNED", "Judgement", "LaidRule", "Rulebook"]
 
 Held = TypeVar("Held")
 """A session's record of a frame that waits; the book only keeps it."""
@@ -120,7 +120,7 @@ class Judgement(Generic[Held]):
     """The one to be named on the tape: the rule that decides, else one that only watches."""
 
 
-_PASSES: Final[Judgement[Any]] = Judgement(None, None)
+UNCONCERNED: Final[Judgement[Any]] = Judgement(None, None)
 """No rule concerns it, as of most frames."""
 
 
@@ -190,7 +190,7 @@ class Rulebook(Generic[Held]):
             if not isinstance(entry.rule.action, Watch):
                 return Judgement(entry, entry.rule.name)
             watcher = watcher or entry.rule.name
-        return _PASSES if watcher is None else Judgement(None, watcher)
+        return UNCONCERNED if watcher is None else Judgement(None, watcher)
 
     def _about(self, direction: Direction, api_key: int) -> tuple[LaidRule[Held], ...]:
         found = self._by_api.get((direction, api_key))

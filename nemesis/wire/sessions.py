@@ -297,7 +297,7 @@ class Session:
     def send_made(self) -> None:
         """Send the responses of ours whose turn it is, between two frames of the target's."""
         pipe = self.responses
-        idle = not (pipe.stopped or pipe.carries or pipe.walker.inside)
+        idle = not (pipe.stopped or pipe.walker.inside)
         while idle and (made := self._exchanges.next_made()) is not None:
             self.send(pipe, made[0], FrameFate.ANSWERED, rule=made[1])
         pipe.walker.attentive = self._exchanges.made
@@ -310,6 +310,7 @@ class Session:
 
     def _advance(self, pipe: Pipe) -> None:
         """Go on with what was carried; pass the end on once nothing is left."""
+        self.send_made()  # Its turn may be before what was carried.
         while pipe.carries and not pipe.stopped:
             arrived_ns, chunk = pipe.take()
             self._content.walk(pipe, chunk, arrived_ns)

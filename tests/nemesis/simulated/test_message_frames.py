@@ -74,7 +74,7 @@ ZK_EXCHANGES = {
 def of_message(message: Any, request: Any) -> Frame:
     """The frame of a message on its way from broker-1."""
     answers = None if request is None else object()
-    host = SimpleNamespace(name="broker-1")
+    host = SimpleNamespace(name="broker-1", number=1)
     channel: Any = SimpleNamespace(connection=1, answers=answers, sender=host, receiver=host)
     return frame_of(channel, LINK, message, request, time_ns=5, names=NAMES)
 
