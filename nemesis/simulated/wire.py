@@ -35,7 +35,7 @@ from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed,
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import UNCONCERNED, Judgement, LaidRule, Rulebook
+from nemesis.wire.rulebook import Judgement, LaidRule, Rulebook
 from nemesis.wire.rules import Direction, Flow, LowerVersion, Match, Rule
 from nemesis.wire.rules import Link as WireLink
 from nemesis.wire.sessions import Common, Session
@@ -208,9 +208,9 @@ class SimulatedWire:
             session.receive(side, (frame, taped, data), self._world.now_ns)
             self._settle()
             return True
-        # No rule waits for what can go nowhere.
+        # No rule waits for what can go nowhere; that it was asked is seen.
         is_down = link.receiver.state is ProcessState.DOWN
-        judgement = UNCONCERNED if is_down else self._book.judge(frame)
+        judgement = self._book.judge(frame, only_watched=is_down)
         if judgement.entry is not None:
             self._begin(link, frame, judgement, taped=taped)
             return True

@@ -141,9 +141,9 @@ def _has_error(kind: Any, asked: Any) -> bool:
     return bool([*_own_errors(kind)]) or any(
         _has_error(nested, _item_type(_hints(asked)[name]))
         for one in fields(kind)
-        if is_dataclass(nested := _item_type(_hints(kind)[one.name]))
+        if _is_structure(nested := _item_type(_hints(kind)[one.name]))
         for name in _MIRRORED.get(one.name, ())
-        if is_dataclass(asked) and name in _hints(asked)
+        if _is_structure(asked) and name in _hints(asked)
     )
 
 
@@ -160,7 +160,7 @@ def _response(kind: Any, request: Any, error: ErrorCode) -> Any:
 
 def _own_errors(kind: Any) -> Iterator[str]:
     """Yield the fields of a structure that are errors of its own."""
-    hints = _hints(kind) if is_dataclass(kind) else {}
+    hints = _hints(kind) if _is_structure(kind) else {}
     yield from (name for name in hints if hints[name] is ErrorCode or name in _OF_DRAFT)
 
 
@@ -187,10 +187,10 @@ def _value(kind: Any, one: Field[Any], *, request: Any, error: ErrorCode) -> Any
     if one.name == "error_message":
         return None
     nested = _item_type(hint)
-    if is_dataclass(nested) and one.name in _MIRRORED:
+    if _is_structure(nested) and one.name in _MIRRORED:
         return tuple(_built(nested, item, error) for item in _items(request, one.name))
     default = _empty(hint) if one.default is MISSING else one.default
-    if is_dataclass(hint) or nested is not None:
+    if _is_structure(hint) or nested is not None:
         return default
     return _stated(one.name, request, default, nullable=type(None) in get_args(hint))
 
@@ -227,7 +227,7 @@ def _empty(hint: Any) -> Any:
         return None
     if get_origin(hint) is tuple:
         return ()
-    if is_dataclass(hint):
+    if _is_structure(hint):
         return _default(hint)
     # kio's own types are plain ones under other names, and are not made by calling them.
     return next(empty for plain, empty in _EMPTY.items() if issubclass(hint, plain))
@@ -245,7 +245,11 @@ def _default(kind: Any) -> Any:
 
 def _with(entity: Any, changes: Mapping[str, Any]) -> Any:
     values = {one.name: getattr(entity, one.name) for one in fields(entity)}
-    return type(entity)(**values | changes)
+    return type(entity)(**{**values, **changes})
+
+
+def _is_structure(hint: Any) -> bool:
+    return is_dataclass(hint)
 
 
 @cache

@@ -29,4 +29,5 @@ def name_by_code(code: int) -> str:
     return _NAMES.get(code, str(code))
 
 
-_NAMES: Final = {**{code.value: error_name(code) for code in ErrorCode}, **ERROR_NAMES}
+_NAMES: Final[dict[int, str]] = {code.value: error_name(code) for code in ErrorCode}
+_NAMES.update(ERROR_NAMES)

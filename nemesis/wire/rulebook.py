@@ -16,7 +16,7 @@ from nemesis.wire.matching import Matcher
 from nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
 from nemesis.wire.status import RuleStatus
 
-__all__ = ["UNCONCERNED", "Judgement", "LaidRule", "Rulebook"]
+__all__ = ["Judgement", "LaidRule", "Rulebook"]
 
 Held = TypeVar("Held")
 """A session's record of a frame that waits; the book only keeps it."""
@@ -120,7 +120,7 @@ class Judgement(Generic[Held]):
     """The one to be named on the tape: the rule that decides, else one that only watches."""
 
 
-UNCONCERNED: Final[Judgement[Any]] = Judgement(None, None)
+_PASSES: Final[Judgement[Any]] = Judgement(None, None)
 """No rule concerns it, as of most frames."""
 
 
@@ -181,16 +181,20 @@ class Rulebook(Generic[Held]):
             for entry in self._about(direction, header.api_key)
         )
 
-    def judge(self, frame: Frame) -> Judgement[Held]:
-        """Return the first rule that concerns the frame; those that only watch just count it."""
+    def judge(self, frame: Frame, *, only_watched: bool = False) -> Judgement[Held]:
+        """Return the first rule that concerns the frame; those that only watch just count it.
+
+        `only_watched`: no other rule is asked.
+        """
         watcher = None
         for entry in self._about(frame.direction, frame.header.api_key):
-            if not entry.concerns(frame):
+            watches = isinstance(entry.rule.action, Watch)
+            if (only_watched and not watches) or not entry.concerns(frame):
                 continue
-            if not isinstance(entry.rule.action, Watch):
+            if not watches:
                 return Judgement(entry, entry.rule.name)
             watcher = watcher or entry.rule.name
-        return UNCONCERNED if watcher is None else Judgement(None, watcher)
+        return _PASSES if watcher is None else Judgement(None, watcher)
 
     def _about(self, direction: Direction, api_key: int) -> tuple[LaidRule[Held], ...]:
         found = self._by_api.get((direction, api_key))
